@@ -18,13 +18,13 @@ from typing import Any
 import jax
 import jaxlib
 
-from jaxsight.compiler import environments
-from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.graph import Graph, Kernel
-from jaxsight.compiler.protocol import Compile, Compiled
-from jaxsight.compiler.targets import Target, parse
-from jaxsight.tracer import lowered
+from jaxsight.targets.target import Target, parse
 from jaxsight.tracer.compat import lowering
+from jaxsight.tracer.handlers import lower as lowered
+from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.messages.compiling import Compile, Compiled
+from jaxsight.workers import compiler_environments as environments
+from jaxsight.workers.compiler_environments import Environment
 from jaxsight.workers.compilers import Compilers
 
 Made = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]

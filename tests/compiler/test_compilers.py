@@ -10,9 +10,9 @@ import jaxlib
 import pytest
 import pytest_asyncio
 
-from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.protocol import Compile, Compiled
-from jaxsight.compiler.targets import parse
+from jaxsight.targets.target import parse
+from jaxsight.wire.messages.compiling import Compile, Compiled
+from jaxsight.workers.compiler_environments import Environment
 from jaxsight.workers.compilers import Compilers, Trouble
 from tests.compiler.programs import a_sum
 

@@ -15,8 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.compiler import environments, stand_ins
-from jaxsight.compiler.environments import Environment, compiler_variables, install, installed
+from jaxsight.compiler import stand_ins
+from jaxsight.workers import compiler_environments as environments
+from jaxsight.workers.compiler_environments import (
+    Environment,
+    compiler_variables,
+    install,
+    installed,
+)
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\

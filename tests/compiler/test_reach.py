@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import jax
 import pytest
 
-from jaxsight.compiler import environments
-from jaxsight.compiler.donation import Alias, aliases, donations
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.protocol import Compile, Compiled
-from jaxsight.compiler.targets import parse
-from jaxsight.tracer import protocol
+from jaxsight.targets.target import parse
 from jaxsight.tracer.failures import UserError
+from jaxsight.wire.donation import Alias, aliases, donations
+from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.compiling import Compile, Compiled
+from jaxsight.workers import compiler_environments as environments
 from jaxsight.workers.compilers import Compilers, Trouble
-from tests.tracer_tracing.lab import lab
+from tests.tracer.handlers.lab import lab
 
 NEW = jax.__version_info__ >= (0, 11)
 """XLA's newer autotuner drops candidates that have no tiles."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.compiler import environments
-from jaxsight.compiler.environments import Environment, InstallError, identity
-from jaxsight.compiler.targets import UnknownTarget, names, parse
+from jaxsight.targets.target import UnknownTarget, names, parse
+from jaxsight.workers import compiler_environments as environments
+from jaxsight.workers.compiler_environments import Environment, InstallError, identity
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import sys
 
-from jaxsight.engine.answers import Hover
-from jaxsight.engine.text import Position
+from jaxsight.features.model import Hover
 from jaxsight.lsp.server import main
+from jaxsight.source.text import Position
 from tests.lsp.client import Ready
 from tests.lsp.fake_session import FakeSession
 

@@ -11,12 +11,12 @@ from random import Random
 
 import psutil
 
-from jaxsight.compiler import protocol as c
-from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.graph import Graph
-from jaxsight.compiler.targets import parse
-from jaxsight.tracer import protocol as p
-from jaxsight.workers import wire
+from jaxsight.targets.target import parse
+from jaxsight.wire import frames as wire
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages import compiling as c
+from jaxsight.wire.messages import tracing as p
+from jaxsight.workers.compiler_environments import Environment
 from jaxsight.workers.compilers import Compilers, Trouble
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.supervisor import Tracers

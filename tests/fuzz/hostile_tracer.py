@@ -12,10 +12,10 @@ from random import Random
 TOP = Path(__file__).parents[2]
 sys.path[:0] = [str(TOP / "server"), str(TOP)]
 
-from jaxsight.compiler import protocol as c
-from jaxsight.compiler.graph import Graph
-from jaxsight.tracer import protocol as p
-from jaxsight.workers import wire
+from jaxsight.wire import frames as wire
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages import compiling as c
+from jaxsight.wire.messages import tracing as p
 from tests.fuzz.pieces import mutated_bytes
 
 SANE = "sane"

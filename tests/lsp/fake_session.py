@@ -12,22 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.engine.answers import (
-    Action,
-    Completion,
-    Finding,
-    Hint,
-    Hover,
-    Lens,
-    Linked,
-    Place,
-    Severity,
-    Shown,
-)
-from jaxsight.engine.events import Consent, Event
-from jaxsight.engine.panel import Panel
-from jaxsight.engine.text import Edit, Position, Range
-from jaxsight.tracer.protocol import Sourcerize
+from jaxsight.events import Consent, Event
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Shown
+from jaxsight.features.panel import Panel
+from jaxsight.rules.finding import Finding, Place, Severity
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.wire.messages.tracing import Sourcerize
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 

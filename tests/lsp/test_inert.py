@@ -15,23 +15,14 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from jaxsight.engine import markdown
-from jaxsight.engine.answers import (
-    Action,
-    Completion,
-    Finding,
-    Hint,
-    Hover,
-    Lens,
-    Place,
-    Severity,
-    Shown,
-)
-from jaxsight.engine.events import Message, Output, Progress, Status
-from jaxsight.engine.inert import Formatter, clause, one_line, printed, visible
-from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.events import Message, Output, Progress, Status
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
 from jaxsight.lsp.convert import notice
-from jaxsight.tracer.protocol import Sourcerize
+from jaxsight.rules.finding import Finding, Place, Severity
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.text import markdown
+from jaxsight.text.inert import Formatter, clause, one_line, printed, visible
+from jaxsight.wire.messages.tracing import Sourcerize
 from tests.hostile import EVERYTHING, HARMLESS, TEXTS, hidden
 from tests.lsp.client import Client, Ready, at, connected, on, recorded
 from tests.lsp.fake_session import FakeSession

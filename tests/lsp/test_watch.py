@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from jaxsight.engine.module import Module
 from jaxsight.lsp.watch import SlowTurns, Turn, Watch
+from jaxsight.source.module import Module
 
 STATEMENTS = "".join(f"def f{n}(x):\n    return x + {n}\n" for n in range(3_000))
 

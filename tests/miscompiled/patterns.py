@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.rules.jx413_miscompiled import rule as jx413_miscompiled
-from jaxsight.rules.reading import Reading
-from jaxsight.tracer import outlined, protocol
-from jaxsight.tracer.protocol import Runtime
+from jaxsight.rules.program.view import Reading
+from jaxsight.tracer.handlers import outline as outlined
+from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.tracing import Runtime
 
 BROKEN = Runtime("0.10.2", "cpu", "linux x86_64")
 """Where all of the known patterns fail."""

@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxsight.engine.projects import Projects
-from jaxsight.engine.session import Session
-from jaxsight.engine.trust import Policy, Trust
-from jaxsight.tracer.protocol import Traced
+from jaxsight.projects.projects import Projects
+from jaxsight.session import Session
+from jaxsight.trust import Policy, Trust
+from jaxsight.wire.messages.tracing import Traced
 from tests.truth import oracle
 from tests.truth.libraries import Found, load, read, save
 from tests.truth.measure import scratch

@@ -11,12 +11,12 @@ import jax
 import pytest
 import pytest_asyncio
 
-from jaxsight.engine.fixes.asked import applied
-from jaxsight.engine.session import Session
 from jaxsight.rules import RULES
+from jaxsight.rules.fixing.context import applied
 from jaxsight.rules.rule import Rule
-from tests.engine.rendering import with_marks, without_marks
-from tests.fixes.test_fixes import without_seconds
+from jaxsight.session import Session
+from tests.features.fixes.test_fixes import without_seconds
+from tests.features.rendering import with_marks, without_marks
 from tests.quiet import QUIET
 from tests.rules.cases import (
     FIXED,

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.rules.intervals import Range
-from jaxsight.rules.ranges import Ranges
-from jaxsight.rules.reading import Flow
-from jaxsight.tracer.outlined import _Teller
+from jaxsight.rules.program.intervals import Range
+from jaxsight.rules.program.ranges import Ranges
+from jaxsight.rules.program.view import Flow
+from jaxsight.tracer.handlers.outline import _Teller
 
 ROWS, COLUMNS = 4, 5
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight import rules
-from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.features.fixes.registry import FIXES
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.selection import ignored, is_selector, selected
@@ -77,7 +77,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
 
 RULE = Rule("JX299", "adds-one", "The function adds one.", severity="warning")
@@ -97,8 +97,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.fixing.context import Asked, Candidate
+from jaxsight.rules.fixing.remedy import Remedy
 
 
 def candidates(asked: Asked) -> Iterator[Candidate]:

@@ -14,13 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from jaxsight.compiler import targets
-from jaxsight.engine.documents import Document, Subject, module_name
-from jaxsight.engine.outside import Outside
-from jaxsight.engine.projects import Projects
-from jaxsight.engine.session import Session
-from jaxsight.engine.trust import Policy, Trust
-from jaxsight.tracer.protocol import Argument, Failed, Lowered, Traced
+from jaxsight.examples.example_settings import Outside
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.session import Session
+from jaxsight.targets import target as targets
+from jaxsight.trust import Policy, Trust
+from jaxsight.wire.messages.tracing import Argument, Failed, Lowered, Traced
 from tests.quiet import QUIET
 from tests.truth import oracle
 from tests.truth.cases import Case

@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
 
-from jaxsight.tracer import protocol as p
-from jaxsight.workers import wire
+from jaxsight.wire import frames as wire
+from jaxsight.wire.messages import tracing as p
 
 memory: list[bytes] = []
 

@@ -6,8 +6,8 @@ import ast
 import hashlib
 from pathlib import Path
 
-from jaxsight.tracer.protocol import Argument, ArraySpec, Chunk, Trace, Traced
-from jaxsight.workers.outcomes import Died, Outcome, Reason
+from jaxsight.wire.messages.tracing import Argument, ArraySpec, Chunk, Trace, Traced
+from jaxsight.workers.results import Died, Outcome, Reason
 from jaxsight.workers.supervisor import Tracers
 
 SANE = """

@@ -12,9 +12,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.protocol import Compile, Compiled, Folding
-from jaxsight.compiler.targets import parse
+from jaxsight.targets.target import parse
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
+from jaxsight.workers.compiler_environments import Environment
 from jaxsight.workers.compilers import Compilers, Trouble
 
 FAKE = Path(__file__).with_name("fake_compiler.py")

@@ -16,9 +16,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jaxsight.tracer.protocol import Failed, Traced
+from jaxsight.wire.messages.tracing import Failed, Traced
 from jaxsight.workers.limits import GIB, MIB, Limits
-from jaxsight.workers.outcomes import Died, Output, Reason
+from jaxsight.workers.results import Died, Output, Reason
 from jaxsight.workers.supervisor import Tracers
 from tests.workers.sources import ask, sane_works, trace
 

@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from jaxsight.tracer.protocol import Cancelled, Chunk, Failed, Show, Shown, Trace, Traced
+from jaxsight.wire.messages.tracing import Cancelled, Chunk, Failed, Show, Shown, Trace, Traced
 from jaxsight.workers.limits import MIB, Limits
-from jaxsight.workers.outcomes import Died, Outcome, Output, Reason, Replaced, State, Status
+from jaxsight.workers.results import Died, Outcome, Output, Reason, Replaced, State, Status
 from jaxsight.workers.supervisor import Priority, Tracers
 
 FAKE = Path(__file__).with_name("fake_tracer.py")

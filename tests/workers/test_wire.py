@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.tracer import protocol as p
-from jaxsight.workers import wire
+from jaxsight.wire import frames as wire
+from jaxsight.wire.messages import tracing as p
 
 text = st.text(st.characters(exclude_categories=()), max_size=12)
 """Any Python string, lone surrogates included."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jaxsight import __version__, reading
+from jaxsight import __version__
 from jaxsight.cli import explain, targets
 from jaxsight.cli.check import Format, check
 from jaxsight.cli.errors import UNUSABLE, CommandError
@@ -23,9 +23,10 @@ from jaxsight.cli.show import What, show
 from jaxsight.cli.sourcerize import Constants, Derivatives, Style, Transform, sourcerize
 from jaxsight.cli.sources import Address, parse_address
 from jaxsight.cli.trust import trust
-from jaxsight.engine.inert import Formatter
-from jaxsight.engine.settings.kinds import CODE_LIST
-from jaxsight.tracer.protocol import Sourcerize
+from jaxsight.files import reading
+from jaxsight.settings.kinds import CODE_LIST
+from jaxsight.text.inert import Formatter
+from jaxsight.wire.messages.tracing import Sourcerize
 
 _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 """Click's `ClickException`, of whichever click Typer brings along."""

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxsight import reading
 from jaxsight.cli import writing
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reports import Reported
+from jaxsight.files import reading
 
 Entry = tuple[str, str, str]
 

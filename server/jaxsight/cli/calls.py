@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from jaxsight import reading
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reports import Reported
-from jaxsight.engine.answers import finding_of
-from jaxsight.engine.text import Position, Range
+from jaxsight.files import reading
+from jaxsight.rules.finding import finding_of
 from jaxsight.rules.recompilation import Recompiled, find, read
 from jaxsight.rules.selection import selected
+from jaxsight.source.text import Position, Range
 
 PLUGIN = Path(__file__).parents[1] / "recompiling"
 _NO_TESTS = 5

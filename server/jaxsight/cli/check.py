@@ -10,7 +10,6 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from jaxsight import reading
 from jaxsight.cli import baseline as baselines
 from jaxsight.cli import notes
 from jaxsight.cli.calls import recompiled
@@ -20,15 +19,17 @@ from jaxsight.cli.printing import Printer, document, print_json
 from jaxsight.cli.reports import Incomplete, Refused, Reported, machine, text
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import python_files, read_source
-from jaxsight.engine.answers import Caveat, Finding, Severity
-from jaxsight.engine.caveats import Completeness
-from jaxsight.engine.fixes.registry import FIXES
-from jaxsight.engine.fixes.verifying import Fix
-from jaxsight.engine.inert import one_line
-from jaxsight.engine.module import Module
-from jaxsight.engine.projects import MARKERS, SETTINGS_FILE
-from jaxsight.engine.text import Position, Range
-from jaxsight.engine.verification import Verified
+from jaxsight.features.caveats import Completeness
+from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.verification import Verified
+from jaxsight.files import reading
+from jaxsight.projects.projects import MARKERS, SETTINGS_FILE
+from jaxsight.rules.finding import Finding, Severity
+from jaxsight.source.module import Module
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.text import Position, Range
+from jaxsight.text.inert import one_line
 
 SYNTAX = "invalid-syntax"
 """Ruff's name; it is not a rule of jaxsight, so it cannot be selected or ignored."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jaxsight import reading
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.printing import Text, styled
 from jaxsight.cli.reports import text as words
 from jaxsight.cli.running import Running
 from jaxsight.cli.writing import write
-from jaxsight.engine.fixes.asked import applied
-from jaxsight.engine.fixes.verifying import Fix
-from jaxsight.engine.inert import one_line
-from jaxsight.engine.module import Module
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.files import reading
+from jaxsight.rules.fixing.context import applied
+from jaxsight.source.module import Module
+from jaxsight.text.inert import one_line
 
 ROUNDS = 20
 """Maximum number of rounds for a file."""

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.compiler.targets import UnknownTarget, parse
-from jaxsight.engine.interpreters import environments_above
-from jaxsight.engine.outside import LIBRARIES
-from jaxsight.engine.projects import MARKERS, SETTINGS_FILE
-from jaxsight.engine.trust import Policy, Store, Trust, chosen_policy, store_file
-from jaxsight.engine.trust.decisions import SSH, over_ssh
-from jaxsight.engine.trust.files import is_own_folder
-from jaxsight.engine.trust.words import shown_path
+from jaxsight.examples.example_settings import LIBRARIES
+from jaxsight.files.ownership import is_own_folder
+from jaxsight.projects.projects import MARKERS, SETTINGS_FILE
+from jaxsight.projects.python_discovery import environments_above
+from jaxsight.targets.target import UnknownTarget, parse
+from jaxsight.trust import Policy, Store, Trust, chosen_policy, store_file
+from jaxsight.trust.decisions import SSH, over_ssh
+from jaxsight.trust.words import shown_path
 from jaxsight.workers.remote import PYTHON
 
 

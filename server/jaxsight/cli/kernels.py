@@ -6,21 +6,21 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxsight import units
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.notes import print_notes
 from jaxsight.cli.printing import Printer, Table, cells, document, print_json, styled
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
-from jaxsight.compiler.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.compiler.graph import Kernel
-from jaxsight.compiler.roofline import estimate, total
-from jaxsight.engine import kernels as words
-from jaxsight.engine.compiling import Result
-from jaxsight.engine.inert import one_line
-from jaxsight.engine.kernels import Kernels
-from jaxsight.tracer.protocol import Traced
+from jaxsight.features import kernel_report as words
+from jaxsight.features.kernel_report import Kernels
+from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
+from jaxsight.queries.compile_cache import Result
+from jaxsight.targets.roofline import estimate, total
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.messages.tracing import Traced
 from jaxsight.workers.compilers import Trouble
 
 _MOST = 200

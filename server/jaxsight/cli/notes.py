@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.cli.printing import Printer, styled
 from jaxsight.cli.reports.text import shown_path
-from jaxsight.engine import caveats
-from jaxsight.engine.answers import Caveat
-from jaxsight.engine.caveats import Completeness
+from jaxsight.features import caveats
+from jaxsight.features.caveats import Completeness
+from jaxsight.source.slicing.caveat import Caveat
 
 _NAMED = 3
 """Functions that a line lists; the rest are counted."""

@@ -26,8 +26,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from jaxsight.engine import markdown
-from jaxsight.engine.inert import block, one_line, visible
+from jaxsight.text import markdown
+from jaxsight.text.inert import block, one_line, visible
 
 __all__ = ["Spinner", "Table", "Text"]
 

@@ -18,11 +18,11 @@ from jaxsight.cli.errors import PYTHON_OPTION, CommandError, of_python_option
 from jaxsight.cli.given import given
 from jaxsight.cli.notes import print_note
 from jaxsight.cli.printing import Printer, Spinner, Text, styled
-from jaxsight.engine.events import Consent, Event, Message, Output, Progress, Status
-from jaxsight.engine.inert import one_line, printed
-from jaxsight.engine.projects import Projects
-from jaxsight.engine.session import Session
-from jaxsight.engine.trust.words import shown_path
+from jaxsight.events import Consent, Event, Message, Output, Progress, Status
+from jaxsight.projects.projects import Projects
+from jaxsight.session import Session
+from jaxsight.text.inert import one_line, printed
+from jaxsight.trust.words import shown_path
 
 T = TypeVar("T")
 

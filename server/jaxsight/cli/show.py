@@ -16,13 +16,13 @@ from jaxsight.cli.printing import Printer, document, print_json, print_markdown,
 from jaxsight.cli.running import Running, running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
-from jaxsight.engine import caveats
-from jaxsight.engine.answers import Shown
-from jaxsight.engine.hints import shape_hints
-from jaxsight.engine.hover import function_hover, updates
-from jaxsight.engine.inert import one_line, visible
-from jaxsight.engine.views import View
-from jaxsight.tracer.protocol import Traced
+from jaxsight.features import caveats
+from jaxsight.features.hover import function_hover, updates
+from jaxsight.features.inlay_hints.shapes import shape_hints
+from jaxsight.features.model import Shown
+from jaxsight.queries.located_answer import View
+from jaxsight.text.inert import one_line, visible
+from jaxsight.wire.messages.tracing import Traced
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2

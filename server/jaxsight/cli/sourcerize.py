@@ -18,13 +18,13 @@ from jaxsight.cli.running import running
 from jaxsight.cli.sources import Address, read_source
 from jaxsight.cli.viewing import viewed
 from jaxsight.cli.writing import write
-from jaxsight.engine import caveats
-from jaxsight.engine.answers import Shown
-from jaxsight.engine.caveats import commented
-from jaxsight.engine.inert import block
-from jaxsight.engine.sourcerized import NotSourcerized, label
-from jaxsight.engine.views import View
-from jaxsight.tracer.protocol import Sourcerize, Traced
+from jaxsight.features import caveats
+from jaxsight.features.caveats import commented
+from jaxsight.features.model import Shown
+from jaxsight.features.sourcerized import NotSourcerized, label
+from jaxsight.queries.located_answer import View
+from jaxsight.text.inert import block
+from jaxsight.wire.messages.tracing import Sourcerize, Traced
 
 
 class Style(StrEnum):

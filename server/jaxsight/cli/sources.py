@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight import reading
 from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.files import reading
 
 SKIPPED = frozenset(
     {"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"}

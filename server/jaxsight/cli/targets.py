@@ -11,10 +11,10 @@ from pathlib import Path
 from jaxsight.cli.errors import CommandError, of_python_option
 from jaxsight.cli.given import given
 from jaxsight.cli.printing import Printer, Table, Text, cells, print_json, styled
-from jaxsight.compiler import environments
-from jaxsight.compiler.targets import names, parse
-from jaxsight.engine.inert import one_line
-from jaxsight.engine.projects import SETTINGS_FILE, Projects
+from jaxsight.projects.projects import SETTINGS_FILE, Projects
+from jaxsight.targets.target import names, parse
+from jaxsight.text.inert import one_line
+from jaxsight.workers import compiler_environments as environments
 
 _ASK = "import importlib.metadata as m; print(m.version('jax'))"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.given import reachable
 from jaxsight.cli.printing import Printer
-from jaxsight.engine.trust import Decisions, Store, store_file
-from jaxsight.engine.trust.store import upward
-from jaxsight.engine.trust.words import shown_path
+from jaxsight.trust import Decisions, Store, store_file
+from jaxsight.trust.store import upward
+from jaxsight.trust.words import shown_path
 
 
 def trust(path: Path, *, listing: bool, forget: bool, allow: Sequence[str]) -> int:

@@ -9,11 +9,11 @@ from jaxsight.cli.reports import Reported
 from jaxsight.cli.reports.text import report
 from jaxsight.cli.running import Running
 from jaxsight.cli.sources import Address
-from jaxsight.engine import failures
-from jaxsight.engine.module import Module
-from jaxsight.engine.text import Range
-from jaxsight.engine.views import View
-from jaxsight.tracer.protocol import Traced
+from jaxsight.features.findings import failures
+from jaxsight.queries.located_answer import View
+from jaxsight.source.module import Module
+from jaxsight.source.text import Range
+from jaxsight.wire.messages.tracing import Traced
 
 
 async def viewed(

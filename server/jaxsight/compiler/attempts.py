@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.devices import Prepared
-from jaxsight.compiler.targets import Target
+from jaxsight.targets.target import Target
 
 UNLINKED = "Mosaic kernels are not linked without the device: only temporaries have a known size"
 

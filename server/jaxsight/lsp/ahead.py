@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from jaxsight.engine.projects import Projects
-from jaxsight.engine.trust import Trust
 from jaxsight.lsp.bytecode import file_for, kept
+from jaxsight.projects.projects import Projects
+from jaxsight.trust import Trust
 
 if TYPE_CHECKING:
-    from jaxsight.engine.session import Session
     from jaxsight.lsp.configuration import Configuration
+    from jaxsight.session import Session
 
 
 class EngineAhead:
@@ -32,7 +32,7 @@ class EngineAhead:
     def session(self) -> Session:
         """Import the rest of the engine, and return it with the tracers that have been started."""
         with kept(file_for("session"), dataclasses):
-            from jaxsight.engine.session import Session
+            from jaxsight.session import Session
 
         self._session = Session(self._projects)
         return self._session

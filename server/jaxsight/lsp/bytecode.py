@@ -8,7 +8,7 @@ an entry can be missing, but never wrong.
 If a future version of the libraries works differently, nothing is kept.
 
 Bytecode is executed, so the file has to meet more conditions than Python requires of its own
-(`jaxsight.private`): it begins with a digest of its content, and nobody but the user and root could
+(`files/private.py`): it begins with a digest of its content, and nobody but the user and root could
 have written it.
 If it does not meet them, the scripts are compiled.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from jaxsight import private
+from jaxsight.files import private
 
 _KIND = f"bytecode {importlib.util.MAGIC_NUMBER.hex()}"
 _LIMIT = 64 * 1024 * 1024

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from jaxsight.engine.answers import Action
-from jaxsight.engine.inert import one_line
+from jaxsight.features.model import Action
 from jaxsight.lsp.convert import text_edit
 from jaxsight.lsp.diagnostics import diagnostic
 from jaxsight.lsp.documents import View
+from jaxsight.text.inert import one_line
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

@@ -16,12 +16,12 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight import __version__
-from jaxsight.compiler.environments import ready
-from jaxsight.engine.trust.decisions import COMMAND
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.text_documents import readable
 from jaxsight.lsp.uris import KINDS, VIEW, Made
-from jaxsight.tracer.protocol import STYLES, TRANSFORMS
+from jaxsight.trust.decisions import COMMAND
+from jaxsight.wire.messages.tracing import STYLES, TRANSFORMS
+from jaxsight.workers.compiler_environments import ready
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

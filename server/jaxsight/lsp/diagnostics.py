@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight import reading
-from jaxsight.engine.answers import Finding, Place
-from jaxsight.engine.inert import one_line, visible
+from jaxsight.files import reading
 from jaxsight.lsp.convert import SEVERITIES
 from jaxsight.lsp.documents import Document, View
 from jaxsight.lsp.uris import uri_of
+from jaxsight.rules.finding import Finding, Place
+from jaxsight.text.inert import one_line, visible
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
-from jaxsight.engine.text import Position, Range
 from jaxsight.lsp.units import Units
+from jaxsight.source.text import Position, Range
 
 
 def split_lines(text: str) -> list[str]:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.engine.events import Consent, Message, Output, Progress, Refresh, Status
-from jaxsight.engine.inert import one_line, printed
-from jaxsight.engine.trust.decisions import in_terminal
+from jaxsight.events import Consent, Message, Output, Progress, Refresh, Status
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.uris import uri_of
+from jaxsight.text.inert import one_line, printed
+from jaxsight.trust.decisions import in_terminal
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from jaxsight.engine.inert import one_line
 from jaxsight.lsp.convert import inlay_hint, markup
+from jaxsight.text.inert import one_line
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

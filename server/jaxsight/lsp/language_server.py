@@ -13,7 +13,6 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from jaxsight import __version__
-from jaxsight.engine.inert import block
 from jaxsight.lsp import (
     code_actions,
     code_lens,
@@ -37,6 +36,7 @@ from jaxsight.lsp.protocol import JaxsightProtocol, converter
 from jaxsight.lsp.refresh import Refresher
 from jaxsight.lsp.service import Engine, Service
 from jaxsight.lsp.units import Units
+from jaxsight.text.inert import block
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ Other documents (the old side of a diff, a stub, another language) have no view.
 
 from __future__ import annotations
 
-from jaxsight.engine.text import Range
 from jaxsight.lsp.documents import Document, View
 from jaxsight.lsp.notebooks import Notebook
 from jaxsight.lsp.units import Units
 from jaxsight.lsp.uris import path_of, same
+from jaxsight.source.text import Range
 
 
 class OpenDocuments:

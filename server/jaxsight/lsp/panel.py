@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from jaxsight.compiler.environments import ready
-from jaxsight.compiler.graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
-from jaxsight.compiler.protocol import Compiled, Memory
-from jaxsight.engine import caveats
-from jaxsight.engine.panel import Drawn, Panel, Part
-from jaxsight.engine.text import Position, Range
+from jaxsight.features import caveats
+from jaxsight.features.panel import Drawn, Panel, Part
 from jaxsight.lsp.uris import PLAIN, Made
-from jaxsight.tracer.protocol import STYLES
+from jaxsight.source.text import Position, Range
+from jaxsight.wire.kernel_graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
+from jaxsight.wire.messages.compiling import Compiled, Memory
+from jaxsight.wire.messages.tracing import STYLES
+from jaxsight.workers.compiler_environments import ready
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.engine.events import Progress
+from jaxsight.events import Progress
 from jaxsight.lsp.convert import notice
 
 if TYPE_CHECKING:

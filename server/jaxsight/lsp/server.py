@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jaxsight.engine.inert import Formatter
 from jaxsight.lsp.bytecode import file_for, kept
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.transport import (
@@ -34,6 +33,7 @@ from jaxsight.lsp.transport import (
     read_descriptor,
 )
 from jaxsight.lsp.watch import SlowTurns, Watch
+from jaxsight.text.inert import Formatter
 
 if TYPE_CHECKING:
     import argparse

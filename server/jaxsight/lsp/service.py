@@ -1,4 +1,4 @@
-"""The engine's interface to the protocol, implemented by `jaxsight.engine.session.Session`.
+"""The engine's interface to the protocol, implemented by `jaxsight.session.Session`.
 
 Ranges and positions in answers refer to the text at the time of the answer.
 """
@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from jaxsight.engine.answers import Action, Completion, Finding, Hint, Hover, Lens, Shown
-from jaxsight.engine.events import Consent, Event
-from jaxsight.engine.panel import Panel
-from jaxsight.engine.text import Edit, Position, Range
-from jaxsight.tracer.protocol import Sourcerize
+from jaxsight.events import Consent, Event
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
+from jaxsight.features.panel import Panel
+from jaxsight.rules.finding import Finding
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.wire.messages.tracing import Sourcerize
 
 
 class Configurable(Protocol):

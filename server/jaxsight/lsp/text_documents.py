@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
-from jaxsight.engine.answers import Shown
-from jaxsight.engine.caveats import commented
-from jaxsight.engine.inert import lines, visible
+from jaxsight.features.caveats import commented
+from jaxsight.features.model import Shown
 from jaxsight.lsp.uris import Made, uri_of
-from jaxsight.tracer.protocol import STYLES
+from jaxsight.text.inert import lines, visible
+from jaxsight.wire.messages.tracing import STYLES
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
-from jaxsight.tracer.protocol import JAXPR, STYLES, TRANSFORMS, Sourcerize
+from jaxsight.wire.messages.tracing import JAXPR, STYLES, TRANSFORMS, Sourcerize
 
 _DRIVE = re.compile(r"/[A-Za-z]:")
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)

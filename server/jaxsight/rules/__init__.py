@@ -8,7 +8,8 @@ The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
   the tests execute;
 * `cases.md` holds programs that it reports, near misses, and the differences that its fix makes.
 
-Other modules here are what several rules share: how programs and syntax are read.
+`program/` and `text/` hold what several rules share to read traced programs and modules, `fixing/`
+what their fixes share.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from jaxsight.rules.rule import Rule
 _FOLDERS = {
     found.name: Path(__file__).with_name(found.name)
     for found in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
-    if found.ispkg
+    if found.ispkg and found.name.startswith("jx")
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.tracer.protocol import Failure
+from jaxsight.wire.messages.tracing import Failure
 
 MOST = 100
 """Characters of a message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from jaxsight.tracer.places import Span
+from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.noticed import InModule, InText, Noticed
-from jaxsight.rules.reading import Reading
-from jaxsight.rules.statements import Statement
-from jaxsight.tracer.protocol import Failure
+from jaxsight.rules.program.view import Reading
+from jaxsight.rules.text.statements import Statement
+from jaxsight.wire.messages.tracing import Failure
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 

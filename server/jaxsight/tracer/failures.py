@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jaxsight.tracer.protocol import Failure, Frame, Span, chunk_of, line_in_chunk
-from jaxsight.tracer.recorder import Observed
+from jaxsight.tracer.observation.recorder import Observed
+from jaxsight.wire.messages.tracing import Failure, Frame, Span, chunk_of, line_in_chunk
 
 _MESSAGE = 20_000
 """Maximum number of characters of a message."""

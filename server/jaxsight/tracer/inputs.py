@@ -23,12 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.tracer import protocol
 from jaxsight.tracer.compat import refs
 from jaxsight.tracer.failures import UserError, failure, refusal
-from jaxsight.tracer.find import Found
+from jaxsight.tracer.function_lookup import Found
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
+from jaxsight.wire.messages import tracing as protocol
 
 _EXPRESSION = "<example inputs>"
 

@@ -19,17 +19,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from jaxsight import units
 from jaxsight.compiler import folding as constant_folding
-from jaxsight.compiler.environments import Environment, compiler_variables, variables
-from jaxsight.compiler.protocol import Compile, Compiled, Folding, NotCompiled
-from jaxsight.compiler.targets import CPU, Target
+from jaxsight.targets.target import CPU, Target
+from jaxsight.text import units
+from jaxsight.wire.frames import WireError
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled
 from jaxsight.workers import remote
+from jaxsight.workers.compiler_environments import Environment, compiler_variables, variables
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Death, Reason, signal_name
 from jaxsight.workers.process import CompilerProcess, TracerProcess
-from jaxsight.workers.wire import WireError
+from jaxsight.workers.results import Death, Reason, signal_name
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jaxsight import reading
-from jaxsight.tracer.protocol import Failed, Import, Imported
+from jaxsight.files import reading
+from jaxsight.wire.messages.tracing import Failed, Import, Imported
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Death, Died, Reason
 from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.results import Death, Died, Reason
 from jaxsight.workers.supervisor import nowhere, tracer_command
 
 GRACE = 2.0

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
-from jaxsight.tracer.protocol import Hello, Overlay
+from jaxsight.wire.messages.tracing import Hello, Overlay
 from jaxsight.workers.limits import MIB
-from jaxsight.workers.outcomes import Death, Reason, State, Status
 from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.results import Death, Reason, State, Status
 
 log = logging.getLogger(__name__)
 

@@ -21,17 +21,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, cast
 
-from jaxsight.compiler.protocol import COMPILER_VERSION, Ready
-from jaxsight.tracer.protocol import VERSION, Hello
-from jaxsight.workers.control import Control
+from jaxsight.wire.frames import FrameReader, Message, WireError, decode, encode
+from jaxsight.wire.messages.compiling import COMPILER_VERSION, Ready
+from jaxsight.wire.messages.tracing import VERSION, Hello
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Death, Reason
 from jaxsight.workers.output import Locate, OutputMeter
-from jaxsight.workers.wire import FrameReader, Message, WireError, decode, encode
+from jaxsight.workers.results import Death, Reason
+from jaxsight.workers.watchdog.channel import Control
 
 log = logging.getLogger(__name__)
 
-GUARDIAN = Path(__file__).with_name("guardian.py")
+GUARDIAN = Path(__file__).parent / "watchdog" / "guardian.py"
 
 KILLED = 9
 

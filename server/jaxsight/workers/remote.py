@@ -28,11 +28,8 @@ _OPTIONS = (
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _SENT = (
-    "__init__.py", "compiler/**/*.py", "tracer/__init__.py", "tracer/boot.py", "tracer/places.py",
-    "tracer/program.py", "tracer/protocol.py", "workers/__init__.py", "workers/wire.py",
+    "__init__.py", "compiler/**/*.py", "targets/**/*.py", "wire/**/*.py",
 )  # fmt: skip
-_KEPT = ("compiler.cache", "compiler.environments", "compiler.api", "compiler.drawing")
-"""Modules that only the server needs."""
 
 # Runs there before any module of ours: it reads the modules from the pipe, and not a byte more.
 _START = """
@@ -58,7 +55,7 @@ class Sent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(text, "<jaxsight " + module.__name__ + ">", "exec"), module.__dict__)
 sys.meta_path.insert(0, Sent())
 os.environ.update(VARIABLES)
-from jaxsight.tracer.boot import take_descriptors
+from jaxsight.wire.descriptors import take_descriptors
 from jaxsight.compiler.serve import serve
 serve(*take_descriptors())
 """
@@ -91,5 +88,4 @@ def _files() -> Iterator[tuple[str, Path]]:
         for path in sorted(_PACKAGE.glob(pattern)):
             parts = path.relative_to(_PACKAGE).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            if not name.startswith(_KEPT):
-                yield f"jaxsight.{name}" if name else "jaxsight", path
+            yield f"jaxsight.{name}" if name else "jaxsight", path

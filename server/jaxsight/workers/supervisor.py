@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from jaxsight import reading
-from jaxsight.tracer.protocol import (
+from jaxsight.files import reading
+from jaxsight.wire.frames import WireError
+from jaxsight.wire.messages.tracing import (
     Cancel,
     Cancelled,
     Compare,
@@ -41,11 +42,13 @@ from jaxsight.tracer.protocol import (
     Trace,
     Traced,
 )
-from jaxsight.workers.culprits import Culprits
+from jaxsight.workers.crash_backoff import Culprits
 from jaxsight.workers.environment import neutral_folder, tracer_environment
-from jaxsight.workers.familiar import Familiar
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import (
+from jaxsight.workers.output import Locate
+from jaxsight.workers.pool import Pool, Tracer
+from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.results import (
     Answer,
     Death,
     Died,
@@ -57,10 +60,7 @@ from jaxsight.workers.outcomes import (
     State,
     Status,
 )
-from jaxsight.workers.output import Locate
-from jaxsight.workers.pool import Pool, Tracer
-from jaxsight.workers.process import TracerProcess
-from jaxsight.workers.wire import WireError
+from jaxsight.workers.warm_imports import Familiar
 
 __all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsight.engine.answers import Caveat, Finding
-from jaxsight.engine.caveats import Completeness
-from jaxsight.engine.fixes.verifying import Fix
-from jaxsight.engine.uncompiled import Uncompiled
+from jaxsight.features.caveats import Completeness
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.uncompiled import Uncompiled
+from jaxsight.rules.finding import Finding
+from jaxsight.source.slicing.caveat import Caveat
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ from typing import Any
 from jaxsight import __version__
 from jaxsight.cli.reports import Incomplete, Refused, Reported
 from jaxsight.cli.reports.text import short_path
-from jaxsight.engine import caveats
-from jaxsight.engine.answers import Caveat, Finding, Severity
-from jaxsight.engine.fixes.verifying import Fix
-from jaxsight.engine.inert import visible
-from jaxsight.engine.text import Position
-from jaxsight.engine.uncompiled import Uncompiled
+from jaxsight.features import caveats
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.uncompiled import Uncompiled
 from jaxsight.rules import RULES
+from jaxsight.rules.finding import Finding, Severity
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.text import Position
+from jaxsight.text.inert import visible
 
 GITHUB_COMMANDS = {
     Severity.ERROR: "error",

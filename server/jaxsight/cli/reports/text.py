@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from jaxsight.cli.printing import Part, Text, styled
 from jaxsight.cli.reports import Reported
-from jaxsight.engine.answers import Finding, Place, Severity
-from jaxsight.engine.inert import one_line, visible
+from jaxsight.rules.finding import Finding, Place, Severity
+from jaxsight.text.inert import one_line, visible
 
 STYLES = {
     Severity.ERROR: "bold red",

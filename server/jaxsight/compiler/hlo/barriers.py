@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxsight.compiler.graph import KERNEL, OUTPUT
 from jaxsight.compiler.hlo.flow import Flow
 from jaxsight.compiler.hlo.kinds import Fused, Kind
 from jaxsight.compiler.hlo.shapes import arrays
 from jaxsight.compiler.hlo.walk import Unit
+from jaxsight.wire.kernel_graph import KERNEL, OUTPUT
 
 _OWN = {
     "fft": "fft",

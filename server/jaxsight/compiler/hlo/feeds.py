@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight.compiler.graph import KERNEL, Branch, Loop
 from jaxsight.compiler.hlo.flow import Flow
 from jaxsight.compiler.hlo.walk import Unit
+from jaxsight.wire.kernel_graph import KERNEL, Branch, Loop
 
 
 def feeds(

@@ -12,9 +12,9 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from jaxsight.compiler.graph import Operations
 from jaxsight.compiler.hlo.shapes import arrays, dims, dtype, elements, sizes
 from jaxsight.compiler.hlo.text import Instruction
+from jaxsight.wire.kernel_graph import Operations
 
 MATRIX = "matrix"
 VECTOR = "vector"

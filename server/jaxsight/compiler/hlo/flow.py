@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Temporary, Value
 from jaxsight.compiler.hlo.shapes import arrays, parts
 from jaxsight.compiler.hlo.text import Instruction
 from jaxsight.compiler.hlo.walk import Call, Walk
+from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Temporary, Value
 
 _CARRIED = "carried"
 

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from jaxsight.compiler.graph import Constant, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.compiler.hlo.barriers import reasons
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
@@ -15,6 +14,7 @@ from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, walk
 from jaxsight.compiler.hlo.work import Works
+from jaxsight.wire.kernel_graph import Constant, Graph, Kernel, Loop, Temporary, Value
 
 _NUMBERS = re.compile(r"\d+|\D+")
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from jaxsight.compiler.graph import Value
+from jaxsight.wire.kernel_graph import Value
 
 _ARRAY = re.compile(r"(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[^\]]*)\](?:\{(?P<layout>[^}]*)\})?")
 _SPACE = re.compile(r"S\((\d+)\)")

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxsight.compiler.graph import Branch, Loop
 from jaxsight.compiler.hlo import sorts
 from jaxsight.compiler.hlo.shapes import arrays, is_tiled
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.wire.kernel_graph import Branch, Loop
 
 FREE = frozenset(
     {

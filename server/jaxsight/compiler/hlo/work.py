@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from jaxsight.compiler.graph import Operations, Work
 from jaxsight.compiler.hlo import traffic
 from jaxsight.compiler.hlo.flops import is_convolution_call, is_matmul_call, operand, operations
 from jaxsight.compiler.hlo.kinds import COLLECTIVES, Fused
@@ -25,6 +24,7 @@ from jaxsight.compiler.hlo.shapes import (
 from jaxsight.compiler.hlo.sorts import SHARED_PER_BLOCK, bitonic_kernels
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
+from jaxsight.wire.kernel_graph import Operations, Work
 
 _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
 """Custom calls that only move data, or are annotations for the compiler."""

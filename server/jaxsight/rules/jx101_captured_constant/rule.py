@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import CONSTANT, Step, Value
-from jaxsight.units import MIB, size
+from jaxsight.text.units import MIB, size
+from jaxsight.wire.program import CONSTANT, Step, Value
 
 RULE = Rule(
     "JX101",

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.compiler.protocol import Folding
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.protocol import Fold
-from jaxsight.units import size
+from jaxsight.text.units import size
+from jaxsight.wire.messages.compiling import Folding
+from jaxsight.wire.messages.tracing import Fold
 
 RULE = Rule(
     "JX102",

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.jx101_captured_constant.rule import captured
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.units import MIB, size, time
+from jaxsight.text.units import MIB, size, time
 
 RULE = Rule(
     "JX103",

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from jaxsight.rules.jx101_captured_constant.rule import LARGE, CapturedArray
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import CONSTANT
-from jaxsight.units import KIB, size
+from jaxsight.text.units import KIB, size
+from jaxsight.wire.program import CONSTANT
 
 RULE = Rule(
     "JX104",

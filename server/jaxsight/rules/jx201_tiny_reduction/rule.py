@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, numbers
+from jaxsight.rules.program.view import Reading, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.units import KIB, size
+from jaxsight.text.units import KIB, size
 
 RULE = Rule(
     "JX201",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.units import KIB, size
+from jaxsight.text.units import KIB, size
+from jaxsight.wire.kernel_graph import Graph, Kernel
 
 RULE = Rule(
     "JX203",

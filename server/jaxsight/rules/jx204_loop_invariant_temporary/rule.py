@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, captured, is_known
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, captured, is_known
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Body, Step
-from jaxsight.units import MIB, size
+from jaxsight.text.units import MIB, size
+from jaxsight.wire.program import Body, Step
 
 RULE = Rule(
     "JX204",

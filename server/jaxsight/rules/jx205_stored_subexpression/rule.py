@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.compiler.graph import Kernel
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, is_known
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, is_known
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Step
-from jaxsight.units import MIB, size
+from jaxsight.text.units import MIB, size
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX205",

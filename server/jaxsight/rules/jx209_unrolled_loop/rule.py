@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Reading
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.places import Span
-from jaxsight.tracer.program import Body, Step
+from jaxsight.wire.program import Body, Step
+from jaxsight.wire.spans import Span
 
 RULE = Rule(
     "JX209",

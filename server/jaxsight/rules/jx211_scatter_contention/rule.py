@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, elements
+from jaxsight.rules.program.view import Reading, elements
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading
+from jaxsight.rules.program.view import Flow, Reading
+from jaxsight.rules.program.work import is_work
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.work import is_work
-from jaxsight.tracer.program import Step
-from jaxsight.tracer.protocol import Span
+from jaxsight.wire.messages.tracing import Span
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX212",

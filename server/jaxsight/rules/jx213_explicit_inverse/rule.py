@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.matrices import (
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.program.matrices import (
     MOVES,
     Product,
     argument,
@@ -17,10 +18,9 @@ from jaxsight.rules.matrices import (
     readers,
     scales,
 )
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading
+from jaxsight.rules.program.view import Flow, Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX213",

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.matrices import (
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.program.matrices import (
     MOVES,
     Product,
     argument,
@@ -24,10 +25,9 @@ from jaxsight.rules.matrices import (
     unmoved,
     written,
 )
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, elements, numbers
+from jaxsight.rules.program.view import Flow, Reading, elements, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX214",

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.matrices import called, calls
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, numbers
+from jaxsight.rules.program.matrices import called, calls
+from jaxsight.rules.program.slices import Read, reads
+from jaxsight.rules.program.view import Reading, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.slices import Read, reads
-from jaxsight.tracer.program import Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX215",

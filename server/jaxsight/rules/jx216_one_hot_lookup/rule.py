@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.matrices import (
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.program.matrices import (
     argument,
     called,
     factors,
@@ -16,11 +17,10 @@ from jaxsight.rules.matrices import (
     readers,
     written,
 )
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, numbers
+from jaxsight.rules.program.view import Reading, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Step
-from jaxsight.units import MIB, size
+from jaxsight.text.units import MIB, size
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX216",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.matrices import called
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, numbers, parameter
+from jaxsight.rules.program.matrices import called
+from jaxsight.rules.program.slices import reads
+from jaxsight.rules.program.view import Flow, Reading, numbers, parameter
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.slices import reads
-from jaxsight.tracer.program import LITERAL, Step
-from jaxsight.units import KIB, size
+from jaxsight.text.units import KIB, size
+from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(
     "JX217",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.matrices import called, readers
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import (
+from jaxsight.rules.program.matrices import called, readers
+from jaxsight.rules.program.slices import reads
+from jaxsight.rules.program.view import (
     ELEMENTWISE,
     SHAPED,
     Flow,
@@ -18,8 +19,7 @@ from jaxsight.rules.reading import (
     parameter,
 )
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.slices import reads
-from jaxsight.tracer.program import Step, Value
+from jaxsight.wire.program import Step, Value
 
 RULE = Rule(
     "JX218",

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.matrices import called
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading, numbers
+from jaxsight.rules.program.matrices import called
+from jaxsight.rules.program.view import Reading, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX219",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, elements, is_known
+from jaxsight.rules.program.view import Flow, Reading, elements, is_known
+from jaxsight.rules.program.work import is_work
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.work import is_work
-from jaxsight.tracer.program import Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX220",

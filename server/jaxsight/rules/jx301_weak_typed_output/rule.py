@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import cut
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading
+from jaxsight.rules.program.view import Flow, Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import INPUT
+from jaxsight.wire.program import INPUT
 
 RULE = Rule(
     "JX301",

@@ -7,7 +7,7 @@ import re
 from jaxsight.rules.exceptions import jax_page, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.protocol import Failure
+from jaxsight.wire.messages.tracing import Failure
 
 RULE = Rule(
     "JX302",

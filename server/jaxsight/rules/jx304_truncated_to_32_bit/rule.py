@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(

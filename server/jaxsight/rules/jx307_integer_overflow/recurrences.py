@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxsight.rules.intervals import limits
-from jaxsight.rules.ranges import Ranges, carried
-from jaxsight.rules.reading import Flow, captured, parameter
-from jaxsight.tracer.program import Step
+from jaxsight.rules.program.intervals import limits
+from jaxsight.rules.program.ranges import Ranges, carried
+from jaxsight.rules.program.view import Flow, captured, parameter
+from jaxsight.wire.program import Step
 
 _ITERATIONS = 1000
 """How many iterations are run, at most."""

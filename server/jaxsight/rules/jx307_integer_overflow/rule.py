@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
-from jaxsight.rules.intervals import Range, limits
 from jaxsight.rules.jx307_integer_overflow.recurrences import overflows
-from jaxsight.rules.matrices import product
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.ranges import Ranges
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, numbers, parameter
+from jaxsight.rules.program.intervals import Range, limits
+from jaxsight.rules.program.matrices import product
+from jaxsight.rules.program.ranges import Ranges
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, numbers, parameter
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import LITERAL, Step
-from jaxsight.tracer.protocol import Failure
+from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(
     "JX307",

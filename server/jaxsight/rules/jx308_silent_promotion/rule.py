@@ -15,10 +15,10 @@ from enum import Enum
 
 from jaxsight.rules.exceptions import cut, quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, elements
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, elements
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import CONSTANT, LITERAL, Step, Value
-from jaxsight.units import size
+from jaxsight.text.units import size
+from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
 RULE = Rule(
     "JX308",

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, captured, numbers, parameter
+from jaxsight.rules.program.view import Flow, Reading, captured, numbers, parameter
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import LITERAL, Body, Step
+from jaxsight.wire.program import LITERAL, Body, Step
 
 RULE = Rule(
     "JX309",

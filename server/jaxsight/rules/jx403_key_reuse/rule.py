@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.ranges import carried
-from jaxsight.rules.reading import (
+from jaxsight.rules.program.ranges import carried
+from jaxsight.rules.program.view import (
     ELEMENTWISE,
     SHAPED,
     Flow,
@@ -24,8 +24,8 @@ from jaxsight.rules.reading import (
     parameter,
 )
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import LITERAL, Body, Step
-from jaxsight.tracer.protocol import Failure
+from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.program import LITERAL, Body, Step
 
 RULE = Rule(
     "JX403",

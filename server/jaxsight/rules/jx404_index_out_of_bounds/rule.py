@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.primitives import written
-from jaxsight.rules.ranges import Ranges
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, numbers
+from jaxsight.rules.program.primitives import written
+from jaxsight.rules.program.ranges import Ranges
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import CONSTANT, Step
-from jaxsight.tracer.protocol import Failure
+from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.program import CONSTANT, Step
 
 RULE = Rule(
     "JX404",

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, SHAPED, Flow, Reading, is_known
+from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, is_known
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import LITERAL, Step
-from jaxsight.tracer.protocol import Failure
+from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(
     "JX405",

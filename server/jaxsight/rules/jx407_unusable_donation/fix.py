@@ -6,20 +6,20 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, integer
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing.context import Candidate, FixContext, integer
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx407_unusable_donation.rule import UnusableDonation
+from jaxsight.source.text import Edit, Range
 
 _DONATES = ("donate_argnums", "donate_argnames")
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the decorator without the argument in `donate_argnums` or `donate_argnames`.
 
     The keyword goes too if nothing else is in it.
     """
-    function, donation = asked.subject, asked.finding.data
+    function, donation = context.subject, context.finding.data
     if function is None or not isinstance(donation, UnusableDonation):
         return
     named = re.match(r"\w+", donation.argument)
@@ -38,10 +38,10 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
             if len(kept) == len(given):
                 continue
             if not kept:
-                yield Candidate(title, (_without(asked, decorator, key),))
+                yield Candidate(title, (_without(context, decorator, key),))
             else:
-                texts = ", ".join(map(asked.text, kept))
-                edit = asked.replace(key.value, f"({texts},)" if len(kept) == 1 else f"({texts})")
+                texts = ", ".join(map(context.text, kept))
+                edit = context.replace(key.value, f"({texts},)" if len(kept) == 1 else f"({texts})")
                 yield Candidate(title, (edit,))
 
 
@@ -52,10 +52,10 @@ def _name(node: ast.expr, names: list[str]) -> str:
     return names[index] if index is not None and -len(names) <= index < len(names) else ""
 
 
-def _without(asked: Asked, call: ast.Call, key: ast.keyword) -> Edit:
+def _without(context: FixContext, call: ast.Call, key: ast.keyword) -> Edit:
     """Delete a keyword of a call, with the comma before it, or after it if it is the first."""
-    parts = asked.arguments(call)
-    place = asked.range(key)
+    parts = context.arguments(call)
+    place = context.range(key)
     index = parts.index(place)
     if index:
         return Edit(Range(parts[index - 1].end, place.end), "")

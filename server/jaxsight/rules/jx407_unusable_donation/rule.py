@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import cut, quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.units import size
+from jaxsight.text.units import size
 
 RULE = Rule(
     "JX407",

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import INPUT
-from jaxsight.units import MIB, size
+from jaxsight.text.units import MIB, size
+from jaxsight.wire.program import INPUT
 
 RULE = Rule(
     "JX408",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import cut, first_paragraph, jax_page
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.protocol import Failure
-from jaxsight.units import size
+from jaxsight.text.units import size
+from jaxsight.wire.messages.tracing import Failure
 
 RULE = Rule(
     "JX411",

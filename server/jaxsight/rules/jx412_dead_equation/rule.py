@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Reading
+from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(

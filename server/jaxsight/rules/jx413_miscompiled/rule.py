@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, Reading, is_known, numbers, parameter
+from jaxsight.rules.program.view import ELEMENTWISE, Reading, is_known, numbers, parameter
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import Step
-from jaxsight.tracer.protocol import Miscompiled
+from jaxsight.wire.messages.tracing import Miscompiled
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX413",

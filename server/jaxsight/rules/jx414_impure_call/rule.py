@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.functions import Event, looked_for
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.scopes import NOTHING, Scope
-from jaxsight.rules.statements import Statement, written
-from jaxsight.rules.traced import Known, seen
-from jaxsight.rules.transformations import BATCHED, STAGED
+from jaxsight.rules.text.functions import Event, looked_for
+from jaxsight.rules.text.scopes import NOTHING, Scope
+from jaxsight.rules.text.statements import Statement, written
+from jaxsight.rules.text.traced import Known, seen
+from jaxsight.rules.text.transformations import BATCHED, STAGED
 
 RULE = Rule(
     "JX414",

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.functions import Event, is_container, is_reference, looked_for
 from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.scopes import Scope
-from jaxsight.rules.statements import Statement, written
-from jaxsight.rules.traced import Known, Module, is_plain, seen
-from jaxsight.rules.transformations import STAGED
+from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
+from jaxsight.rules.text.scopes import Scope
+from jaxsight.rules.text.statements import Statement, written
+from jaxsight.rules.text.traced import Known, Module, is_plain, seen
+from jaxsight.rules.text.transformations import STAGED
 
 RULE = Rule(
     "JX415",

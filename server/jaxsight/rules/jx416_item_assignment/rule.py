@@ -18,8 +18,8 @@ from jaxsight.rules.jx416_item_assignment.updates import (
 )
 from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.statements import dotted, written
-from jaxsight.tracer.protocol import Failure
+from jaxsight.rules.text.statements import dotted, written
+from jaxsight.wire.messages.tracing import Failure
 
 RULE = Rule(
     "JX416",

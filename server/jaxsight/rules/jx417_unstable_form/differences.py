@@ -6,17 +6,17 @@ import ast
 import math
 from dataclasses import dataclass
 
-from jaxsight.rules.bounds import (
+from jaxsight.rules.jx417_unstable_form.looking import Form, Look
+from jaxsight.rules.program.bounds import (
     MOVES,
     alike,
     made,
     readers,
     stripped,
 )
-from jaxsight.rules.jx417_unstable_form.looking import Form, Look
-from jaxsight.rules.reading import parameter
-from jaxsight.rules.written import arguments, bracketed, parsed, short
-from jaxsight.tracer.program import Step
+from jaxsight.rules.program.view import parameter
+from jaxsight.rules.program.written import arguments, bracketed, parsed, short
+from jaxsight.wire.program import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate, same
-from jaxsight.engine.fixes.remedy import Remedy
 from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext, same
+from jaxsight.rules.fixing.remedy import Remedy
 
 _AXES = frozenset({"axis", "keepdims"})
 _LOG_OF_CALL = {
@@ -19,14 +19,14 @@ _LOG_OF_CALL = {
 _DENSITIES = {"cdf": "logcdf", "sf": "logsf", "pdf": "logpdf", "pmf": "logpmf"}
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the stable form of the expression that the finding is about."""
-    for node in asked.nodes:
-        if isinstance(node, ast.expr) and asked.range(node) == asked.finding.range:
-            text = _stable(_Words(asked), node)
+    for node in context.nodes:
+        if isinstance(node, ast.expr) and context.range(node) == context.finding.range:
+            text = _stable(_Words(context), node)
             if text:
-                imported = asked.jax_import() if text.startswith(("jax.", "-jax.")) else ()
-                edits = (asked.replace(node, text), *imported)
+                imported = context.jax_import() if text.startswith(("jax.", "-jax.")) else ()
+                edits = (context.replace(node, text), *imported)
                 # Where these are NaN or round, the stable function is right and so differs.
                 differs = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
                 differs |= text.endswith("[1]")
@@ -38,13 +38,13 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 class _Words:
     """Read and write expressions of a module."""
 
-    asked: Asked
+    context: FixContext
 
     def calls(self, node: ast.expr, *names: str) -> ast.Call | None:
         """Return a node that calls one of some functions of `jax.numpy`, `jax.lax` or elsewhere."""
         if not isinstance(node, ast.Call) or not node.args:
             return None
-        called = self.asked.called(node.func)
+        called = self.context.called(node.func)
         full = [each for name in names for each in _full(name)]
         return node if called in full else None
 
@@ -62,7 +62,7 @@ class _Words:
         if self.calls(node, name):
             operand, rest = node.args[0], node.args[1:]
         elif isinstance(node.func, ast.Attribute) and node.func.attr == name and len(node.args) < 2:
-            if self.asked.called(node.func.value) in ("jax.numpy", "numpy"):
+            if self.context.called(node.func.value) in ("jax.numpy", "numpy"):
                 return None
             operand, rest = node.func.value, node.args
         else:
@@ -72,19 +72,19 @@ class _Words:
         return operand, "".join(f", {text}" for text in texts)
 
     def text(self, node: ast.expr) -> str:
-        return self.asked.text(node)
+        return self.context.text(node)
 
     def negated(self, node: ast.expr) -> str:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self.text(node.operand)
-        return f"-{self.asked.operand(node)}"
+        return f"-{self.context.operand(node)}"
 
     def nn(self, name: str) -> str:
-        module = self.asked.imports.get("jax.nn", f"{self.asked.imports.get('jax', 'jax')}.nn")
+        module = self.context.imports.get("jax.nn", f"{self.context.imports.get('jax', 'jax')}.nn")
         return f"{module}.{name}"
 
     def jnp(self, name: str) -> str:
-        return f"{self.asked.jnp or 'jax.numpy'}.{name}"
+        return f"{self.context.jnp or 'jax.numpy'}.{name}"
 
 
 def _full(name: str) -> tuple[str, ...]:
@@ -127,14 +127,14 @@ _SIGMOIDS = ("jax.nn.sigmoid", "jax.scipy.special.expit", "jax.lax.logistic")
 def _of_log(words: _Words, operand: ast.expr) -> str:
     call = words.calls(operand, *_LOG_OF_CALL)
     if call is not None:
-        name = _LOG_OF_CALL[words.asked.called(call.func)]
+        name = _LOG_OF_CALL[words.context.called(call.func)]
         return f"{words.nn(name)}({_arguments(words, call)})"
     call = words.calls(operand, "jax.numpy.linalg.det")
     if call is not None:
         return f"{words.text(call.func).removesuffix('det')}slogdet({_arguments(words, call)})[1]"
     if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute):
         stable = _DENSITIES.get(operand.func.attr)
-        if stable and words.asked.called(operand.func).startswith("jax.scipy.stats."):
+        if stable and words.context.called(operand.func).startswith("jax.scipy.stats."):
             name = f"{words.text(operand.func.value)}.{stable}"
             return f"{name}({_arguments(words, operand)})"
     reduced = words.reduced(operand, "sum")
@@ -227,7 +227,7 @@ def _of_quotient(words: _Words, node: ast.BinOp) -> str:
         return f"{words.nn('softmax')}({words.text(x)}{rest or ', axis=None'})"
     y = words.argument(node.right, "exp")
     if y is not None:
-        return f"{words.jnp('exp')}({words.text(x)} - {words.asked.operand(y)})"
+        return f"{words.jnp('exp')}({words.text(x)} - {words.context.operand(y)})"
     match node.right:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             for one, other in ((left, right), (right, left)):
@@ -247,6 +247,6 @@ def _arguments(words: _Words, call: ast.Call) -> str:
 REMEDY = Remedy(
     "the stable function in place of the expression",
     candidates,
-    trades=effects.ALL,
+    trades=figures.ALL,
     costs_any=True,
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jaxsight.rules.bounds import Known
 from jaxsight.rules.jx417_unstable_form.differences import Difference
 from jaxsight.rules.jx417_unstable_form.logarithms import Logarithm
 from jaxsight.rules.jx417_unstable_form.looking import FLOATS, Form
 from jaxsight.rules.jx417_unstable_form.quotients import Quotient
-from jaxsight.rules.reading import Reading
-from jaxsight.tracer.program import Step
+from jaxsight.rules.program.bounds import Known
+from jaxsight.rules.program.view import Reading
+from jaxsight.wire.program import Step
 
 
 def of(reading: Reading, step: Step, known: Known) -> Form | None:

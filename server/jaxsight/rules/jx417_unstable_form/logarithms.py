@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.bounds import (
+from jaxsight.rules.jx417_unstable_form.looking import DENSITIES, Form, Look
+from jaxsight.rules.program.bounds import (
     MOVES,
     PICKS,
     alike,
@@ -15,10 +16,9 @@ from jaxsight.rules.bounds import (
     readers,
     stripped,
 )
-from jaxsight.rules.jx417_unstable_form.looking import DENSITIES, Form, Look
-from jaxsight.rules.reading import elements, parameter
-from jaxsight.rules.written import arguments, bracketed, name_of, negated, parsed, short
-from jaxsight.tracer.program import Step
+from jaxsight.rules.program.view import elements, parameter
+from jaxsight.rules.program.written import arguments, bracketed, name_of, negated, parsed, short
+from jaxsight.wire.program import Step
 
 _FEW = 4
 """Products of fewer factors are not reported."""

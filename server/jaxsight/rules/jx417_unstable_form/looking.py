@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.bounds import (
+from jaxsight.rules.program.bounds import (
     MOVES,
     PICKS,
     Known,
@@ -16,9 +16,9 @@ from jaxsight.rules.bounds import (
     readers,
     stripped,
 )
-from jaxsight.rules.reading import ELEMENTWISE, Flow, Reading, captured
-from jaxsight.rules.written import arguments, name_of, parsed, short
-from jaxsight.tracer.program import Step
+from jaxsight.rules.program.view import ELEMENTWISE, Flow, Reading, captured
+from jaxsight.rules.program.written import arguments, name_of, parsed, short
+from jaxsight.wire.program import Step
 
 
 @dataclass(frozen=True, slots=True)

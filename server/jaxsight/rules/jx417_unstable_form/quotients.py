@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.bounds import (
+from jaxsight.rules.jx417_unstable_form.looking import Form, Look
+from jaxsight.rules.program.bounds import (
     alike,
     made,
     stripped,
 )
-from jaxsight.rules.jx417_unstable_form.looking import Form, Look
-from jaxsight.rules.written import bracketed, short
-from jaxsight.tracer.program import Step
+from jaxsight.rules.program.written import bracketed, short
+from jaxsight.wire.program import Step
 
 
 @dataclass(frozen=True, slots=True)

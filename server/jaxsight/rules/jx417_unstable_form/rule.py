@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.bounds import Known, is_in_branch, literal, made
 from jaxsight.rules.jx417_unstable_form import forms
 from jaxsight.rules.jx417_unstable_form.looking import Form
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading
+from jaxsight.rules.program.bounds import Known, is_in_branch, literal, made
+from jaxsight.rules.program.view import Flow, Reading
+from jaxsight.rules.program.written import has_rule, name_of, parsed
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.written import has_rule, name_of, parsed
-from jaxsight.tracer.program import Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX417",

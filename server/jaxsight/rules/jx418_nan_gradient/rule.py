@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.bounds import (
+from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.program.bounds import (
     MOVES,
     PICKS,
     Known,
@@ -17,11 +18,10 @@ from jaxsight.rules.bounds import (
     readers,
     stripped,
 )
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, Flow, Reading, is_known, parameter
+from jaxsight.rules.program.view import ELEMENTWISE, Flow, Reading, is_known, parameter
+from jaxsight.rules.program.written import called, has_rule, name_of, parsed
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.written import called, has_rule, name_of, parsed
-from jaxsight.tracer.program import Step
+from jaxsight.wire.program import Step
 
 RULE = Rule(
     "JX418",

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from jaxsight.rules.bounds import literal
 from jaxsight.rules.exceptions import MOST
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import Flow, Reading, is_known
+from jaxsight.rules.program.bounds import literal
+from jaxsight.rules.program.view import Flow, Reading, is_known
+from jaxsight.rules.program.written import bracketed, called, has_rule, name_of, parsed, short
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.written import bracketed, called, has_rule, name_of, parsed, short
-from jaxsight.tracer.program import LITERAL, Step, Value
+from jaxsight.wire.program import LITERAL, Step, Value
 
 RULE = Rule(
     "JX419",

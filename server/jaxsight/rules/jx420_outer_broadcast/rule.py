@@ -17,9 +17,9 @@ from enum import Enum
 
 from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.reading import ELEMENTWISE, Flow, Reading, elements, numbers
+from jaxsight.rules.program.view import ELEMENTWISE, Flow, Reading, elements, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.tracer.program import CONSTANT, LITERAL, Step
+from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
 RULE = Rule(
     "JX420",

@@ -15,7 +15,7 @@ from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors, dotte
 from jaxsight.rules.jx421_read_after_donation.flow import Flow, Read
 from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.statements import Statement
+from jaxsight.rules.text.statements import Statement
 
 RULE = Rule(
     "JX421",

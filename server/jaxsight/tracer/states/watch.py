@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from jaxsight.tracer.compat import refs
-from jaxsight.tracer.observer import NAME
+from jaxsight.tracer.observation.observer import NAME
 from jaxsight.tracer.states import nnx, objects
 from jaxsight.tracer.states.objects import CELL, CLASS, NAMES, SLOTS, Contents, Kind
 

@@ -1,0 +1,134 @@
+"""Code actions.
+
+No trace is needed to offer them; an action that writes source requests it when it is chosen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from jaxsight.features.example_skeleton import skeleton
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.lenses import SHOW
+from jaxsight.features.model import Action
+from jaxsight.features.sourcerized import inserted_name, label
+from jaxsight.queries.documents import Subject
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.text import Position, Range
+from jaxsight.wire.messages.tracing import Failed, Traced
+from jaxsight.workers.results import Died
+
+QUICK_FIX = "quickfix"
+ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
+VIEW = "refactor.rewrite.jaxsight.view"
+SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
+RUN = "refactor.rewrite.jaxsight.run"
+
+_RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
+
+_SCALAR = re.compile(r"b?f\w+\[\]")
+"""The output type of a function that `jax.grad` accepts: a floating-point scalar."""
+
+
+def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> Iterator[Action]:
+    """Yield *Add example inputs* for the function at the range, unless it has example inputs."""
+    innermost = module.function_at(range.start)
+    if innermost is None:
+        return
+    chunk, function = innermost
+    has_own = any(
+        s.chunk is chunk and s.name == function.qualname and s.examples.source == "docstring"
+        for s in subjects
+    )
+    if has_own or function.refused:
+        return
+    edit = skeleton(function).shifted(chunk.first_line)
+    yield Action(f"Add example inputs to {function.qualname}", ADD_EXAMPLES, (edit,))
+
+
+def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterator[Action]:
+    """Yield *Always run this statement* and *Never run this statement*.
+
+    Only statements at the range that a caveat names have these actions.
+    """
+    named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
+    for chunk in named.values():
+        last = chunk.first_line + max(chunk.piece.lines_used, 1) - 1
+        whole = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
+        if not range.touches(whole):
+            continue
+        known = mark_of(module, chunk)
+        for mark, title in _RUN_TITLES.items():
+            if known is None or known[0] != mark:
+                yield Action(title, RUN, (marking(module, chunk, mark),))
+
+
+def _at(module: Module, caveat: Caveat) -> ModuleChunk | None:
+    return module.chunk_at(caveat.range.start)
+
+
+def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
+    """Yield the fixes that were verified."""
+    for fix in fixes:
+        yield Action(fix.title, QUICK_FIX, fix.edits, finding=fix.finding, preferred=fix.safe)
+
+
+def sourcerize(
+    path: str, module: Module, subject: Subject, range: Range, known: Traced | Failed | Died | None
+) -> Iterator[Action]:
+    """Yield the actions *Sourcerize …* for a function with example inputs.
+
+    They show the source in a document beside the file, or insert it below the function. On the
+    function's name there are its transformations too: `grad` where the result is known to be a
+    scalar, and the inverse. A function whose trace failed has none of these actions.
+
+    Args:
+        known: the result of the last trace, if there was one.
+    """
+    name = subject.name
+    if subject.broken or subject.function.refused or isinstance(known, Failed | Died):
+        return
+
+    def shown(title: str, style: str, transform: str = "") -> Action:
+        arguments = (path, name, style, transform) if transform else (path, name, style)
+        return Action(title, SOURCERIZE, command=SHOW, arguments=arguments)
+
+    yield shown(f"Sourcerize {name} (expand to pure lax source)", "lax")
+    yield shown(f"Sourcerize {name} (readable source)", "pretty")
+    below = f"Sourcerize {name} into {inserted_name(module, name)} below it"
+    yield Action(below, SOURCERIZE, pending=name)
+    if not range.touches(subject.name_range):
+        return
+    transforms = ["vmap", "jit"]
+    if known is not None and _SCALAR.fullmatch(known.outputs):
+        transforms.insert(0, "grad")
+    for transform in transforms:
+        yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
+        yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
+    if known is None or _may_be_inverted(known):
+        yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
+
+
+def _may_be_inverted(known: Traced) -> bool:
+    """Return whether the results could determine the arguments.
+
+    A scalar result can determine scalar arguments only.
+    """
+    return not _SCALAR.fullmatch(known.outputs) or any(
+        _SCALAR.fullmatch(text) for _, text in known.parameters
+    )
+
+
+def views(path: str, subject: Subject, known: Traced | Failed | Died | None) -> Iterator[Action]:
+    """Yield *Show function with interpreter* for each registered jaxpr interpreter.
+
+    Packages register them in the user's environment.
+    """
+    if isinstance(known, Traced):
+        for view in known.views:
+            arguments = (path, subject.name, "view", view)
+            title = f"Show {subject.name} with interpreter {view}"
+            yield Action(title, VIEW, command=SHOW, arguments=arguments)

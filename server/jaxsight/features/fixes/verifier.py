@@ -1,0 +1,402 @@
+"""Verify that a candidate helps: apply it in memory, trace, run, compile and check it again.
+
+It is run against the original. Verdicts are cached by content: the same change of the same function
+is tried once, regardless of its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from jaxsight.features.findings import failures
+from jaxsight.features.findings import run_rules as noticing
+from jaxsight.features.fixes.registry import FIXES
+from jaxsight.lru import Recent
+from jaxsight.queries.background import Aside
+from jaxsight.queries.compile_cache import Compiling, Gone, Result
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.located_answer import Answer, View
+from jaxsight.queries.query import Question, ask
+from jaxsight.queries.sandbox import Workshop
+from jaxsight.rules import RULES
+from jaxsight.rules.finding import Finding
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext, applied
+from jaxsight.rules.fixing.figures import Figures
+from jaxsight.rules.fixing.remedy import Proof
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.source.module import Module
+from jaxsight.source.text import Edit
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.tracing import Compared, Miscompiled, Outlined, Traced
+from jaxsight.workers.results import Died
+
+log = logging.getLogger(__name__)
+
+_KEPT = 512
+_LONGEST_TRADE = 2.0
+"""Factor by which a program may become slower for its fix's benefit."""
+_NOT_COMPARED = "it could not be compared"
+_SETS = 4
+"""Maximum number of example sets of a function with which a change is tried."""
+_TRIED = 6
+"""Maximum number of candidates for one finding that are tried."""
+
+
+def _of_text(module: Module) -> Iterator[Finding]:
+    of_statements = chain.from_iterable(map(noticing.of_text, module.chunks))
+    return chain(of_statements, noticing.of_module(module))
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A verified change.
+
+    It is `safe` if values, types and parameters of the function stay the same for all callers, and
+    no more kernels are launched.
+    """
+
+    finding: Finding
+    title: str
+    edits: tuple[Edit, ...]
+    safe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Why a candidate is dropped, or its effect."""
+
+    dropped: str = ""
+    effect: str = ""
+    costs: bool = False
+    """It launches more kernels than before."""
+    untold: bool = False
+    """It is dropped because it could not be checked."""
+    hopeless: bool = False
+    """All candidates will fail: running the function does not end, or ends the process."""
+
+
+@dataclass(eq=False, slots=True)
+class Verifying:
+    """The verified fixes of a session.
+
+    `compiling` returns the session's own compiled programs; `refresh` is called with a file for
+    which there is something new.
+    """
+
+    compiling: Callable[[], Compiling]
+    aside: Aside
+    refresh: Callable[[str], None]
+    _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
+    _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
+    """Miscompiled functions, by the key of the question about the function."""
+
+    def miscompiled(self, question: Question) -> Miscompiled | None:
+        """Return how running the function showed that it is miscompiled."""
+        return self._wrong.get(question.key)
+
+    async def fix(
+        self, workshop: Workshop, view: View, finding: Finding, target: Target | None
+    ) -> Fix | None:
+        """Return the first candidate for a finding that is shown to help.
+
+        Args:
+            target: the target to compile for, if any.
+        """
+        async for candidate, question in self._candidates(workshop, view, finding):
+            key = self._key(view, question, finding, target)
+            verdict = self._verdicts.get(key)
+            if verdict is None:
+                verdict = await self._verdict(workshop, view, question, finding, candidate, target)
+                if verdict.untold:  # the tracer had dropped one of the two traces, or ended
+                    verdict = await self._verdict(
+                        workshop, view, question, finding, candidate, target
+                    )
+                self._verdicts.put(key, verdict)
+                if verdict.dropped:
+                    log.info("%s: %s: dropped: %s", finding.code, candidate.title, verdict.dropped)
+            if verdict.hopeless:
+                return None
+            if not verdict.dropped and await self._harmless(workshop, view, candidate):
+                return _fix(finding, candidate, verdict)
+        return None
+
+    async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
+        """Return whether the change leaves other example sets and functions of the file unaffected.
+
+        All of them that reach the changed text must compute the same as before.
+        """
+        text = applied(view.module.text, candidate.edits)
+        chunks = [
+            view.module.chunk_at(edit.range.start)
+            for edit in candidate.edits
+            if not edit.text.startswith("import ")
+        ]
+        changed = {chunk.first_line for chunk in chunks if chunk is not None}
+        own = view.answer.question
+        before = Document(own.path, view.module)
+        after = Document(own.path, view.module.edited(text))
+
+        def subjects() -> tuple[Subject, ...]:
+            return before.subjects(workshop.project.outside)
+
+        def context(name: str, set_name: str) -> tuple[Question | None, Question | None]:
+            return (
+                _question(workshop, before, name, set_name),
+                _question(workshop, after, name, set_name),
+            )
+
+        for subject in await self.aside.judge(view.module, subjects):
+            for each in subject.examples.sets[:_SETS]:
+                first, second = await self.aside.judge(
+                    view.module, functools.partial(context, subject.name, each.name)
+                )
+                if first is None or second is None or first.key in (second.key, own.key):
+                    continue
+                if not any(member.first_line in changed for member in first.slice.members):
+                    continue
+                key = first.key, second.key
+                verdict = self._verdicts.get(key)
+                if verdict is None:
+                    verdict = await self._unharmed(workshop, first, second, same=candidate.same)
+                    self._verdicts.put(key, verdict)
+                if verdict.dropped:
+                    log.info("%s: not for %s: %s", candidate.title, subject.name, verdict.dropped)
+                    return False
+        return True
+
+    async def _unharmed(
+        self, workshop: Workshop, first: Question, second: Question, *, same: bool
+    ) -> _Verdict:
+        before, after = await workshop.trace(first), await workshop.trace(second)
+        if before is None or after is None or not isinstance(before.reply, Traced):
+            return _Verdict()
+        if not isinstance(after.reply, Traced):
+            return _Verdict("it can no longer be traced")
+        compared = await workshop.compare(before, after)
+        self._remember(first, compared)
+        if not same or (isinstance(compared, Compared) and compared.same):
+            return _Verdict()
+        return _Verdict(compared.words if isinstance(compared, Compared) else _NOT_COMPARED)
+
+    def _remember(self, question: Question, compared: Compared | Died | None) -> None:
+        if not isinstance(compared, Compared) or compared.miscompiled is None:
+            return
+        if self._wrong.get(question.key) is None:
+            self._wrong.put(question.key, compared.miscompiled)
+            self.refresh(question.path)
+
+    async def _candidates(
+        self, workshop: Workshop, view: View, finding: Finding
+    ) -> AsyncIterator[tuple[Candidate, Question]]:
+        """Yield the candidates, each with the question about the changed text."""
+        context = FixContext.of(view, finding)
+        if context is None:
+            return
+        for candidate in islice(FIXES[finding.code].propose(context), _TRIED):
+            question = await self._asked(workshop, view, candidate.edits)
+            if question is not None:
+                yield candidate, question
+
+    async def _asked(
+        self, workshop: Workshop, view: View, edits: Sequence[Edit]
+    ) -> Question | None:
+        return await self.aside.judge(view.module, lambda: _asked(workshop, view, edits))
+
+    def _key(
+        self, view: View, question: Question, finding: Finding, target: Target | None
+    ) -> object:
+        name = target.name if target is not None else ""
+        return view.answer.question.key, question.key, finding.code, name
+
+    async def _verdict(
+        self,
+        workshop: Workshop,
+        view: View,
+        question: Question,
+        finding: Finding,
+        candidate: Candidate,
+        target: Target | None,
+    ) -> _Verdict:
+        code = finding.code
+        before = await workshop.trace(view.answer.question)
+        after = await workshop.trace(question)
+        if before is None or after is None:
+            return _Verdict("it could not be traced", untold=True)
+        adapted = after
+        if candidate.adapted:
+            around = await self._asked(workshop, view, candidate.adapted)
+            traced = await workshop.trace(around) if around is not None else None
+            if traced is None:
+                return _Verdict("its adapted form could not be traced", untold=True)
+            adapted = traced
+        seen = View(after, question.module, after.question, question.subject)
+        if not isinstance(after.reply, Traced):
+            why = failures.summary(after.reply, seen)
+            return _Verdict(f"it can no longer be traced: {why}")
+        if not isinstance(before.reply, Traced):
+            return await self._repaired(workshop, before, after, same=candidate.same)
+        if not isinstance(adapted.reply, Traced):
+            return _Verdict("its adapted form cannot be traced")
+        if before.reply.outputs != adapted.reply.outputs:
+            outputs = adapted.reply.outputs
+            return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
+        compared = await workshop.compare(before, adapted)
+        self._remember(view.answer.question, compared)
+        if compared is None:
+            return _Verdict(_NOT_COMPARED, untold=True)
+        if isinstance(compared, Died):
+            return _Verdict(compared.message, hopeless=True)
+        if candidate.same and not compared.same:
+            return _Verdict(compared.words)
+        remedy = FIXES[code]
+        first = await self._looked_at(workshop, before, code, target)
+        second = await self._looked_at(workshop, after, code, target)
+        if first is None or second is None:
+            return _Verdict("it could not be compiled", untold=True)
+        words = list(figures.words(first.figures, second.figures, timed=remedy.timed))
+        match remedy.proof:
+            case Proof.SMALLER:
+                helps = figures.smaller(first.figures, second.figures)
+            case Proof.FEWER:
+                fewer = figures.fewer(first.figures, second.figures)
+                helps = second.findings <= first.findings and fewer
+            case Proof.GONE:
+                helps = second.findings < first.findings
+        worse = figures.worse(first.figures, second.figures) - remedy.trades
+        if worse or (
+            not remedy.costs_any and figures.too_slow(first.figures, second.figures, _LONGEST_TRADE)
+        ):
+            helps = False
+        if not helps:
+            return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
+        if second.figures.compiled is not None and target is not None and words:
+            words[-1] += f" on {target.short}"
+        was, now = compared.nonfinite
+        if was != now:
+            words.insert(0, f"NaN or infinite gradients {was} → {now}")
+        return _Verdict(effect=", ".join(words), costs=figures.more(first.figures, second.figures))
+
+    async def _repaired(
+        self, workshop: Workshop, before: Answer, after: Answer, *, same: bool
+    ) -> _Verdict:
+        """Return the verdict on a function that can be traced only after the change.
+
+        The original is called with values, which must give the same result.
+        """
+        if same:
+            compared = await workshop.compare_with_values(before, after)
+            if compared is None:
+                return _Verdict(_NOT_COMPARED, untold=True)
+            if isinstance(compared, Died):
+                return _Verdict(compared.message, hopeless=True)
+            if not compared.same:
+                return _Verdict(compared.words)
+        return _Verdict(effect="can be traced")
+
+    async def _looked_at(
+        self, workshop: Workshop, answer: Answer, code: str, target: Target | None
+    ) -> _Look | None:
+        question = answer.question
+        view = View(answer, question.module, question, question.subject)
+        outlined = await workshop.outline(answer)
+        if outlined is None or not isinstance(answer.reply, Traced):
+            return None
+        folding = None
+        if target is not None and code == noticing.FOLDING:
+            folding = await self._folding(workshop, answer, target, outlined)
+        result = await self._result(workshop, answer, target) if target is not None else None
+        compiled = result.outcome if result is not None else None
+        if not isinstance(compiled, Compiled):
+            compiled = None
+        if RULES[code].in_kernels is not None:
+            if result is None or compiled is None:
+                return None
+            found = list(noticing.of_kernels(view, outlined, result, [code], folding))
+        elif RULES[code].in_program is not None:
+            platform = target.platform if target is not None else ""
+            found = list(noticing.of_program(view, outlined, [code], platform))
+        else:
+            found = [each for each in _of_text(question.module) if each.code == code]
+        return _Look(len(found), Figures.of(answer.reply, compiled, folding))
+
+    async def _folding(
+        self, workshop: Workshop, answer: Answer, target: Target, outlined: Outlined
+    ) -> Folding | None:
+        interpreter = workshop.project.interpreter
+        if interpreter is None or not folded_while_compiling.is_candidate(outlined.folds):
+            return None
+        with contextlib.suppress(Gone):
+            return await self.compiling().folding(answer, target, interpreter.path, workshop.lower)
+        return None
+
+    async def _result(self, workshop: Workshop, answer: Answer, target: Target) -> Result | None:
+        interpreter = workshop.project.interpreter
+        if interpreter is None:
+            return None
+        try:
+            return await self.compiling().get(answer, target, interpreter.path, workshop.lower)
+        except Gone:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The number of findings of one code in one form of a function, and its figures."""
+
+    findings: int
+    figures: Figures
+
+
+def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | None:
+    """Return the question about the same function and set in the changed text.
+
+    Returns `None` if there is none, or if it is the same.
+    """
+    before = view.answer.question
+    try:
+        text = applied(view.module.text, edits)
+    except ValueError:
+        return None
+    scratch = Document(before.path, view.module.edited(text))
+    scratch.looked_into = before.trace.whole
+    context = _question(workshop, scratch, before.subject.name, before.set.name)
+    return context if context is not None and context.key != before.key else None
+
+
+def _question(
+    workshop: Workshop, document: Document, function: str, set_name: str
+) -> Question | None:
+    """Return the question about a function of a text; with its first set if none has the name."""
+    project = workshop.project
+    subjects = document.subjects(project.outside)
+    subject = next((each for each in subjects if each.name == function), None)
+    if subject is None or not subject.examples.sets:
+        return None
+    sets = subject.examples.sets
+    chosen = next((each for each in sets if each.name == set_name), sets[0])
+    context = ask(
+        document,
+        subject,
+        chosen,
+        root=project.root,
+        environment=project.environment,
+        patience=project.settings.timeouts.statement,
+    )
+    return context if isinstance(context, Question) else None
+
+
+def _fix(finding: Finding, candidate: Candidate, verdict: _Verdict) -> Fix:
+    effect = f" ({verdict.effect})" if verdict.effect else ""
+    return Fix(
+        finding,
+        candidate.title + effect,
+        candidate.edits,
+        candidate.safe and candidate.same and not verdict.costs,
+    )

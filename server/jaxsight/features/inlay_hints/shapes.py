@@ -1,0 +1,55 @@
+"""Inlay hints: the shape of what each assignment binds, at the end of the name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jaxsight.features import stale_marks as stale
+from jaxsight.features.hover import surroundings
+from jaxsight.features.model import Hint
+from jaxsight.queries.located_answer import View
+from jaxsight.source.text import Range
+from jaxsight.text import pytree_display as trees
+from jaxsight.text.inert import one_line
+from jaxsight.text.markdown import escaped, span
+from jaxsight.wire.messages.tracing import Observation, Seen
+
+_SHOWN_VALUES = 2
+_LONGEST = 48
+
+
+def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Iterator[Hint]:
+    """Yield a hint for each assignment target that holds an array, or a pytree of arrays."""
+    notice = stale.notice(view)
+    for range, observation in targets:
+        values = [seen for seen in view.seen(observation) if trees.has_array(seen.text)]
+        if not values:
+            continue
+        yield Hint(
+            range,
+            f": {stale.mark(view)}{_label(values, observation.more)}",
+            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more)))),
+            view.stale,
+        )
+
+
+def _label(values: list[Seen], more: int) -> str:
+    texts = list(dict.fromkeys(one_line(seen.text) for seen in values))
+    shown = texts[:_SHOWN_VALUES]
+    parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
+    if len(texts) > _SHOWN_VALUES or more:
+        parts.append(trees.ELLIPSIS)
+    return " | ".join(dict.fromkeys(parts))
+
+
+def _tooltip(values: list[Seen], more: int) -> str:
+    lines = []
+    for seen in values:
+        notes = [
+            *(f"inside {escaped(place)}" for place in [surroundings(seen)] if place),
+            *(["weak type"] if seen.weak else []),
+        ]
+        lines.append(span(seen.text) + (f" · {' · '.join(notes)}" if notes else ""))
+    if more:
+        lines.append(f"and {more} more")
+    return "\n\n".join(lines)

@@ -1,0 +1,53 @@
+"""Functions that have example inputs and were not compiled, each with its reason in a clause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsight.features.findings import failures
+from jaxsight.queries.compile_cache import Result
+from jaxsight.queries.located_answer import View
+from jaxsight.source.text import Range
+from jaxsight.text.inert import clause, visible
+from jaxsight.wire.messages.tracing import Traced
+from jaxsight.workers.compilers import Trouble
+
+_LONGEST = 200
+"""Maximum length of a reason in characters: some of XLA's quote HLO."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncompiled:
+    """A function that was not compiled; `range` is its name."""
+
+    function: str
+    range: Range
+    target: str
+    """The short name of the target: `h100`."""
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """A sentence such as ``f` is not compiled for h100: it spans 8 devices``."""
+        name = visible(self.function)
+        return f"`{name}` is not compiled for {self.target}: {self.reason}"
+
+    @staticmethod
+    def of(view: View, result: Result | None, target: str) -> Uncompiled | None:
+        """Return why a function was not compiled; `None` if it was, or if nobody asked for that.
+
+        Args:
+            result: the result of compiling it; `None` if that was not requested.
+            target: the active target.
+        """
+        if not isinstance(view.answer.reply, Traced):
+            found = next(failures.reported(view), None)
+            if found is None:
+                return None  # a doctest that was not written as example inputs
+            reason = f"tracing fails ({found.code}, line {found.range.start.line + 1})"
+        elif result is not None and isinstance(result.outcome, Trouble):
+            target, reason = result.target.short, result.outcome.message
+        else:
+            return None
+        reason = clause(reason.strip().split("\n\n")[0], _LONGEST).rstrip(".")
+        return Uncompiled(view.subject.name, view.name_range, target, reason)

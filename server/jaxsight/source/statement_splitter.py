@@ -1,0 +1,192 @@
+"""Divide a text into its top-level pieces, also if it does not parse.
+
+A piece begins at a line that can begin a statement (a *starter*: its first column is not blank, and
+it does not begin with a closing bracket, `else` or the like). It ends before the first later
+starter up to which the text parses: a proper prefix of a statement never parses when it is cut at a
+line, so this is exactly the statement's end. A piece that cannot be completed is broken, from one
+starter to the next and no further, so an unclosed quote or bracket affects its statement, not the
+file.
+
+Pieces are found from top to bottom, and each depends only on the text from there on: this makes
+parsing after an edit cheap (`Piecing.reach`). Nothing here may scan a whole file at once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jaxsight.source.statements import Piece, piece_of
+
+_STARTER = re.compile(
+    r"^(?:[ \t\f]*\f)?(?!(?:else|elif|except|finally)\b)[^ \t\f\n#)\]}]", re.MULTILINE
+)
+_FIRST = re.compile(r"^[ \t\f]*[^ \t\f\n#]", re.MULTILINE)
+_IDLE = re.compile(r"[ \t\f]*(?:#|\Z)")
+"""A line that is blank or a comment."""
+
+_TOKEN = re.compile(r"#[^\n]*|\"\"\"|'''|[\"'()\[\]{}\n]|\\(?:\n|.)|[^\\#\"'()\[\]{}\n]+")
+_STRING_END = {
+    '"""': re.compile(r'[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""', re.DOTALL),
+    "'''": re.compile(r"[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''", re.DOTALL),
+    '"': re.compile(r'[^"\\\n]*(?:\\.[^"\\\n]*)*"', re.DOTALL),
+    "'": re.compile(r"[^'\\\n]*(?:\\.[^'\\\n]*)*'", re.DOTALL),
+}
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_MOST_STARTERS = 500
+"""Lines inside brackets that could begin another statement.
+
+If there are more, a bracket is assumed to be unclosed.
+"""
+_VALUES = frozenset("0123456789+-.\"'")
+"""First characters of the lines of a table. They do not count as starters."""
+_MOST_DECORATORS = 200
+_NEVER_IN_BRACKETS = re.compile(
+    r"(?:async\s+def|def|class|import|return|with|while|try|del|pass|raise|global|nonlocal|break|continue|assert)\b"
+    r"|from\s+[\w.]+\s+import\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piecing:
+    """One step through a text: a piece (`None` for a stray continuation line), and offsets.
+
+    `next` is where the next piece begins. The step depends only on the text up to `reach`
+    (exclusive); `None` says that it depends on where the text ends.
+    """
+
+    piece: Piece | None
+    start: int
+    next: int
+    reach: int | None
+
+
+def first_start(text: str) -> int:
+    """Return where the first piece begins; the text's length if there is none."""
+    found = _FIRST.search(text)
+    return found.start() if found else len(text)
+
+
+def piecing_at(text: str, start: int) -> Piecing:
+    """Return the piece that begins at `start`: the text's first start or another step's `next`."""
+    single = _next_start(text, start)
+    if not _begins_with(text, start, "@"):
+        piece = _read(text[start:single])
+        if piece is None or piece.broken is None or piece.broken.too_large:
+            return Piecing(piece, start, single, _reach(text, single))
+    end, looked = _logical_end(text, start)
+    if end is not None and end != single:
+        piece = _read(text[start:end])
+        if piece is None or piece.broken is None:
+            return Piecing(piece, start, end, _reach(text, end))
+    reach = _reach(text, max(single, looked))
+    return Piecing(piece_of(_trimmed(text[start:single])), start, single, reach)
+
+
+def _read(block: str) -> Piece | None:
+    """Return the piece of a block up to the next starter; `None` if it contains no statement."""
+    trimmed = _trimmed(block)
+    piece = piece_of(trimmed)
+    if piece.broken is None or piece.broken.too_large or len(trimmed) == len(block):
+        return piece
+    whole = piece_of(block)
+    if whole.broken is not None:
+        return piece
+    return piece_of(_to_last_statement(whole)) if whole.lines_used else None
+
+
+def _to_last_statement(whole: Piece) -> str:
+    """Return the piece's text without the blank lines after it that are not part of it.
+
+    A backslash at the end of its last line makes one a part.
+    """
+    lines = whole.text.split("\n")
+    used = whole.lines_used
+    while used < len(lines) and lines[used - 1].rstrip().endswith("\\"):
+        used += 1
+    text = "\n".join(lines[:used])
+    return text + "\n" if text.endswith("\\\n") else text
+
+
+def _trimmed(block: str) -> str:
+    """Return the block without blank lines and comments at its end."""
+    end = len(block)
+    while (line := block.rfind("\n", 0, end)) >= 0 and _IDLE.match(block, line + 1, end):
+        end = line
+    return block[:end]
+
+
+def _next_start(text: str, start: int) -> int:
+    line_end = text.find("\n", start)
+    if line_end < 0:
+        return len(text)
+    found = _STARTER.search(text, line_end + 1)
+    return found.start() if found else len(text)
+
+
+def _reach(text: str, end: int) -> int | None:
+    """Return the end of the line at `end`, which was examined to end the piece before it."""
+    if end >= len(text):
+        return None
+    line_end = text.find("\n", end)
+    return line_end + 1 if line_end >= 0 else None
+
+
+def _begins_with(text: str, start: int, character: str) -> bool:
+    found = _STARTER.match(text, start)
+    return found is not None and text[found.end() - 1] == character
+
+
+def _logical_end(text: str, start: int) -> tuple[int | None, int]:
+    """Return where a statement ends and how far was read.
+
+    It ends where its brackets, quotes and backslashes allow it. The end is a starter or the text's
+    end. It is `None` if a bracket or quote is never closed or closed wrongly, or if a statement
+    begins inside brackets. Decorators belong to the decorated statement.
+    """
+    position = start
+    brackets: list[str] = []
+    decorating = _begins_with(text, start, "@")
+    starters = decorators = 0
+    while position < len(text):
+        if starters > _MOST_STARTERS or decorators > _MOST_DECORATORS:
+            return None, position
+        found = _TOKEN.match(text, position)
+        if found is None:
+            return None, position
+        token = found.group()
+        position = found.end()
+        if token in _STRING_END:
+            closed = _STRING_END[token].match(text, position)
+            if closed is None:
+                line_end = text.find("\n", position)
+                open_ended = len(token) == 3 or line_end < 0
+                return None, len(text) if open_ended else _unterminated(text, position)
+            position = closed.end()
+        elif token in "([{":
+            brackets.append(token)
+        elif token in _CLOSES:
+            if not brackets or brackets.pop() != _CLOSES[token]:
+                return None, position
+        elif token == "\\\n" and _STARTER.match(text, position):
+            starters += 1
+        elif token == "\n" and (starter := _STARTER.match(text, position)):
+            starters += text[starter.end() - 1] not in _VALUES
+            if brackets:
+                if _NEVER_IN_BRACKETS.match(text, starter.end() - 1):
+                    return None, position
+            elif not decorating:
+                return position, position
+            else:
+                decorating = text[starter.end() - 1] == "@"
+                decorators += 1
+    return (None if brackets else len(text)), len(text)
+
+
+def _unterminated(text: str, position: int) -> int:
+    """Return the end of the line with an unclosed one-line string.
+
+    Lines that backslashes join to it are part of it.
+    """
+    found = re.compile(r"[^\\\n]*(?:\\.[^\\\n]*)*", re.DOTALL).match(text, position)
+    return found.end() if found else position

@@ -1,0 +1,209 @@
+"""Write a function as source, and verify by tracing it that it is the same program.
+
+The text is run in a module of its own.
+Its jaxpr and the function's are compared side by side, which also determines the user's source for
+every line of the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import linecache
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat.locations import locations
+from jaxsight.text import units
+from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.failures import clean, failure, refusal
+from jaxsight.tracer.handlers import show as shown
+from jaxsight.tracer.handlers.transforms import Call
+from jaxsight.tracer.inputs import is_array
+from jaxsight.tracer.observation.recorder import CancelledByServer
+from jaxsight.tracer.observation.variable_names import Naming
+from jaxsight.wire.messages import tracing as protocol
+
+if TYPE_CHECKING:
+    from jaxsight.sourcerizer.api import Written
+
+logger = logging.getLogger(__name__)
+
+
+def written(
+    request: protocol.Trace, call: Call, wanted: protocol.Sourcerize, naming: Naming
+) -> protocol.Shown:
+    """Return the text with its links; the caller sets `reused`.
+
+    Raises:
+        UserError: the function can be traced but not written; its stage is `sourcerize`.
+        Exception: any error of the function's own.
+    """
+    # Imported on first use, as few sessions need it.
+    from jaxsight.interpreters.depth import room_for_nesting
+    from jaxsight.sourcerizer import api
+    from jaxsight.sourcerizer.writer import NotTheSame
+
+    with room_for_nesting():
+        original = _program(call.function, call)
+        try:
+            made = _made(call, wanted, naming)
+        except CancelledByServer:
+            raise
+        except NotTheSame as error:
+            words = f"source of {call.about} discarded: {' '.join(error.why.split())}"
+            raise refusal("sourcerize", words, type="NotTheSame") from error
+        except Exception as error:
+            words = f"cannot write {call.about} as source: {_told(error)}"
+            raise refusal("sourcerize", words, type=type(error).__name__) from error
+        file = f"<sourcerized {made.name}>"
+        try:
+            function = api.load(made)
+            again = _program(function, call)
+            original = made.counterpart(original)
+            difference = made.differs(original, again)
+        except CancelledByServer:
+            raise
+        except Exception as error:
+            logger.exception("the source of %s failed to run:\n%s", call.about, made.text)
+            words = f"source of {call.about} discarded, as running it failed: {_told(error)}"
+            raise refusal("sourcerize", words, type="NotTheSame") from error
+        finally:
+            linecache.cache.pop(file, None)
+        if difference is not None:
+            words = f"source of {call.about} discarded, as it is not the same program: {difference}"
+            raise refusal("sourcerize", words, type="NotTheSame")
+        # Equations of inlined calls have no counterpart.
+        links = () if made.inlines else tuple(dict.fromkeys(_links(original, again, file)))
+    count = jaxprs.count(original)
+    return protocol.Shown(
+        request.id,
+        clean(made.text),
+        links,
+        count,
+        companion=_companion(made),
+        ran=made.ran.ways,
+    )
+
+
+def _companion(made: Written) -> str:
+    """Return the file of arrays for a module that reads one.
+
+    Raises:
+        UserError: it is too large to be sent.
+    """
+    arrays = made.source.constants
+    if not arrays:
+        return ""
+    if (size := sum(array.nbytes for array in arrays.values())) > _LARGEST_FILE:
+        words = (
+            f"the arrays of {made.name} are too large ({units.size(size)}); "
+            'use jaxsight.sourcerize(..., constants="npz")(...).save(path) in Python'
+        )
+        raise refusal("sourcerize", words, type="TooLarge")
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return base64.b64encode(file.getvalue()).decode("ascii")
+
+
+_LARGEST_FILE = 40 * 1024 * 1024
+"""Limit of the arrays in bytes, as they are sent in one frame in base64."""
+
+
+def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
+    from jaxsight.sourcerizer.api import write
+    from jaxsight.sourcerizer.constants import TooLarge
+    from jaxsight.sourcerizer.options import Options
+
+    style: Any = wanted.style
+    constants: Any = wanted.constants or "inline"
+    name = wanted.name or call.name
+
+    def made(options: Options) -> Written:
+        return write(
+            call.function,
+            call.args,
+            call.kwargs,
+            options,
+            name,
+            traced=is_array,
+            name_of=naming.name_of,
+            fits=naming.fits,
+        )
+
+    derivatives: Any = wanted.derivatives or "exact"
+    options = Options(
+        style,
+        constants,
+        wanted.shapes,
+        wanted.sources,
+        wanted.inline,
+        wanted.scopes,
+        derivatives=derivatives,
+        run=True,
+    )
+    try:
+        return made(options)
+    except TooLarge:
+        if wanted.constants:
+            raise
+    return made(replace(options, constants="argument"))
+
+
+def _told(error: BaseException) -> str:
+    return failure(error, "sourcerize").message or type(error).__name__
+
+
+def _program(function: Callable[..., Any], call: Call) -> Any:
+    """Return the jaxpr of a call, in which values that are not arrays are static.
+
+    The function's errors are raised.
+    """
+    leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
+    places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+
+    def flat(arrays: Sequence[Any]) -> list[Any]:
+        whole = list(leaves)
+        for index, array in zip(places, arrays, strict=True):
+            whole[index] = array
+        args, kwargs = jax.tree_util.tree_unflatten(structure, whole)
+        results = jax.tree_util.tree_leaves(function(*args, **kwargs))
+        return [
+            leaf for leaf in results if is_array(leaf) or isinstance(leaf, (int, float, complex))
+        ]
+
+    return jax.make_jaxpr(flat)([leaves[index] for index in places])
+
+
+def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
+    """Yield links from lines of `file` to the equation that each contains, and to its source."""
+    for path, equation, other in _pairs(jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(made)):
+        place = next((at for at in locations(other) if at.file == file), None)
+        if place is not None:
+            for line in range(place.line, max(place.end_line, place.line) + 1):
+                yield protocol.Link(line - 1, path, shown.span(equation))
+
+
+def _pairs(original: Any, made: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield pairs of equations of two equal programs, with the path in the first."""
+    from jaxsight.interpreters.same import live
+
+    known: set[tuple[int, int]] = set()
+    waiting = [("", original, made)]
+    while waiting:
+        path, ours, theirs = waiting.pop()
+        if (id(ours), id(theirs)) in known:
+            continue
+        known.add((id(ours), id(theirs)))
+        index = {id(equation): number for number, equation in enumerate(ours.eqns)}
+        left, right = (live(side.outvars, side.eqns) for side in (ours, theirs))
+        for one, other in zip(left, right, strict=True):
+            here = f"{path}{index[id(one)]}"
+            yield here, one, other
+            for part, counterpart in zip(jaxprs.inner(one), jaxprs.inner(other), strict=False):
+                waiting.append((f"{here}/{part.name}/", part.jaxpr, counterpart.jaxpr))

@@ -1,0 +1,33 @@
+"""Views of a jaxpr by jaxpr interpreters of other packages, as text.
+
+They are user code: any error that they raise is an answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxsight.interpreters import views
+from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.failures import UserError, clean, failure, refusal
+from jaxsight.tracer.handlers import show as shown
+from jaxsight.wire.messages import tracing as protocol
+
+
+def viewed(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
+    """Return the text of the jaxpr interpreter `request.what`, or the jaxpr that it returns.
+
+    Raises:
+        UserError: there is no such interpreter, or it failed; its stage is `view`.
+    """
+    if request.what not in views.names():
+        known = ", ".join(views.names())
+        there = f"available: {known}" if known else "no package registers one"
+        words = f"unknown jaxpr interpreter {request.what} ({there})"
+        raise refusal("view", words, type="LookupError")
+    try:
+        made = views.load(request.what)(jaxpr)
+        text = None if jaxprs.is_jaxpr(made) else str(made)
+    except BaseException as error:
+        raise UserError(failure(error, "view")) from error
+    return shown.whole(request, made) if text is None else protocol.Shown(request.id, clean(text))

@@ -1,0 +1,108 @@
+"""Record the user's names of a jaxpr's variables during tracing.
+
+These are exact even if source positions are ambiguous, as in gradients.
+"""
+
+from __future__ import annotations
+
+import functools
+import keyword
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxsight.tracer.compat.variables import variable
+from jaxsight.tracer.observation import observer
+from jaxsight.wire.messages import tracing as protocol
+
+
+@dataclass(slots=True)
+class _Named:
+    """A variable, and the site that last bound a name to it.
+
+    `passed`: it has been an argument since, where it has other names.
+    """
+
+    variable: Any
+    """Kept alive, so that its address is not reused."""
+    site: int = -1
+    passed: bool = False
+
+
+@dataclass
+class Naming:
+    """The recorder's `naming` while a function is traced."""
+
+    site: Callable[[int], tuple[str, observer.Site] | None]
+    """Returns the chunk and the site of a number."""
+    chunks: Sequence[protocol.Chunk]
+    file: str
+    """The file of the chunks."""
+    _named: dict[int, _Named] = field(default_factory=dict)
+    _kinds: dict[int, str] = field(default_factory=dict)
+    _types: dict[int, set[Any]] = field(default_factory=dict)
+    """Avals of the values that a site bound to a name, by site."""
+
+    def __call__(self, number: int, value: Any) -> None:
+        """Record a value at a site."""
+        kind = self._kinds.get(number)
+        if kind is None:
+            kind = self._kinds[number] = self._kind(number)
+        if kind == "target":
+            self._types.setdefault(number, set()).add(value.aval)
+        if kind == "expression" or (seen := variable(value)) is None:
+            return
+        named = self._named.setdefault(id(seen), _Named(seen))
+        if kind == "parameter":
+            named.passed = True
+        elif not named.passed:
+            named.site = number
+
+    def _kind(self, number: int) -> str:
+        """Return what a site records besides expressions."""
+        found = self.site(number)
+        places = found[1].places if found is not None else []
+        return next((place.kind for place in places if place.kind != "expression"), "expression")
+
+    def fits(self, file: str, place: tuple[int, int, int, int], aval: Any) -> bool:
+        """Return whether the expression at a place had values of this type, if it was recorded."""
+        named = protocol.chunk_of(file)
+        if named is None or named["path"] != self.file:
+            return False
+        line, column, end_line, end_column = place
+        first, last = (protocol.line_in_chunk(named, each) for each in (line, end_line))
+        return aval in self._by_place.get((named["chunk"], first, column, last, end_column), ())
+
+    @functools.cached_property
+    def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
+        """Types by place of an expression; to be read only after tracing."""
+        found: dict[tuple[str, int, int, int, int], set[Any]] = {}
+        for number, types in self._types.items():
+            if (known := self.site(number)) is None:
+                continue
+            chunk, site = known
+            for at in site.places:
+                if at.kind == "expression":
+                    key = (chunk, at.line, at.column, at.end_line, at.end_column)
+                    found.setdefault(key, set()).update(types)
+        return found
+
+    def name_of(self, variable: Any) -> str | None:
+        """Return the outermost function's name of a variable, if known."""
+        named = self._named.get(id(variable))
+        found = self.site(named.site) if named is not None and named.site >= 0 else None
+        if found is None:
+            return None
+        chunk, site = found
+        place = next(place for place in site.places if place.kind == "target")
+        text = next((each.text for each in self.chunks if each.id == chunk), "")
+        name = _text(text, place)
+        return name if name.isidentifier() and not keyword.iskeyword(name) else None
+
+
+def _text(text: str, place: observer.Place) -> str:
+    lines = text.split("\n")
+    if place.line != place.end_line or place.line > len(lines):
+        return ""
+    row = lines[place.line - 1].encode("utf-8", "surrogatepass")
+    return row[place.column : place.end_column].decode("utf-8", "replace")

@@ -1,0 +1,86 @@
+"""Files that kill their tracers, paused so that they do not kill one after the other.
+
+A file whose requests killed several tracers in a row is paused: the same text is not run again, and
+a changed text only after a delay, which grows with each death.
+One answer for any function of the file removes the file from the list.
+Other files are not affected.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from jaxsight.wire.messages.tracing import Cancelled, Request, Trace
+from jaxsight.workers.results import Died, Outcome, Reason
+
+PATIENCE = 5
+"""Consecutive deaths after which a file is paused."""
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+"""Seconds until a changed text of the file is tried; they double with each death, up to this."""
+
+_INNOCENT = (Reason.STOPPED, Reason.SPOILED, Reason.TIMEOUT, Reason.UNAVAILABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Culprit:
+    deaths: int
+    last: Died
+    request: Trace
+    until: float
+
+
+class Culprits:
+    """The files that killed tracers recently."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[str, _Culprit] = {}
+        self._failing: set[str] = set()
+
+    def clear(self) -> None:
+        """Clear the list, so that all files are tried again."""
+        self._by_file.clear()
+        self._failing.clear()
+
+    def expect(self, message: Request) -> Died | None:
+        """Return the death that this request would cause again, or `None` if it is to be run."""
+        culprit = self._by_file.get(message.file) if isinstance(message, Trace) else None
+        if culprit is None or culprit.deaths < PATIENCE:
+            return None
+        if time.monotonic() >= culprit.until and replace(message, id=0) != culprit.request:
+            return None
+        return replace(culprit.last, id=message.id, repeated=True)
+
+    def fails(self, message: Trace) -> bool:
+        """Return whether a fresh tracer had an internal error with this file too.
+
+        Then requests that ran before are not the cause.
+        """
+        return message.file in self._failing
+
+    def blame(self, message: Trace) -> None:
+        """Remember that a fresh tracer had an internal error with this file."""
+        self._failing.add(message.file)
+
+    def judge(self, message: Request, outcome: Outcome) -> None:
+        """Remember how a request ended.
+
+        Requests that exceeded their time do not count, as the tracer survived until then.
+        """
+        if not isinstance(message, Trace):
+            return
+        match outcome:
+            case Died(death=death):
+                if death.reason in _INNOCENT:
+                    return
+                before = self._by_file.get(message.file)
+                deaths = 1 + (before.deaths if before is not None else 0)
+                pause = min(FIRST_PAUSE * 2 ** max(deaths - PATIENCE, 0), LONGEST_PAUSE)
+                self._by_file[message.file] = _Culprit(
+                    deaths, outcome, replace(message, id=0), time.monotonic() + pause
+                )
+            case Cancelled():
+                return
+            case _:
+                self._by_file.pop(message.file, None)
