@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxsight.lsp.ahead import EngineAhead
+from jaxsight.lsp.engine_protocol import Engine, Service
 from jaxsight.lsp.server import serve
-from jaxsight.lsp.service import Engine, Service
+from jaxsight.lsp.start.early_engine import EngineAhead
 
 CLIENTS = Path(__file__).parent / "clients"
 PATIENCE = 120

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.lsp.uris import Made, path_of, uri_of
+from jaxsight.lsp.documents.uris import Made, path_of, uri_of
 
 NAMES = st.text(
     st.characters(exclude_characters="/\\\0", exclude_categories=["Cs"]), min_size=1, max_size=12

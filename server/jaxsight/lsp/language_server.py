@@ -13,29 +13,29 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from jaxsight import __version__
-from jaxsight.lsp import (
+from jaxsight.lsp.client import Client
+from jaxsight.lsp.configuration import Configuration
+from jaxsight.lsp.convert import notice
+from jaxsight.lsp.documents.notebooks import Notebook
+from jaxsight.lsp.documents.registry import OpenDocuments
+from jaxsight.lsp.documents.units import Units
+from jaxsight.lsp.engine_protocol import Engine, Service
+from jaxsight.lsp.features import (
     code_actions,
     code_lens,
     commands,
     completion,
     diagnostics,
-    events,
     hover,
     inlay_hints,
     panel,
-    text_documents,
     workspace,
 )
-from jaxsight.lsp.client import Client
-from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.convert import notice
-from jaxsight.lsp.notebooks import Notebook
-from jaxsight.lsp.open_documents import OpenDocuments
-from jaxsight.lsp.progress import ProgressBars
-from jaxsight.lsp.protocol import JaxsightProtocol, converter
-from jaxsight.lsp.refresh import Refresher
-from jaxsight.lsp.service import Engine, Service
-from jaxsight.lsp.units import Units
+from jaxsight.lsp.features import virtual_documents as text_documents
+from jaxsight.lsp.notifications import event_pump as events
+from jaxsight.lsp.notifications.progress import ProgressBars
+from jaxsight.lsp.notifications.refresh import Refresher
+from jaxsight.lsp.transport.protocol import JaxsightProtocol, converter
 from jaxsight.text.inert import block
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from jaxsight.lsp.bytecode import file_for, kept
+from jaxsight.lsp.start.bytecode import file_for, kept
 from jaxsight.projects.projects import Projects
 from jaxsight.trust import Trust
 

@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcException
 
 from jaxsight.events import Consent, Message, Output, Progress, Refresh, Status
 from jaxsight.lsp.convert import notice
-from jaxsight.lsp.uris import uri_of
+from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.text.inert import one_line, printed
 from jaxsight.trust.decisions import in_terminal
 

@@ -15,8 +15,8 @@ from lsprotocol import types
 
 from jaxsight.features.model import Action
 from jaxsight.lsp.convert import text_edit
-from jaxsight.lsp.diagnostics import diagnostic
-from jaxsight.lsp.documents import View
+from jaxsight.lsp.documents.text import View
+from jaxsight.lsp.features.diagnostics import diagnostic
 from jaxsight.text.inert import one_line
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight.features.caveats import commented
 from jaxsight.features.model import Shown
-from jaxsight.lsp.uris import Made, uri_of
+from jaxsight.lsp.documents.uris import Made, uri_of
 from jaxsight.text.inert import lines, visible
 from jaxsight.wire.messages.tracing import STYLES
 

@@ -17,8 +17,8 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight import __version__
 from jaxsight.lsp.convert import notice
-from jaxsight.lsp.text_documents import readable
-from jaxsight.lsp.uris import KINDS, VIEW, Made
+from jaxsight.lsp.documents.uris import KINDS, VIEW, Made
+from jaxsight.lsp.features.virtual_documents import readable
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.tracing import STYLES, TRANSFORMS
 from jaxsight.workers.compiler_environments import ready

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from lsprotocol import types
 
-from jaxsight.lsp.documents import Document, View
-from jaxsight.lsp.magics import without_magics
-from jaxsight.lsp.units import Units
-from jaxsight.lsp.uris import same
+from jaxsight.lsp.documents.magics import without_magics
+from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.units import Units
+from jaxsight.lsp.documents.uris import same
 
 
 class Notebook:

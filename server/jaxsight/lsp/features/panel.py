@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
 from jaxsight.features.panel import Drawn, Panel, Part
-from jaxsight.lsp.uris import PLAIN, Made
+from jaxsight.lsp.documents.uris import PLAIN, Made
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.kernel_graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.wire.messages.compiling import Compiled, Memory

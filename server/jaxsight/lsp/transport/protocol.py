@@ -21,8 +21,8 @@ from pygls.protocol import (
     lsp_method,
 )
 
-from jaxsight.lsp import uris
-from jaxsight.lsp.transport import INVALID_PARAMS, INVALID_REQUEST, Malformed, decode
+from jaxsight.lsp.documents import uris
+from jaxsight.lsp.transport.streams import INVALID_PARAMS, INVALID_REQUEST, Malformed, decode
 
 if TYPE_CHECKING:
     from cattrs import Converter

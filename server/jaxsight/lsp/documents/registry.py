@@ -7,10 +7,10 @@ Other documents (the old side of a diff, a stub, another language) have no view.
 
 from __future__ import annotations
 
-from jaxsight.lsp.documents import Document, View
-from jaxsight.lsp.notebooks import Notebook
-from jaxsight.lsp.units import Units
-from jaxsight.lsp.uris import path_of, same
+from jaxsight.lsp.documents.notebooks import Notebook
+from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.units import Units
+from jaxsight.lsp.documents.uris import path_of, same
 from jaxsight.source.text import Range
 
 

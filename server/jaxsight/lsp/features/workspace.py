@@ -14,8 +14,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.configuration import SECTION
-from jaxsight.lsp.uris import path_of, uri_of
-from jaxsight.lsp.warm import warm
+from jaxsight.lsp.documents.uris import path_of, uri_of
+from jaxsight.lsp.start.warmup import warm
 
 if TYPE_CHECKING:
     from jaxsight.lsp.language_server import JaxsightServer

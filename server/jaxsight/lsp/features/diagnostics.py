@@ -17,8 +17,8 @@ from pygls.exceptions import JsonRpcException
 
 from jaxsight.files import reading
 from jaxsight.lsp.convert import SEVERITIES
-from jaxsight.lsp.documents import Document, View
-from jaxsight.lsp.uris import uri_of
+from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.rules.finding import Finding, Place
 from jaxsight.text.inert import one_line, visible
 

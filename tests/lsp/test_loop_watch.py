@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from jaxsight.lsp.watch import SlowTurns, Turn, Watch
+from jaxsight.lsp.start.loop_watch import SlowTurns, Turn, Watch
 from jaxsight.source.module import Module
 
 STATEMENTS = "".join(f"def f{n}(x):\n    return x + {n}\n" for n in range(3_000))
@@ -33,7 +33,7 @@ def test_a_turn_that_computes_for_long_is_reported_with_what_ran() -> None:
     turns = watched(read(), 0.02)
     assert turns
     assert turns[0].seconds > 0.02
-    assert "engine.module.parse" in turns[0].where
+    assert "source.module.parse" in turns[0].where
 
 
 def test_a_turn_that_waits_is_not_long() -> None:
@@ -50,11 +50,11 @@ def test_the_loop_of_a_server_serves_processes_and_threads_as_any_other() -> Non
 
 
 def test_long_turns_are_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
-    turn = Turn(0.25, ("engine.module.parse", "engine.session.open"))
+    turn = Turn(0.25, ("source.module.parse", "engine.session.open"))
     starting, log = SlowTurns(), SlowTurns(start=0)
     for _ in range(3):
         starting(turn)
         log(turn)
     assert [record.getMessage() for record in caplog.records] == [
-        "the event loop was busy for 250 ms in engine.module.parse < engine.session.open"
+        "the event loop was busy for 250 ms in source.module.parse < engine.session.open"
     ]
