@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxsight.lsp.engine_protocol import Engine, Service
+from jaxsight.lsp.engine_protocol import Engine, EngineSession
 from jaxsight.lsp.server import serve
 from jaxsight.lsp.start.early_engine import EngineAhead
 
@@ -161,11 +161,11 @@ class _Outbox:
 class Ready:
     """An engine whose session is there."""
 
-    def __init__(self, session: Service) -> None:
+    def __init__(self, session: EngineSession) -> None:
         self._session = session
         self.closed = False
 
-    def session(self) -> Service:
+    def session(self) -> EngineSession:
         return self._session
 
     async def aclose(self) -> None:

@@ -34,12 +34,12 @@ class Configurable(Protocol):
 class Engine(Protocol):
     """The engine in two steps: tracers start on construction, `session` imports the rest, once."""
 
-    def session(self) -> Service: ...
+    def session(self) -> EngineSession: ...
 
     async def aclose(self) -> None: ...
 
 
-class Service(Configurable, Protocol):
+class EngineSession(Configurable, Protocol):
     """The engine for the protocol: accepts texts and settings, answers requests, emits events."""
 
     events: asyncio.Queue[Event]

@@ -14,7 +14,7 @@ from lsprotocol import types
 from jaxsight.lsp.documents.magics import without_magics
 from jaxsight.lsp.documents.text import Document, View
 from jaxsight.lsp.documents.units import Units
-from jaxsight.lsp.documents.uris import same
+from jaxsight.lsp.documents.uris import uri_key
 
 
 class Notebook:
@@ -37,17 +37,17 @@ class Notebook:
 
     def splice(self, start: int, removed: int, cells: Iterable[types.NotebookCell]) -> None:
         """Replace `removed` cells from index `start` on."""
-        self._order[start : start + removed] = [same(cell.document) for cell in cells]
+        self._order[start : start + removed] = [uri_key(cell.document) for cell in cells]
 
     def open(self, item: types.TextDocumentItem) -> None:
         """Store a cell's text, if the cell is Python."""
         if item.language_id == "python":
-            self._cells[same(item.uri)] = Document(item.uri, self.path, item.version, item.text)
+            self._cells[uri_key(item.uri)] = Document(item.uri, self.path, item.version, item.text)
 
     def close(self, uri: str) -> None:
         """Remove a cell that was deleted, or that is no longer Python."""
-        self._cells.pop(same(uri), None)
-        self._python.pop(same(uri), None)
+        self._cells.pop(uri_key(uri), None)
+        self._python.pop(uri_key(uri), None)
 
     def edit(
         self,
@@ -56,7 +56,7 @@ class Notebook:
         units: Units,
     ) -> None:
         """Apply edits to a cell; cells that are not Python are ignored."""
-        if (cell := self._cells.get(same(document.uri))) is not None:
+        if (cell := self._cells.get(uri_key(document.uri))) is not None:
             cell.apply(changes, document.version, units)
 
     @property

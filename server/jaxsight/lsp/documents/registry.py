@@ -10,7 +10,7 @@ from __future__ import annotations
 from jaxsight.lsp.documents.notebooks import Notebook
 from jaxsight.lsp.documents.text import Document, View
 from jaxsight.lsp.documents.units import Units
-from jaxsight.lsp.documents.uris import path_of, same
+from jaxsight.lsp.documents.uris import path_of, uri_key
 from jaxsight.source.text import Range
 
 
@@ -33,7 +33,7 @@ class OpenDocuments:
         scheme, _, rest = uri.partition(":")
         if scheme != "untitled":
             return None
-        name = same(rest)
+        name = uri_key(rest)
         return name if name.startswith("/") else f"{self.home}/untitled:{name}"
 
     def open(self, uri: str, language: str, version: int, text: str) -> Document | None:
@@ -41,44 +41,44 @@ class OpenDocuments:
         path = self.served(uri)
         if path is None or language != "python":
             return None
-        document = self._documents[same(uri)] = Document(uri, path, version, text)
+        document = self._documents[uri_key(uri)] = Document(uri, path, version, text)
         return document
 
     def get(self, uri: str) -> Document | None:
         """Return an open text document, which is not a cell."""
-        return self._documents.get(same(uri))
+        return self._documents.get(uri_key(uri))
 
     def close(self, uri: str) -> Document | None:
         """Remove a text document."""
-        return self._documents.pop(same(uri), None)
+        return self._documents.pop(uri_key(uri), None)
 
     def open_notebook(self, uri: str) -> Notebook | None:
         """Add an empty notebook."""
         path = self.served(uri)
         if path is None:
             return None
-        notebook = self._notebooks[same(uri)] = Notebook(uri, path)
+        notebook = self._notebooks[uri_key(uri)] = Notebook(uri, path)
         return notebook
 
     def notebook(self, uri: str) -> Notebook | None:
         """Return an open notebook."""
-        return self._notebooks.get(same(uri))
+        return self._notebooks.get(uri_key(uri))
 
-    def recount(self, notebook: Notebook) -> None:
+    def index_cells(self, notebook: Notebook) -> None:
         """Update the index of the cells of a notebook."""
-        owner = same(notebook.uri)
+        owner = uri_key(notebook.uri)
         self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
         self._cells.update((cell, owner) for cell in notebook.keys)
 
     def close_notebook(self, uri: str) -> Notebook | None:
         """Remove a notebook and its cells."""
-        owner = same(uri)
+        owner = uri_key(uri)
         self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
         return self._notebooks.pop(owner, None)
 
     def view(self, uri: str) -> View | None:
         """Return the window to convert positions of `uri` with, or `None` if it is not served."""
-        key = same(uri)
+        key = uri_key(uri)
         if (document := self._documents.get(key)) is not None:
             return View(document, self.units)
         if (owner := self._cells.get(key)) is not None:

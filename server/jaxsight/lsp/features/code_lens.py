@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from lsprotocol import types
 
+from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
 
-
-async def lenses(
-    server: JaxsightServer, params: types.CodeLensParams
-) -> list[types.CodeLens] | None:
+async def lenses(context: Context, params: types.CodeLensParams) -> list[types.CodeLens] | None:
     """Return the engine's lenses in this document."""
     uri = params.text_document.uri
-    view = server.documents.view(uri)
+    view = context.documents.view(uri)
     if view is None:
         return None
-    found = await server.session.lenses(view.path)
-    view = server.documents.view(uri)
+    engine_lenses = await context.session.lenses(view.path)
+    view = context.documents.view(uri)
     if view is None:
         return None
     return [
@@ -31,11 +27,11 @@ async def lenses(
                 title=notice(lens.title), command=lens.command, arguments=list(lens.arguments)
             ),
         )
-        for lens in found
+        for lens in engine_lenses
         if view.holds(lens.range)
     ]
 
 
-def register(server: JaxsightServer) -> None:
+def register(context: Context) -> None:
     """Serve lenses."""
-    server.answers(types.TEXT_DOCUMENT_CODE_LENS, lenses)
+    context.serve(types.TEXT_DOCUMENT_CODE_LENS, partial(lenses, context))

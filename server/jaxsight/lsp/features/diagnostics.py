@@ -10,20 +10,17 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.files import reading
+from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import SEVERITIES
 from jaxsight.lsp.documents.text import Document, View
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.rules.finding import Finding, Place
 from jaxsight.text.inert import one_line, visible
-
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
 
 log = logging.getLogger(__name__)
 
@@ -31,84 +28,105 @@ SOURCE = "jaxsight"
 _STALE = " (before the last edits)"
 
 
-async def pull(
-    server: JaxsightServer, params: types.DocumentDiagnosticParams
-) -> types.DocumentDiagnosticReport:
-    """Return the diagnostics of a document, or report that the client already has them."""
-    uri = params.text_document.uri
-    items: list[types.Diagnostic] = []
-    if (view := server.documents.view(uri)) is not None:
-        findings = await server.session.findings(view.path)
-        elsewhere = await _elsewhere(server, findings)
-        view = server.documents.view(uri)
-        if view is not None:
-            items = [
-                diagnostic(server, view, finding, elsewhere)
-                for finding in findings
-                if view.holds(finding.range)
-            ]
-    result_id = hashlib.blake2b(repr(items).encode(errors="replace"), digest_size=8).hexdigest()
-    if params.previous_result_id == result_id:
-        return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result_id)
-    return types.RelatedFullDocumentDiagnosticReport(items=items, result_id=result_id)
-
-
-class Publisher:
-    """Pushes diagnostics of a file whenever they may have changed.
+class Diagnostics:
+    """Answers clients that pull, and pushes to the others whenever diagnostics may have changed.
 
     One push per file runs at a time; a newer one cancels it.
     """
 
-    def __init__(self, server: JaxsightServer) -> None:
-        self._server = server
-        self._running: dict[str, asyncio.Task[None]] = {}
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._pushes: dict[str, asyncio.Task[None]] = {}
+
+    def register(self) -> None:
+        """Serve pull requests."""
+        options = types.DiagnosticOptions(
+            inter_file_dependencies=True, workspace_diagnostics=False, identifier=SOURCE
+        )
+
+        async def answer(
+            params: types.DocumentDiagnosticParams,
+        ) -> types.DocumentDiagnosticReport:
+            return await self._answer(params)
+
+        self._context.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(answer)
+
+    async def _answer(
+        self, params: types.DocumentDiagnosticParams
+    ) -> types.DocumentDiagnosticReport:
+        """Answer a pull request.
+
+        An internal error must not look like a file without findings: the request is answered as
+        cancelled.
+        """
+        try:
+            return await self._pull(params)
+        except Exception as error:
+            log.exception("diagnostics of %s", params.text_document.uri)
+            raise JsonRpcException(
+                code=types.LSPErrorCodes.ServerCancelled,
+                message="failed to compute diagnostics; see the log for details",
+                data={"retriggerRequest": False},
+            ) from error
+
+    async def _pull(self, params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
+        """Return the diagnostics of a document, or report that the client already has them."""
+        context, uri = self._context, params.text_document.uri
+        diagnostics: list[types.Diagnostic] = []
+        if (view := context.documents.view(uri)) is not None:
+            findings = await context.session.findings(view.path)
+            closed_files = await _read_closed_files(context, findings)
+            view = context.documents.view(uri)
+            if view is not None:
+                diagnostics = _diagnostics_in(context, view, findings, closed_files)
+        content = repr(diagnostics).encode(errors="replace")
+        result_id = hashlib.blake2b(content, digest_size=8).hexdigest()
+        if params.previous_result_id == result_id:
+            return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result_id)
+        return types.RelatedFullDocumentDiagnosticReport(items=diagnostics, result_id=result_id)
 
     def schedule(self, path: str) -> None:
         """Push soon, unless the client pulls."""
-        if self._server.client.pulls_diagnostics:
+        if self._context.client.pulls_diagnostics:
             return
         self._cancel(path)
-        self._running[path] = self._server.background(
+        self._pushes[path] = self._context.start(
             self._push(path), f"publishing diagnostics of {path}"
         )
 
     def clear(self, path: str, uris: Iterable[str]) -> None:
         """Remove the diagnostics of closed documents."""
-        if self._server.client.pulls_diagnostics:
+        if self._context.client.pulls_diagnostics:
             return
-        if not self._server.documents.views(path):
+        if not self._context.documents.views(path):
             self._cancel(path)
         for uri in uris:
             self._publish(uri, None, [])
 
     def _cancel(self, path: str) -> None:
-        if (task := self._running.pop(path, None)) is not None:
+        if (task := self._pushes.pop(path, None)) is not None:
             task.cancel()
 
     async def _push(self, path: str) -> None:
-        server = self._server
-        findings = await server.session.findings(path)
-        elsewhere = await _elsewhere(server, findings)
-        for view in server.documents.views(path):
-            items = [
-                diagnostic(server, view, finding, elsewhere)
-                for finding in findings
-                if view.holds(finding.range)
-            ]
-            self._publish(view.uri, view.document.version, items)
+        context = self._context
+        findings = await context.session.findings(path)
+        closed_files = await _read_closed_files(context, findings)
+        for view in context.documents.views(path):
+            diagnostics = _diagnostics_in(context, view, findings, closed_files)
+            self._publish(view.uri, view.document.version, diagnostics)
 
-    def _publish(self, uri: str, version: int | None, items: list[types.Diagnostic]) -> None:
-        self._server.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=items)
+    def _publish(self, uri: str, version: int | None, diagnostics: list[types.Diagnostic]) -> None:
+        self._context.connection.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=diagnostics)
         )
 
 
-async def _elsewhere(server: JaxsightServer, findings: Iterable[Finding]) -> dict[str, Document]:
+async def _read_closed_files(context: Context, findings: Iterable[Finding]) -> dict[str, Document]:
     """Read the files that findings refer to and that are not open, to convert columns."""
-    if not server.client.related_information:
+    if not context.client.related_information:
         return {}
-    paths = {place.path for finding in findings for place in finding.related}
-    closed = [path for path in paths if not server.documents.views(path)]
+    paths = {related.path for finding in findings for related in finding.related}
+    closed = [path for path in paths if not context.documents.views(path)]
     texts = await asyncio.gather(*(asyncio.to_thread(_read, path) for path in closed))
     return {
         path: Document(uri_of(path), path, 0, text)
@@ -124,17 +142,30 @@ def _read(path: str) -> str:
         return ""
 
 
+def _diagnostics_in(
+    context: Context,
+    view: View,
+    findings: Iterable[Finding],
+    closed_files: Mapping[str, Document],
+) -> list[types.Diagnostic]:
+    return [
+        diagnostic(context, view, finding, closed_files)
+        for finding in findings
+        if view.holds(finding.range)
+    ]
+
+
 def diagnostic(
-    server: JaxsightServer, view: View, finding: Finding, elsewhere: Mapping[str, Document]
+    context: Context, view: View, finding: Finding, closed_files: Mapping[str, Document]
 ) -> types.Diagnostic:
-    """Convert a finding; `elsewhere` has the files that are not open, by path."""
-    client = server.client
+    """Convert a finding; `closed_files` has the files that are not open, by path."""
+    client = context.client
     related = None
     if client.related_information and finding.related:
-        related = [_related(server, place, elsewhere) for place in finding.related]
+        related = [_related(context, place, closed_files) for place in finding.related]
     return types.Diagnostic(
         range=view.to_range(finding.range),
-        message=_words(finding),
+        message=_message(finding),
         severity=SEVERITIES[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(href=finding.url)
@@ -145,7 +176,7 @@ def diagnostic(
     )
 
 
-def _words(finding: Finding) -> str:
+def _message(finding: Finding) -> str:
     """Return the message, then help and notes, a paragraph each."""
     message, *details = finding.lines
     stale = _STALE if finding.stale else ""
@@ -153,37 +184,12 @@ def _words(finding: Finding) -> str:
 
 
 def _related(
-    server: JaxsightServer, place: Place, elsewhere: Mapping[str, Document]
+    context: Context, related: Place, closed_files: Mapping[str, Document]
 ) -> types.DiagnosticRelatedInformation:
-    view = server.documents.window(place.path, place.range)
+    view = context.documents.window(related.path, related.range)
     if view is None:
-        document = elsewhere.get(place.path) or Document(uri_of(place.path), place.path, 0, "")
-        view = View(document, server.documents.units)
-    location = types.Location(uri=view.uri, range=view.to_range(place.range))
-    return types.DiagnosticRelatedInformation(location=location, message=one_line(place.message))
-
-
-def register(server: JaxsightServer) -> None:
-    """Serve pull requests.
-
-    An internal error must not look like a file without findings: the request is answered as
-    cancelled.
-    """
-
-    async def answer(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
-        try:
-            return await pull(server, params)
-        except Exception as error:
-            log.exception("diagnostics of %s", params.text_document.uri)
-            raise JsonRpcException(
-                code=types.LSPErrorCodes.ServerCancelled,
-                message="failed to compute diagnostics; see the log for details",
-                data={"retriggerRequest": False},
-            ) from error
-
-    server.feature(
-        types.TEXT_DOCUMENT_DIAGNOSTIC,
-        types.DiagnosticOptions(
-            inter_file_dependencies=True, workspace_diagnostics=False, identifier=SOURCE
-        ),
-    )(answer)
+        path = related.path
+        document = closed_files.get(path) or Document(uri_of(path), path, 0, "")
+        view = View(document, context.documents.units)
+    location = types.Location(uri=view.uri, range=view.to_range(related.range))
+    return types.DiagnosticRelatedInformation(location=location, message=one_line(related.message))

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from lsprotocol import types
 
+from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import markup
 
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
 
-
-async def hover(server: JaxsightServer, params: types.HoverParams) -> types.Hover | None:
+async def answer(context: Context, params: types.HoverParams) -> types.Hover | None:
     """Return the engine's hover, in the markup that the client supports."""
     uri = params.text_document.uri
-    view = server.documents.view(uri)
+    view = context.documents.view(uri)
     if view is None:
         return None
-    found = await server.session.hover(view.path, view.position(params.position))
-    view = server.documents.view(uri)
-    if found is None or view is None:
+    hover = await context.session.hover(view.path, view.position(params.position))
+    view = context.documents.view(uri)
+    if hover is None or view is None:
         return None
     return types.Hover(
-        contents=markup(found.markdown, markdown=server.client.hover_markdown),
-        range=view.to_range(found.range),
+        contents=markup(hover.markdown, markdown=context.client.hover_markdown),
+        range=view.to_range(hover.range),
     )
 
 
-def register(server: JaxsightServer) -> None:
+def register(context: Context) -> None:
     """Serve hovers."""
-    server.answers(types.TEXT_DOCUMENT_HOVER, hover)
+    context.serve(types.TEXT_DOCUMENT_HOVER, partial(answer, context))

@@ -2,66 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from lsprotocol import types
 
+from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import inlay_hint, markup
 from jaxsight.text.inert import one_line
 
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
 
-
-async def hints(
-    server: JaxsightServer, params: types.InlayHintParams
-) -> list[types.InlayHint] | None:
+async def answer(context: Context, params: types.InlayHintParams) -> list[types.InlayHint] | None:
     """Return the hints of a range.
 
     Tooltips are included unless the client resolves them later.
     """
     uri = params.text_document.uri
-    view = server.documents.view(uri)
+    view = context.documents.view(uri)
     if view is None:
         return None
-    found = await server.session.hints(view.path, view.range(params.range))
-    view = server.documents.view(uri)
+    hints = await context.session.hints(view.path, view.range(params.range))
+    view = context.documents.view(uri)
     if view is None:
         return None
-    results = []
-    for hint in found:
+    answers = []
+    for hint in hints:
         if not view.holds(hint.range):
             continue
-        result = inlay_hint(view, hint)
-        if hint.tooltip and server.client.resolves_tooltips:
-            result.data = {"uri": uri}
+        answer = inlay_hint(view, hint)
+        if hint.tooltip and context.client.resolves_tooltips:
+            answer.data = {"uri": uri}
         elif hint.tooltip:
-            result.tooltip = markup(hint.tooltip, markdown=server.client.hover_markdown)
-        results.append(result)
-    return results
+            answer.tooltip = markup(hint.tooltip, markdown=context.client.hover_markdown)
+        answers.append(answer)
+    return answers
 
 
-async def resolve(server: JaxsightServer, hint: types.InlayHint) -> types.InlayHint:
+async def resolve(context: Context, hint: types.InlayHint) -> types.InlayHint:
     """Return the hint with its tooltip, if the engine still shows this hint there."""
     uri = hint.data.get("uri") if isinstance(hint.data, dict) else None
-    view = server.documents.view(uri) if isinstance(uri, str) else None
+    view = context.documents.view(uri) if isinstance(uri, str) else None
     if view is None:
         return hint
     line = types.Range(
         start=types.Position(line=hint.position.line, character=0), end=hint.position
     )
-    there = view.position(hint.position)
-    for known in await server.session.hints(view.path, view.range(line)):
-        if known.range.end == there and one_line(known.label) == hint.label:
-            hint.tooltip = markup(known.tooltip, markdown=server.client.hover_markdown)
+    position = view.position(hint.position)
+    for current in await context.session.hints(view.path, view.range(line)):
+        if current.range.end == position and one_line(current.label) == hint.label:
+            hint.tooltip = markup(current.tooltip, markdown=context.client.hover_markdown)
     return hint
 
 
-def register(server: JaxsightServer) -> None:
+def register(context: Context) -> None:
     """Serve hints."""
-    server.answers(types.TEXT_DOCUMENT_INLAY_HINT, hints)
+    context.serve(types.TEXT_DOCUMENT_INLAY_HINT, partial(answer, context))
 
-    async def answer(hint: types.InlayHint) -> types.InlayHint:
-        return await resolve(server, hint)
+    async def resolve_here(hint: types.InlayHint) -> types.InlayHint:
+        return await resolve(context, hint)
 
-    server.feature(types.INLAY_HINT_RESOLVE)(answer)
+    context.connection.feature(types.INLAY_HINT_RESOLVE)(resolve_here)

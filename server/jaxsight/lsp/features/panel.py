@@ -11,22 +11,20 @@ docs/protocol.md describes the fields.
 from __future__ import annotations
 
 from asyncio import to_thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
 from jaxsight.features.panel import Drawn, Panel, Part
-from jaxsight.lsp.documents.uris import PLAIN, Made
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.kernel_graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.wire.messages.compiling import Compiled, Memory
 from jaxsight.wire.messages.tracing import STYLES
 from jaxsight.workers.compiler_environments import ready
-
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
 
 REQUEST = "jaxsight/panel"
 REFRESH = "jaxsight/panelRefresh"
@@ -34,22 +32,43 @@ REFRESH = "jaxsight/panelRefresh"
 Json = dict[str, Any]
 
 
-async def panel(server: JaxsightServer, params: object) -> Json | None:
-    """Answer the request."""
-    match params:
-        case {"uri": str(uri), "function": str(function)}:
-            position = None
-        case {"uri": str(uri), "position": {"line": int(line), "character": int(character)}}:
-            function, position = "", _position(line, character)
-        case _:
-            raise JsonRpcInvalidParams(f"{REQUEST} takes a uri and a position or a function")
-    view = server.documents.view(uri)
-    if view is None:
-        return None
-    server.panels.asked(view.path)
-    where: Position | str = function if position is None else view.position(position)
-    shown = await server.session.panel(view.path, where)
-    return None if shown is None else await _answer(server, shown)
+class Panels:
+    """Answers the request, and notifies the client of new answers about files that panels show."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._shown: set[str] = set()
+        """Paths of files that panels show."""
+
+    def register(self) -> None:
+        """Serve panels."""
+        self._context.serve(REQUEST, self._answer)
+
+    async def _answer(self, params: object) -> Json | None:
+        match params:
+            case {"uri": str(uri), "function": str(function)}:
+                position = None
+            case {"uri": str(uri), "position": {"line": int(line), "character": int(character)}}:
+                function, position = "", _position(line, character)
+            case _:
+                raise JsonRpcInvalidParams(f"{REQUEST} takes a uri and a position or a function")
+        view = self._context.documents.view(uri)
+        if view is None:
+            return None
+        self._shown.add(view.path)
+        where: Position | str = function if position is None else view.position(position)
+        panel = await self._context.session.panel(view.path, where)
+        return None if panel is None else await _panel(self._context, panel)
+
+    def refresh(self, path: str) -> None:
+        """Notify the client once that there are new answers about a file.
+
+        A panel that still shows it sends a new request.
+        """
+        if path in self._shown:
+            self._shown.discard(path)
+            for view in self._context.documents.views(path)[:1]:
+                self._context.notify(REFRESH, {"uri": view.uri})
 
 
 def _position(line: int, character: int) -> types.Position:
@@ -59,39 +78,41 @@ def _position(line: int, character: int) -> types.Position:
         raise JsonRpcInvalidParams(f"{REQUEST}: {error}") from error
 
 
-async def _answer(server: JaxsightServer, shown: Panel) -> Json:
+async def _panel(context: Context, panel: Panel) -> Json:
     targets = await to_thread(ready)
-    if shown.target and shown.target not in targets:
-        targets.insert(0, shown.target)
-    documents = {kind: Made(shown.path, shown.function, kind).uri() for kind in (*PLAIN, *STYLES)}
+    if panel.target and panel.target not in targets:
+        targets.insert(0, panel.target)
+    documents = {
+        kind: VirtualDocument(panel.path, panel.function, kind).uri() for kind in (*PLAIN, *STYLES)
+    }
     return {
-        "function": shown.function,
-        **(_place(server, shown.path, shown.range) or {"uri": "", "range": None}),
-        "set": shown.chosen,
-        "sets": list(shown.sets),
-        "target": shown.target,
+        "function": panel.function,
+        **(_location(context, panel.path, panel.range) or {"uri": "", "range": None}),
+        "set": panel.chosen,
+        "sets": list(panel.sets),
+        "target": panel.target,
         "targets": targets,
-        "stale": shown.stale,
-        "trouble": shown.trouble,
+        "stale": panel.stale,
+        "trouble": panel.trouble,
         "documents": documents,
-        "drawn": _drawn(server, shown, shown.drawn) if shown.drawn is not None else None,
-        **caveats.record(shown.caveats),
+        "drawn": _drawn(context, panel, panel.drawn) if panel.drawn is not None else None,
+        **caveats.record(panel.caveats),
     }
 
 
-def _place(server: JaxsightServer, path: str, where: Range | None) -> Json | None:
-    view = server.documents.window(path, where) if where is not None else None
-    if view is None or where is None:
+def _location(context: Context, path: str, range: Range | None) -> Json | None:
+    view = context.documents.window(path, range) if range is not None else None
+    if view is None or range is None:
         return None
-    return {"uri": view.uri, "range": server.converter.unstructure(view.to_range(where))}
+    return {"uri": view.uri, "range": context.converter.unstructure(view.to_range(range))}
 
 
-def _drawn(server: JaxsightServer, shown: Panel, drawn: Drawn) -> Json:
+def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
-    above = len(caveats.comment_lines(shown.caveats, "hlo")) + shown.stale
+    above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale
     return {
         **_figures(drawn.compiled),
-        "headline": " · ".join([drawn.headline, *caveats.marks(shown.caveats)]),
+        "headline": " · ".join([drawn.headline, *caveats.marks(panel.caveats)]),
         "device": drawn.device,
         "kernels": [
             {**_kernel(kernel, graph, above), "endsBecause": reason, "seconds": seconds}
@@ -99,16 +120,16 @@ def _drawn(server: JaxsightServer, shown: Panel, drawn: Drawn) -> Json:
                 graph.kernels, drawn.reasons, drawn.seconds, strict=True
             )
         ],
-        "edges": [_edge(each) for each in graph.edges],
-        "loops": [_loop(each) for each in graph.loops],
-        "branches": [_branch(each) for each in graph.branches],
-        "parameters": [_value(each) for each in graph.parameters],
-        "outputs": [_value(each) for each in graph.outputs],
-        "temporaries": [_temporary(each) for each in graph.temporaries],
-        "constants": [_constant(each) for each in graph.constants],
-        "equations": [_equation(server, shown.path, each) for each in drawn.equations],
+        "edges": [_edge(edge) for edge in graph.edges],
+        "loops": [_loop(loop) for loop in graph.loops],
+        "branches": [_branch(branch) for branch in graph.branches],
+        "parameters": [_value(value) for value in graph.parameters],
+        "outputs": [_value(value) for value in graph.outputs],
+        "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
+        "constants": [_constant(constant) for constant in graph.constants],
+        "equations": [_equation(context, panel.path, equation) for equation in drawn.equations],
         "notes": [
-            *caveats.lines(shown.caveats),
+            *caveats.lines(panel.caveats),
             *drawn.notes,
             *drawn.compiled.notes,
             *graph.notes,
@@ -133,7 +154,8 @@ def _before(compiled: Compiled) -> Json:
     return {
         **_figures(compiled),
         "kernels": [
-            {**_kernel(each, graph), "endsBecause": each.ends_because} for each in graph.kernels
+            {**_kernel(kernel, graph), "endsBecause": kernel.ends_because}
+            for kernel in graph.kernels
         ],
     }
 
@@ -162,8 +184,8 @@ def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
         "equations": list(kernel.equations),
         "endsAt": kernel.ends_at,
         "feeds": list(kernel.feeds),
-        "inputs": [_value(each) for each in kernel.inputs],
-        "outputs": [_value(each) for each in kernel.outputs],
+        "inputs": [_value(value) for value in kernel.inputs],
+        "outputs": [_value(value) for value in kernel.outputs],
         "flops": kernel.flops,
         "loops": list(kernel.loops),
         "branch": kernel.branch,
@@ -191,7 +213,7 @@ def _loop(loop: Loop) -> Json:
         "parent": loop.parent,
         "equation": loop.equation,
         "branch": loop.branch,
-        "carried": [_value(each) for each in loop.carried],
+        "carried": [_value(value) for value in loop.carried],
     }
 
 
@@ -218,38 +240,11 @@ def _constant(constant: Constant) -> Json:
     return {"name": constant.name, "value": _value(constant.value), "folded": constant.folded}
 
 
-def _equation(server: JaxsightServer, path: str, part: Part) -> Json:
+def _equation(context: Context, path: str, equation: Part) -> Json:
     return {
-        "path": part.path,
-        "primitive": part.primitive,
-        "outputs": list(part.outputs),
-        "text": part.text,
-        "place": _place(server, path, part.range),
+        "path": equation.path,
+        "primitive": equation.primitive,
+        "outputs": list(equation.outputs),
+        "text": equation.text,
+        "place": _location(context, path, equation.range),
     }
-
-
-class Panels:
-    """The files that the client's panels show, to notify it of new answers."""
-
-    def __init__(self, server: JaxsightServer) -> None:
-        self._server = server
-        self._asked: set[str] = set()
-
-    def asked(self, path: str) -> None:
-        """Remember that a panel shows this file."""
-        self._asked.add(path)
-
-    def refresh(self, path: str) -> None:
-        """Notify the client once that there are new answers about a file.
-
-        A panel that still shows it sends a new request.
-        """
-        if path in self._asked:
-            self._asked.discard(path)
-            for view in self._server.documents.views(path)[:1]:
-                self._server.protocol.notify(REFRESH, {"uri": view.uri})
-
-
-def register(server: JaxsightServer) -> None:
-    """Serve panels."""
-    server.answers(REQUEST, panel)

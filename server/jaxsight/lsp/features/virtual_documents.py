@@ -1,4 +1,4 @@
-"""Generated documents: the whole jaxpr of a function, or its source in pure JAX.
+"""Virtual documents: the whole jaxpr of a function, or its source in pure JAX.
 
 Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`).
 For the others there is the request `jaxsight/textDocumentContent` with `{"uri"}`, answered by
@@ -16,19 +16,18 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight.features.caveats import commented
 from jaxsight.features.model import Shown
-from jaxsight.lsp.documents.uris import Made, uri_of
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.documents.uris import uri_of
+from jaxsight.lsp.documents.virtual_uris import VirtualDocument
 from jaxsight.text.inert import lines, visible
 from jaxsight.wire.messages.tracing import STYLES
-
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
 
 REQUEST = "jaxsight/textDocumentContent"
 REFRESH = "jaxsight/textDocumentContentRefresh"
@@ -36,94 +35,101 @@ _REMEMBERED = 32
 """How many documents are refreshed; clients do not notify the server when they close one."""
 
 
-async def content(
-    server: JaxsightServer, params: types.TextDocumentContentParams
-) -> types.TextDocumentContentResult:
-    """Return the text of a generated document, for the standard's request."""
-    shown = await _shown(server, params.uri)
-    return types.TextDocumentContentResult(text=shown.text)
-
-
-async def content_with_links(server: JaxsightServer, params: object) -> dict[str, Any]:
-    """Return the text and its links, for our own request."""
-    uri = params.get("uri") if isinstance(params, Mapping) else None
-    if not isinstance(uri, str):
-        raise JsonRpcInvalidParams(f"{REQUEST} takes an object with a uri")
-    shown = await _shown(server, uri)
-    made = _made(uri)
-    links = []
-    for link in shown.links:
-        view = server.documents.window(made.path, link.range) if link.range else None
-        if view is not None and link.range is not None:
-            where = server.converter.unstructure(view.to_range(link.range))
-            links.append({"line": link.line, "path": link.path, "uri": view.uri, "range": where})
-    return {"text": shown.text, "title": shown.title, "stale": shown.stale, "links": links}
-
-
-async def _shown(server: JaxsightServer, uri: str) -> Shown:
-    made = _made(uri)
-    server.contents.asked(made)
-    try:
-        shown = await server.session.show(made.path, made.function, made.what)
-        return readable(shown, made.kind)
-    except LookupError as error:
-        # Show the reason in the document: an editor would only say "could not be opened".
-        return Shown(
-            title=made.title,
-            text="".join(f"# {line}\n" for line in lines(str(error))),
-        )
-
-
-def readable(shown: Shown, kind: str) -> Shown:
-    """Return a document for an editor, with its caveats at the top.
-
-    Source stays exact; in other documents, hidden characters are made visible.
-    """
-    text = shown.text if kind in STYLES else visible(shown.text)
-    return commented(replace(shown, text=text), kind)
-
-
-def _made(uri: str) -> Made:
-    made = Made.parse(uri)
-    if made is None:
-        raise JsonRpcInvalidParams(f"{uri} is not a jaxsight document")
-    return made
-
-
-class Contents:
-    """The generated documents that the client has requested, to notify it of changes.
+class VirtualDocuments:
+    """Serves virtual documents by both requests, and notifies the client of changes.
 
     For clients that open only files, the documents are written to files.
     """
 
-    def __init__(self, server: JaxsightServer) -> None:
-        self._server = server
-        self._asked: dict[Made, None] = {}
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._shown: dict[VirtualDocument, None] = {}
         self._folder: Path | None = None
 
-    def asked(self, made: Made) -> None:
-        """Remember that the client shows this document."""
-        self._asked.pop(made, None)
-        self._asked[made] = None
-        while len(self._asked) > _REMEMBERED:
-            del self._asked[next(iter(self._asked))]
+    def register(self) -> None:
+        """Serve the requests."""
+        self._context.serve(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, self._answer)
+        self._context.serve(REQUEST, self._answer_with_links)
+
+    async def _answer(
+        self, params: types.TextDocumentContentParams
+    ) -> types.TextDocumentContentResult:
+        """Answer the standard's request."""
+        content = await self._content(_parsed(params.uri))
+        return types.TextDocumentContentResult(text=content.text)
+
+    async def _answer_with_links(self, params: object) -> dict[str, Any]:
+        """Answer our own request."""
+        uri = params.get("uri") if isinstance(params, Mapping) else None
+        if not isinstance(uri, str):
+            raise JsonRpcInvalidParams(f"{REQUEST} takes an object with a uri")
+        context, document = self._context, _parsed(uri)
+        content = await self._content(document)
+        links = []
+        for link in content.links:
+            view = context.documents.window(document.path, link.range) if link.range else None
+            if view is not None and link.range is not None:
+                range = context.converter.unstructure(view.to_range(link.range))
+                links.append(
+                    {"line": link.line, "path": link.path, "uri": view.uri, "range": range}
+                )
+        return {
+            "text": content.text,
+            "title": content.title,
+            "stale": content.stale,
+            "links": links,
+        }
+
+    async def _content(self, document: VirtualDocument) -> Shown:
+        """Return the text and its links, and remember that the client shows the document."""
+        self._shown.pop(document, None)
+        self._shown[document] = None
+        while len(self._shown) > _REMEMBERED:
+            del self._shown[next(iter(self._shown))]
+        try:
+            return await self.compute(document)
+        except LookupError as error:
+            # Show the reason in the document: an editor would only say "could not be opened".
+            return Shown(
+                title=document.title,
+                text="".join(f"# {line}\n" for line in lines(str(error))),
+            )
+
+    async def compute(self, document: VirtualDocument) -> Shown:
+        """Return a document for an editor, with its caveats at the top.
+
+        Source stays exact; in other documents, hidden characters are made visible.
+
+        Raises:
+            LookupError: there is no such document.
+        """
+        content = await self._context.session.show(document.path, document.function, document.what)
+        text = content.text if document.kind in STYLES else visible(content.text)
+        return commented(replace(content, text=text), document.kind)
 
     def refresh(self, path: str) -> None:
         """Notify the client of new answers about a file."""
-        for made in [made for made in self._asked if made.path == path]:
-            if self._server.client.asks_content:
-                self._server.background(self._refresh(made), f"refreshing {made.uri()}")
-            elif self._server.client.knows_us:
-                self._server.protocol.notify(REFRESH, {"uri": made.uri()})
+        for document in [document for document in self._shown if document.path == path]:
+            if self._context.client.asks_content:
+                self._context.start(self._refresh(document), f"refreshing {document.uri()}")
+            elif self._context.client.knows_us:
+                self._context.notify(REFRESH, {"uri": document.uri()})
 
-    async def put_in_file(self, made: Made, text: str) -> str:
+    async def _refresh(self, document: VirtualDocument) -> None:
+        params = types.TextDocumentContentRefreshParams(uri=document.uri())
+        try:
+            await self._context.connection.workspace_text_document_content_refresh_async(params)
+        except JsonRpcException:
+            self._shown.pop(document, None)
+
+    async def put_in_file(self, document: VirtualDocument, text: str) -> str:
         """Write the text to a file and return its URI, for clients that open only files."""
-        return uri_of(str(await asyncio.to_thread(self._write, made, text)))
+        return uri_of(str(await asyncio.to_thread(self._write, document, text)))
 
-    def _write(self, made: Made, text: str) -> Path:
+    def _write(self, document: VirtualDocument, text: str) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="jaxsight-"))
-        name = re.sub(r"[^\w.]", "_", f"{Path(made.path).stem}.{made.title}")
+        name = re.sub(r"[^\w.]", "_", f"{Path(document.path).stem}.{document.title}")
         file = self._folder / name
         file.write_text(text, encoding="utf-8")
         return file
@@ -133,15 +139,9 @@ class Contents:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _refresh(self, made: Made) -> None:
-        params = types.TextDocumentContentRefreshParams(uri=made.uri())
-        try:
-            await self._server.workspace_text_document_content_refresh_async(params)
-        except JsonRpcException:
-            self._asked.pop(made, None)
 
-
-def register(server: JaxsightServer) -> None:
-    """Serve generated documents by both requests."""
-    server.answers(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, content)
-    server.answers(REQUEST, content_with_links)
+def _parsed(uri: str) -> VirtualDocument:
+    document = VirtualDocument.parse(uri)
+    if document is None:
+        raise JsonRpcInvalidParams(f"{uri} is not a jaxsight document")
+    return document

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.lsp.configuration import SECTION
+from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.uris import path_of, uri_of
-from jaxsight.lsp.start.warmup import warm
-
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
+from jaxsight.lsp.start.warmup import warm_converter
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +25,10 @@ INTERPRETERS = "jaxsight/interpreters"
 WATCHED = ("**/*.py", "**/pyproject.toml")
 
 
-async def initialized(server: JaxsightServer, params: types.InitializedParams) -> None:
+async def initialized(context: Context, params: types.InitializedParams) -> None:
     """Register for changes, then request the settings."""
     registrations = []
-    if server.client.registers_configuration:
+    if context.client.registers_configuration:
         registrations.append(
             types.Registration(
                 id="jaxsight/configuration",
@@ -38,7 +36,7 @@ async def initialized(server: JaxsightServer, params: types.InitializedParams) -
                 register_options=types.DidChangeConfigurationRegistrationOptions(section=SECTION),
             )
         )
-    if server.client.registers_watched_files:
+    if context.client.registers_watched_files:
         watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in WATCHED]
         registrations.append(
             types.Registration(
@@ -48,83 +46,85 @@ async def initialized(server: JaxsightServer, params: types.InitializedParams) -
             )
         )
     if registrations:
-        server.background(_register(server, registrations), "registering capabilities")
-    server.background(warm(server), "warming the converter")
-    await ask_settings(server)
+        context.start(_register(context, registrations), "registering capabilities")
+    context.start(
+        warm_converter(context.connection.protocol, context.converter), "warming the converter"
+    )
+    await ask_settings(context)
 
 
-async def _register(server: JaxsightServer, registrations: list[types.Registration]) -> None:
+async def _register(context: Context, registrations: list[types.Registration]) -> None:
     params = types.RegistrationParams(registrations=registrations)
     try:
-        await server.client_register_capability_async(params)
+        await context.connection.client_register_capability_async(params)
     except JsonRpcException as error:
         log.warning("client rejected registrations for changes: %s", error)
 
 
-async def ask_settings(server: JaxsightServer) -> None:
+async def ask_settings(context: Context) -> None:
     """Request the settings of the workspace and of each folder, and apply them."""
-    if not server.client.answers_configuration:
+    if not context.client.answers_configuration:
         return
-    questions = server.configuration.questions
+    questions = context.configuration.questions
     items = [
         types.ConfigurationItem(section=section, scope_uri=uri_of(root) if root else None)
         for section, root in questions
     ]
     try:
-        answers = await server.workspace_configuration_async(types.ConfigurationParams(items=items))
+        answers = await context.connection.workspace_configuration_async(
+            types.ConfigurationParams(items=items)
+        )
     except JsonRpcException as error:
         log.warning("client rejected the request for its settings: %s", error)
         return
-    server.configuration.answered(questions, answers or ())
-    server.configured()
+    context.configuration.answered(questions, answers or ())
+    context.apply_configuration()
 
 
 async def configuration_changed(
-    server: JaxsightServer, params: types.DidChangeConfigurationParams
+    context: Context, params: types.DidChangeConfigurationParams
 ) -> None:
     """Apply changed settings, from the notification or by a request."""
-    server.configuration.push(params.settings)
-    if server.client.answers_configuration:
-        await ask_settings(server)
+    context.configuration.push(params.settings)
+    if context.client.answers_configuration:
+        await ask_settings(context)
     else:
-        server.configured()
+        context.apply_configuration()
 
 
-async def folders_changed(
-    server: JaxsightServer, params: types.DidChangeWorkspaceFoldersParams
-) -> None:
+async def folders_changed(context: Context, params: types.DidChangeWorkspaceFoldersParams) -> None:
     """Add and remove workspace folders."""
     event = params.event
-    server.configuration.move(
+    context.configuration.move(
         [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
     )
-    server.configured()
-    await ask_settings(server)
+    context.apply_configuration()
+    await ask_settings(context)
 
 
-async def trust_changed(server: JaxsightServer, params: object) -> None:
+async def trust_changed(context: Context, params: object) -> None:
     """Handle `jaxsight/trust`: whether code of the workspace may run.
 
     `true` takes effect if the policy follows the editor's trust.
     """
-    server.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
-    server.configured()
+    context.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
+    context.apply_configuration()
 
 
-async def interpreters_changed(server: JaxsightServer, params: object) -> None:
+async def interpreters_changed(context: Context, params: object) -> None:
     """Handle `jaxsight/interpreters`: the Python environments selected in the client."""
-    given = params.get("interpreters") if isinstance(params, Mapping) else None
-    server.configuration.choose_interpreters(given)
-    server.configured()
+    interpreters = params.get("interpreters") if isinstance(params, Mapping) else None
+    context.configuration.choose_interpreters(interpreters)
+    context.apply_configuration()
 
 
-async def files_changed(server: JaxsightServer, params: types.DidChangeWatchedFilesParams) -> None:
+async def files_changed(context: Context, params: types.DidChangeWatchedFilesParams) -> None:
     """Notify the engine of files that changed on disk."""
     paths = [path for change in params.changes if (path := path_of(change.uri)) is not None]
-    server.session.files_changed(paths)
+    context.session.files_changed(paths)
 
 
-async def saved(server: JaxsightServer, params: types.DidSaveTextDocumentParams) -> None:
+async def saved(context: Context, params: types.DidSaveTextDocumentParams) -> None:
     """Notify the engine of a saved document.
 
     If the client does not watch files, this also reports the file as changed on disk.
@@ -132,17 +132,17 @@ async def saved(server: JaxsightServer, params: types.DidSaveTextDocumentParams)
     path = path_of(params.text_document.uri)
     if path is None:
         return
-    server.session.saved(path)
-    if not server.client.registers_watched_files:
-        server.session.files_changed([path])
+    context.session.saved(path)
+    if not context.client.registers_watched_files:
+        context.session.files_changed([path])
 
 
-def register(server: JaxsightServer) -> None:
+def register(context: Context) -> None:
     """Serve the notifications about the workspace."""
-    server.answers(types.INITIALIZED, initialized)
-    server.answers(types.WORKSPACE_DID_CHANGE_CONFIGURATION, configuration_changed)
-    server.answers(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, folders_changed)
-    server.answers(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, files_changed)
-    server.answers(types.TEXT_DOCUMENT_DID_SAVE, saved)
-    server.answers(TRUST, trust_changed)
-    server.answers(INTERPRETERS, interpreters_changed)
+    context.serve(types.INITIALIZED, partial(initialized, context))
+    context.serve(types.WORKSPACE_DID_CHANGE_CONFIGURATION, partial(configuration_changed, context))
+    context.serve(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, partial(folders_changed, context))
+    context.serve(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, partial(files_changed, context))
+    context.serve(types.TEXT_DOCUMENT_DID_SAVE, partial(saved, context))
+    context.serve(TRUST, partial(trust_changed, context))
+    context.serve(INTERPRETERS, partial(interpreters_changed, context))

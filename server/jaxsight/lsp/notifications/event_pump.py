@@ -10,110 +10,102 @@ Other clients get output as lines of the log.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.events import Consent, Message, Output, Progress, Refresh, Status
+from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.uris import uri_of
+from jaxsight.lsp.features.diagnostics import Diagnostics
+from jaxsight.lsp.features.panel import Panels
+from jaxsight.lsp.features.virtual_documents import VirtualDocuments
+from jaxsight.lsp.notifications.progress import ProgressBars
+from jaxsight.lsp.notifications.refresh import Refresher
+from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.text.inert import one_line, printed
 from jaxsight.trust.decisions import in_terminal
 
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
-
 log = logging.getLogger(__name__)
 
-STATUS = "jaxsight/status"
 OUTPUT = "jaxsight/output"
 
-_KINDS = {
+_MESSAGE_TYPES = {
     "error": types.MessageType.Error,
     "warning": types.MessageType.Warning,
     "info": types.MessageType.Info,
 }
 
 
-async def pump(server: JaxsightServer) -> None:
-    """Forward events for as long as the connection lasts."""
-    while True:
-        match await server.session.events.get():
-            case Refresh(path):
-                server.publisher.schedule(path)
-                server.refresher.refresh()
-                server.contents.refresh(path)
-                server.panels.refresh(path)
-            case Status() as status:
-                server.statuses.show(status)
-            case Output(path, text):
-                _output(server, path, text)
-            case Message(level, text):
-                server.tell_person(_KINDS[level], text)
-            case Progress() as progress:
-                server.progress_bars.show(progress)
-            case Consent() as consent:
-                server.background(_ask(server, consent), "asking for consent")
+class EventPump:
+    """Forwards each event to the feature that shows it."""
 
+    def __init__(
+        self,
+        context: Context,
+        diagnostics: Diagnostics,
+        virtual_documents: VirtualDocuments,
+        panels: Panels,
+        statuses: Statuses,
+    ) -> None:
+        self._context = context
+        self._diagnostics = diagnostics
+        self._virtual_documents = virtual_documents
+        self._panels = panels
+        self._statuses = statuses
+        self._refresher = Refresher(context)
+        self._progress_bars = ProgressBars(context)
 
-async def _ask(server: JaxsightServer, consent: Consent) -> None:
-    """Ask the user for consent.
+    async def run(self) -> None:
+        """Forward events for as long as the connection lasts."""
+        context = self._context
+        while True:
+            match await context.session.events.get():
+                case Refresh(path):
+                    self._diagnostics.schedule(path)
+                    self._refresher.refresh()
+                    self._virtual_documents.refresh(path)
+                    self._panels.refresh(path)
+                case Status() as status:
+                    self._statuses.show(status)
+                case Output(path, text):
+                    self._forward_output(path, text)
+                case Message(level, text):
+                    context.show_message(_MESSAGE_TYPES[level], text)
+                case Progress() as progress:
+                    self._progress_bars.show(progress)
+                case Consent() as consent:
+                    context.start(self._ask(consent), "asking for consent")
 
-    Any answer but the offered ones counts as none, and a client may leave the question open
-    forever.
-    """
-    params = types.ShowMessageRequestParams(
-        type=types.MessageType.Warning,
-        message=notice(consent.text),
-        actions=[types.MessageActionItem(title=title) for title in consent.answers],
-    )
-    try:
-        answer = await server.window_show_message_request_async(params)
-    except JsonRpcException as error:
-        log.warning("client rejected a question to the user: %s", error)
-        # Helix, for example, shows no questions: tell its users the command for the terminal.
-        command = in_terminal(consent.folder, consent.what)
-        message = f"This editor cannot ask questions; to allow it, run `{command}` in a terminal."
-        server.tell_person(types.MessageType.Warning, f"{consent.text} {message}")
-        return
-    await server.session.decide(consent, answer.title if answer is not None else None)
+    async def _ask(self, consent: Consent) -> None:
+        """Ask the user for consent.
 
-
-def _output(server: JaxsightServer, path: str, text: str) -> None:
-    if server.client.knows_us:
-        server.protocol.notify(OUTPUT, {"uri": uri_of(path), "text": printed(text)})
-    else:
-        server.tell_log(types.MessageType.Log, f"{one_line(path)}: {printed(text).rstrip()}")
-
-
-class Statuses:
-    """The last status of each root."""
-
-    def __init__(self, server: JaxsightServer) -> None:
-        self._server = server
-        self.known: dict[str, dict[str, Any]] = {}
-        self._logged: dict[str, tuple[types.MessageType, str]] = {}
-
-    def show(self, status: Status) -> None:
-        """Send a status to the client, and log it if it is ready, failed or untrusted."""
-        shown = {name: notice(text) for name, text in asdict(status).items()}
-        told = {**shown, "root": uri_of(status.root)}
-        self.known[status.root] = told
-        self._server.protocol.notify(STATUS, told)
-        if status.state in ("failed", "untrusted"):
-            kind = types.MessageType.Warning
-        elif status.state == "ready":
-            kind = types.MessageType.Info
-        else:
-            return
-        facts = [status.detail, status.python, status.reason, status.jax and f"jax {status.jax}"]
-        words = ", ".join(fact for fact in facts if fact)
-        line = (
-            kind,
-            f"{one_line(status.root)}: {status.state}" + (f" ({one_line(words)})" if words else ""),
+        Any answer but the offered ones counts as none, and a client may leave the question open
+        forever.
+        """
+        context = self._context
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Warning,
+            message=notice(consent.text),
+            actions=[types.MessageActionItem(title=title) for title in consent.answers],
         )
-        if self._logged.get(status.root) != line:
-            self._logged[status.root] = line
-            self._server.tell_log(*line)
+        try:
+            answer = await context.connection.window_show_message_request_async(params)
+        except JsonRpcException as error:
+            log.warning("client rejected a question to the user: %s", error)
+            # Helix, for example, shows no questions: tell its users the command for the terminal.
+            command = in_terminal(consent.folder, consent.what)
+            message = (
+                f"This editor cannot ask questions; to allow it, run `{command}` in a terminal."
+            )
+            context.show_message(types.MessageType.Warning, f"{consent.text} {message}")
+            return
+        await context.session.decide(consent, answer.title if answer is not None else None)
+
+    def _forward_output(self, path: str, text: str) -> None:
+        if self._context.client.knows_us:
+            self._context.notify(OUTPUT, {"uri": uri_of(path), "text": printed(text)})
+        else:
+            line = f"{one_line(path)}: {printed(text).rstrip()}"
+            self._context.log_message(types.MessageType.Log, line)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from jaxsight.events import Progress
+from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
-
-if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
 
 log = logging.getLogger(__name__)
 
@@ -22,14 +19,14 @@ log = logging.getLogger(__name__)
 class ProgressBars:
     """The bars that are open."""
 
-    def __init__(self, server: JaxsightServer) -> None:
-        self._server = server
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._numbers = itertools.count(1)
         self._open: dict[str, asyncio.Queue[Progress]] = {}
 
     def show(self, event: Progress) -> None:
         """Open, update or close the bar of the event's key, if the client shows progress."""
-        if not self._server.client.shows_progress:
+        if not self._context.client.shows_progress:
             return
         steps = self._open.get(event.key)
         if steps is None:
@@ -37,15 +34,13 @@ class ProgressBars:
                 return
             steps = self._open[event.key] = asyncio.Queue()
             token = f"jaxsight/{next(self._numbers)}"
-            self._server.background(
-                self._run(token, event.title, steps), f"progress of {event.key}"
-            )
+            self._context.start(self._run(token, event.title, steps), f"progress of {event.key}")
         steps.put_nowait(event)
         if event.done:
             del self._open[event.key]
 
     async def _run(self, token: str, title: str, steps: asyncio.Queue[Progress]) -> None:
-        bar = self._server.work_done_progress
+        bar = self._context.connection.work_done_progress
         try:
             await bar.create_async(token)
         except JsonRpcException as error:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 if TYPE_CHECKING:
-    from jaxsight.lsp.language_server import JaxsightServer
+    from cattrs import Converter
+    from pygls.protocol import LanguageServerProtocol
 
 _URI = "file:///warm.py"
 _START = {"line": 0, "character": 0}
 _RANGE = {"start": _START, "end": _START}
 _DOCUMENT = {"uri": _URI}
 
-_ASKED: dict[str, dict[str, Any]] = {
+_REQUESTS: dict[str, dict[str, Any]] = {
     types.TEXT_DOCUMENT_DID_OPEN: {
         "textDocument": {**_DOCUMENT, "languageId": "python", "version": 0, "text": ""}
     },
@@ -42,7 +43,7 @@ _ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-def _answered() -> dict[str, object]:
+def _answers() -> dict[str, object]:
     start = types.Position(line=0, character=0)
     here = types.Range(start=start, end=start)
     text = types.MarkupContent(kind=types.MarkupKind.Markdown, value="")
@@ -70,16 +71,15 @@ def _answered() -> dict[str, object]:
     }
 
 
-async def warm(server: JaxsightServer) -> None:
+async def warm_converter(protocol: LanguageServerProtocol, converter: Converter) -> None:
     """Convert one message of each kind, and yield to other tasks in between."""
-    protocol = server.protocol
-    for method, params in _ASKED.items():
+    for method, params in _REQUESTS.items():
         await asyncio.sleep(0)
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
         if types.METHOD_TO_TYPES[method][1] is not None:
             message["id"] = 0
         protocol.structure_message(message)
-    for method, result in _answered().items():
+    for method, answer in _answers().items():
         await asyncio.sleep(0)
         response: Any = types.METHOD_TO_TYPES[method][1]
-        json.dumps(server.converter.unstructure(response(id=0, result=result)))
+        json.dumps(converter.unstructure(response(id=0, result=answer)))

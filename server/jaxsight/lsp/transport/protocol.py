@@ -1,14 +1,10 @@
-"""pygls' protocol with our own documents, answers to malformed requests, and an orderly shutdown.
-
-The documents that pygls stores are not used: edits are applied to `OpenDocuments`, at once and in
-order, before any handler runs.
-"""
+"""pygls' protocol, with answers to malformed requests and without its text synchronization."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cattrs import transform_error
 from lsprotocol import types
@@ -21,13 +17,13 @@ from pygls.protocol import (
     lsp_method,
 )
 
-from jaxsight.lsp.documents import uris
-from jaxsight.lsp.transport.streams import INVALID_PARAMS, INVALID_REQUEST, Malformed, decode
+from jaxsight.lsp.client import Client
+from jaxsight.lsp.documents.virtual_uris import SCHEMES
+from jaxsight.lsp.transport.messages import INVALID_PARAMS, INVALID_REQUEST, Malformed, decode
 
 if TYPE_CHECKING:
     from cattrs import Converter
-
-    from jaxsight.lsp.language_server import JaxsightServer
+    from pygls.lsp.server import LanguageServer
 
 log = logging.getLogger(__name__)
 
@@ -37,16 +33,48 @@ def converter() -> Converter:
 
     (pygls converts them to named tuples, and loses keys that are not identifiers, such as URIs.)
     """
-    result: Converter = default_converter()  # type: ignore[no-untyped-call]
+    json_converter: Converter = default_converter()  # type: ignore[no-untyped-call]
     for kind in (JsonRPCNotification, JsonRPCRequestMessage):
-        result.register_structure_hook(kind, lambda data, cls: cls(**{"params": None, **data}))
-    return result
+        json_converter.register_structure_hook(
+            kind, lambda data, cls: cls(**{"params": None, **data})
+        )
+    return json_converter
+
+
+_OWN_SYNC = (
+    types.TEXT_DOCUMENT_DID_OPEN,
+    types.TEXT_DOCUMENT_DID_CHANGE,
+    types.TEXT_DOCUMENT_DID_CLOSE,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+)
+"""What `features/document_sync.py` serves in place of pygls."""
+
+
+class Host(Protocol):
+    """The server of a connection, for its protocol."""
+
+    @property
+    def client(self) -> Client: ...
+
+    def read_capabilities(self, params: types.InitializeParams) -> None: ...
+
+    def start_session(self, encoding: str) -> None: ...
+
+    def stop(self, exit_code: int) -> None: ...
 
 
 class JaxsightProtocol(LanguageServerProtocol):
     """The protocol of one connection."""
 
-    _server: JaxsightServer
+    host: Host
+    """Set by the server, which constructs its protocol."""
+
+    def __init__(self, server: LanguageServer, converter: Converter) -> None:
+        super().__init__(server, converter)
+        for method in _OWN_SYNC:
+            del self.fm.builtin_features[method]
 
     def receive(self, body: bytes) -> None:
         """Handle the body of a message; a malformed one is answered with an error."""
@@ -120,8 +148,8 @@ class JaxsightProtocol(LanguageServerProtocol):
             raise Malformed(INVALID_REQUEST, "the server is already initialized", id)
         if id in self._request_futures:
             raise Malformed(INVALID_REQUEST, f"request {id!r} is still in progress", id)
-        known = types.METHOD_TO_TYPES.get(method)
-        if known is not None and known[1] is None:
+        message_types = types.METHOD_TO_TYPES.get(method)
+        if message_types is not None and message_types[1] is None:
             raise Malformed(
                 INVALID_REQUEST, f"`{method}` is a notification and must not have an `id`", id
             )
@@ -131,55 +159,20 @@ class JaxsightProtocol(LanguageServerProtocol):
         self, params: types.InitializeParams
     ) -> Generator[Any, Any, types.InitializeResult]:
         """Answer with the capabilities that this client can use."""
-        self._server.meet(params)
+        self.host.read_capabilities(params)
         result = yield from super().lsp_initialize(params)
         capabilities = result.capabilities
-        if not self._server.client.pulls_diagnostics:
+        if not self.host.client.pulls_diagnostics:
             capabilities.diagnostic_provider = None
-        if self._server.client.asks_content and capabilities.workspace is not None:
+        if self.host.client.asks_content and capabilities.workspace is not None:
             capabilities.workspace.text_document_content = types.TextDocumentContentOptions(
-                schemes=list(uris.SCHEMES)
+                schemes=list(SCHEMES)
             )
         # pygls selects the first encoding of the client's that it supports, else its own default.
-        self._server.begin(types.PositionEncodingKind(capabilities.position_encoding).value)
+        self.host.start_session(types.PositionEncodingKind(capabilities.position_encoding).value)
         return result
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: object) -> None:  # type: ignore[override]  # no generator is needed
         """Stop reading; the process exits with 0 after a `shutdown`, else with 1."""
-        self._server.stop(0 if self._shutdown else 1)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Store the document and notify the engine."""
-        item = params.text_document
-        self._server.opened(item.uri, item.language_id, item.version, item.text)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Apply the edits and notify the engine."""
-        self._server.changed(params.text_document, params.content_changes)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Remove the document."""
-        self._server.closed(params.text_document.uri)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """Store the cells and notify the engine."""
-        self._server.notebook_opened(params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(
-        self, params: types.DidChangeNotebookDocumentParams
-    ) -> None:
-        """Apply the changes of the cells and notify the engine."""
-        self._server.notebook_changed(params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(
-        self, params: types.DidCloseNotebookDocumentParams
-    ) -> None:
-        """Remove the notebook."""
-        self._server.notebook_closed(params.notebook_document.uri)
+        self.host.stop(0 if self._shutdown else 1)

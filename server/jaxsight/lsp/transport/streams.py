@@ -8,7 +8,6 @@ threads are daemons.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import queue
@@ -19,12 +18,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-log = logging.getLogger(__name__)
+from jaxsight.lsp.transport.messages import SERVER_NOT_INITIALIZED, Malformed, decode, frame
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-INVALID_PARAMS = -32602
-SERVER_NOT_INITIALIZED = -32002
+log = logging.getLogger(__name__)
 
 LENGTH_LIMIT = 256 * 1024 * 1024
 """Bytes of the longest message that is accepted."""
@@ -53,21 +49,6 @@ class ByteSink(Protocol):
     def close(self) -> None: ...
 
 
-class Malformed(Exception):
-    """The input is not a message, or not valid in the current state; `response` is the answer."""
-
-    def __init__(self, code: int, message: str, id: int | str | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.id = id
-
-    @property
-    def response(self) -> dict[str, Any]:
-        """The answer, as JSON."""
-        error = {"code": self.code, "message": str(self)}
-        return {"jsonrpc": "2.0", "id": self.id, "error": error}
-
-
 class Inbox:
     """The incoming stream, message by message."""
 
@@ -83,8 +64,8 @@ class Inbox:
         await asyncio.sleep(0)  # tasks of the previous message start first
         length = 0
         while line := await self._line():
-            if (found := _CONTENT_LENGTH.search(line)) is not None:
-                length = int(found[1])
+            if (match := _CONTENT_LENGTH.search(line)) is not None:
+                length = int(match[1])
                 if length > LENGTH_LIMIT:
                     log.warning("a message of %d bytes exceeds %d bytes", length, LENGTH_LIMIT)
                     length = 0
@@ -100,41 +81,6 @@ class Inbox:
             return await self._source.readline()
         except ValueError:  # longer than the stream's buffer, which has been cleared
             return b"\n"
-
-
-def decode(body: bytes) -> dict[str, Any]:
-    """Return a message as JSON: an answer, or a message with valid `jsonrpc`, `id` and `method`.
-
-    Raises:
-        Malformed: `body` is neither.
-    """
-    try:
-        message = json.loads(body.decode())
-    except ValueError as error:
-        raise Malformed(PARSE_ERROR, f"invalid JSON: {error}") from error
-    except RecursionError as error:
-        raise Malformed(PARSE_ERROR, "invalid JSON: nested too deeply") from error
-    if not isinstance(message, dict):
-        kind = "a batch" if isinstance(message, list) else "no object"
-        raise Malformed(INVALID_REQUEST, f"expected a JSON object, got {kind}")
-    if "method" not in message and ("result" in message or "error" in message):
-        return message
-    id = message.get("id")
-    if isinstance(id, bool) or not isinstance(id, int | str | None):
-        raise Malformed(INVALID_REQUEST, "`id` must be an integer or a string")
-    if id is None and "id" in message:
-        raise Malformed(INVALID_REQUEST, "`id` must not be null")
-    if message.get("jsonrpc") != "2.0":
-        raise Malformed(INVALID_REQUEST, '`jsonrpc` must be "2.0"', id)
-    if not isinstance(message.get("method"), str):
-        raise Malformed(INVALID_REQUEST, "`method` must be a string", id)
-    return message
-
-
-def frame(message: dict[str, Any]) -> bytes:
-    """Return a message with its headers."""
-    body = json.dumps(message).encode()
-    return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
@@ -203,9 +149,9 @@ class Outbox:
     def _run(self) -> None:
         try:
             while (data := self._waiting.get()) is not None:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
+                unwritten = memoryview(data)
+                while unwritten:
+                    unwritten = unwritten[os.write(self._descriptor, unwritten) :]
                 self._written += 1
         except OSError:
             self._failed()
@@ -229,19 +175,19 @@ def read_descriptor(descriptor: int, loop: asyncio.AbstractEventLoop) -> asyncio
     """Return a stream that reads a file descriptor, of any kind, on any platform."""
     stream = asyncio.StreamReader(loop=loop)
 
-    def tell(what: Callable[..., None], *arguments: bytes) -> None:
+    def call(method: Callable[..., None], *arguments: bytes) -> None:
         try:
-            loop.call_soon_threadsafe(what, *arguments)
+            loop.call_soon_threadsafe(method, *arguments)
         except RuntimeError:
             return  # the loop is closed, so nobody reads the stream
 
     def run() -> None:
         try:
             while chunk := os.read(descriptor, _CHUNK):
-                tell(stream.feed_data, chunk)
+                call(stream.feed_data, chunk)
         except OSError:
             pass  # a broken pipe is the end of the stream too
-        tell(stream.feed_eof)
+        call(stream.feed_eof)
 
     threading.Thread(target=run, name="jaxsight reader", daemon=True).start()
     return stream
