@@ -49,6 +49,7 @@ from jaxsight.features.verification import Sliced, Verification, Verified
 from jaxsight.lru import Recent
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import Interpreter
+from jaxsight.queries import tracing
 from jaxsight.queries.background import Aside, Turns
 from jaxsight.queries.compile_cache import Compiling, Gone, Result, chosen_targets
 from jaxsight.queries.disk_cache import Cache
@@ -70,9 +71,11 @@ from jaxsight.source.text import Edit, Position, Range
 from jaxsight.targets.target import Target, UnknownTarget, parse
 from jaxsight.trust.decisions import SSH
 from jaxsight.trust.words import shown_path
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages import replies
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.tracing import Observation, Outlined, Sourcerize, Traced
+from jaxsight.wire.messages.replies import Failed, Outlined, Traced
+from jaxsight.wire.messages.requests import PROGRAM, STABLEHLO, SourceOptions
+from jaxsight.wire.observations import Observation
 from jaxsight.workers.compilers import Compilers, Trouble
 from jaxsight.workers.results import Died
 
@@ -129,7 +132,8 @@ class Session:
         """Create a session; pass `projects` to start their tracers before the session exists."""
         self._projects = projects if projects is not None else Projects()
         self.events: asyncio.Queue[Event] = self._projects.events
-        self._documents = self._projects.documents
+        self._documents: dict[str, Document] = {}
+        self._projects.documents = self._documents
         self._answering = Answering(self._documents)
         self._aside = Aside()
         self._readers = Aside(_READERS)
@@ -643,7 +647,10 @@ class Session:
             return None
         if running is None:
             measure = self._compile().folding(
-                view.answer, result.target, project.interpreter.path, project.lower
+                view.answer,
+                result.target,
+                project.interpreter.path,
+                functools.partial(tracing.lower, project),
             )
             running = self._measuring[key] = view.answer, asyncio.ensure_future(measure)
         task = running[1]
@@ -690,13 +697,13 @@ class Session:
         if view.stale:
             return None
         project = self._projects.of(view.answer.question.path)
-        outlined = await project.outline(view.answer)
+        outlined = await tracing.outline(project, view.answer)
         if outlined is None:
             # A tracer keeps few traces: trace again, and outline at once.
             self._answering.drop(view.answer.question)
             try:
-                outlined = await project.outline(
-                    await self._ask(view.answer.question, waiting=False)
+                outlined = await tracing.outline(
+                    project, await self._ask(view.answer.question, waiting=False)
                 )
             except Superseded:
                 return None
@@ -733,7 +740,7 @@ class Session:
         answer = view.answer
         try:
             result = await self._compile().get(
-                answer, target, project.interpreter.path, project.lower
+                answer, target, project.interpreter.path, functools.partial(tracing.lower, project)
             )
         except Gone:
             # A tracer keeps few traces: trace again, and lower at once.
@@ -741,7 +748,10 @@ class Session:
             try:
                 answer = await self._ask(question, waiting=False)
                 result = await self._compile().get(
-                    answer, target, project.interpreter.path, project.lower
+                    answer,
+                    target,
+                    project.interpreter.path,
+                    functools.partial(tracing.lower, project),
                 )
             except (Gone, Superseded):
                 return None
@@ -941,10 +951,10 @@ class Session:
                 return None
             if view.stale or isinstance(view.answer.reply, Died):
                 return None
-            if isinstance(view.answer.reply, protocol.Failed):
+            if isinstance(view.answer.reply, Failed):
                 return Sliced(view, question, None)
-            shown = await project.show(view.answer, protocol.PROGRAM)
-            if isinstance(shown, protocol.Shown):
+            shown = await tracing.show(project, view.answer, PROGRAM)
+            if isinstance(shown, replies.Shown):
                 return Sliced(view, question, shown.text)
             self._answering.drop(question)
         return None
@@ -1012,7 +1022,7 @@ class Session:
         await self._read(path)
         document, subject = self._find(path, pending)
         name = inserted_name(document.module, pending)
-        shown = await self._show(path, pending, Sourcerize(INSERTED_STYLE, name=name))
+        shown = await self._show(path, pending, SourceOptions(INSERTED_STYLE, name=name))
         document, subject = self._find(path, pending)
         return insertion(document.module, subject, shown.text, module_name(document.path))
 
@@ -1030,7 +1040,7 @@ class Session:
         )
         return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
-    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
+    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
         """Return a virtual document: a function's program, source, or view by an interpreter.
 
         Args:
@@ -1043,14 +1053,14 @@ class Session:
                 says which.
         """
         shown = await self._show(path, function, what)
-        return marked(shown, "//" if what in (protocol.STABLEHLO, "hlo") else "#")
+        return marked(shown, "//" if what in (STABLEHLO, "hlo") else "#")
 
-    def sourcerize_options(self, path: str, wanted: Sourcerize) -> Sourcerize:
+    def sourcerize_options(self, path: str, wanted: SourceOptions) -> SourceOptions:
         """Return options for source, completed from the settings of a file's project."""
         derivatives = wanted.derivatives or self._projects.of(path).settings.sourcerize.derivatives
         return replace(wanted, derivatives=derivatives)
 
-    async def _show(self, path: str, function: str, what: str | Sourcerize) -> Shown:
+    async def _show(self, path: str, function: str, what: str | SourceOptions) -> Shown:
         """Return the document itself, without the line that marks it as stale."""
         if what in kernel_words.DOCUMENTS:
             view, result = await self.kernels(path, function)
@@ -1061,17 +1071,19 @@ class Session:
             words = failures.summary(reply, view)
             raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
         project = self._projects.of(path)
-        if isinstance(what, Sourcerize):
+        if isinstance(what, SourceOptions):
             wanted = self.sourcerize_options(path, what)
-            return await self._sources.get(view, wanted, project.sourcerize)
+            return await self._sources.get(
+                view, wanted, functools.partial(tracing.sourcerize, project)
+            )
         target = self._targets(path)[0]
-        platform = target.platform if what == protocol.STABLEHLO else ""
-        shown = await project.show(view.answer, what, platform)
+        platform = target.platform if what == STABLEHLO else ""
+        shown = await tracing.show(project, view.answer, what, platform)
         if shown is None:
             self._answering.drop(view.answer.question)
             return await self._show(path, function, what)
-        if not isinstance(shown, protocol.Shown):
-            if platform and isinstance(shown, protocol.Failed):
+        if not isinstance(shown, replies.Shown):
+            if platform and isinstance(shown, Failed):
                 words = f"lowered for {target.short}: {shown.failure.message}"
             else:
                 words = f"shown with interpreter {what}: {failures.of_interpreter(shown)}"
@@ -1439,7 +1451,9 @@ class Session:
         if not waiting:
             await self._turns.breathe()
         answer = await self._answering.get(
-            question, self._projects.of(question.path).trace, waiting=waiting
+            question,
+            functools.partial(tracing.trace, self._projects.of(question.path)),
+            waiting=waiting,
         )
         document = self._documents.get(question.path)
         if not answer.wants_whole or question.trace.whole or document is None:

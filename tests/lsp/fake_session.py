@@ -17,7 +17,7 @@ from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linke
 from jaxsight.features.panel import Panel
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.wire.messages.tracing import Sourcerize
+from jaxsight.wire.messages.requests import SourceOptions
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 
@@ -144,13 +144,13 @@ class FakeSession:
         edit = Edit(Range(start, position), "f32")
         return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
 
-    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
+    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
         if path not in self.texts:
             raise LookupError(f"{path} is not open")
         places = self.words(path, rf"(?<=def ){function}\b")
         if not places:
             raise LookupError(f"there is no function {function}")
-        if isinstance(what, Sourcerize):
+        if isinstance(what, SourceOptions):
             text = f"# {what.style} {what.transform} {function}\n"
             return Shown(f"{function}.py", text, (Linked(0, "0", places[0][0]),))
         return Shown(f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),))

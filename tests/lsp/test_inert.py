@@ -22,7 +22,7 @@ from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text import markdown
 from jaxsight.text.inert import Formatter, clause, one_line, printed, visible
-from jaxsight.wire.messages.tracing import Sourcerize
+from jaxsight.wire.messages.requests import SourceOptions
 from tests.hostile import EVERYTHING, HARMLESS, TEXTS, hidden
 from tests.lsp.client import Client, Ready, at, connected, on, recorded
 from tests.lsp.fake_session import FakeSession
@@ -172,7 +172,7 @@ class HostileSession(FakeSession):
         edit = Edit(Range(position, position), "x")
         return [Completion(EVERYTHING, "dtype", edit, EVERYTHING, markdown.escaped(EVERYTHING))]
 
-    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
+    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
         if function == "nothing":
             raise LookupError(EVERYTHING)
         return Shown("f.jaxpr", EVERYTHING)

@@ -26,7 +26,7 @@ from jaxsight.cli.trust import trust
 from jaxsight.files import reading
 from jaxsight.settings.kinds import CODE_LIST
 from jaxsight.text.inert import Formatter
-from jaxsight.wire.messages.tracing import Sourcerize
+from jaxsight.wire.messages.requests import SourceOptions
 
 _COMPLAINT: Any = typer.BadParameter.__mro__[2]
 """Click's `ClickException`, of whichever click Typer brings along."""
@@ -254,7 +254,7 @@ def sourcerize_command(
         jaxsight sourcerize model.py:loss --transform grad --output loss_grad.py
         jaxsight sourcerize model.py:Attention.__call__ --check
     """
-    wanted = Sourcerize(
+    wanted = SourceOptions(
         style.value,
         transform.value if transform is not None else "",
         constants=constants.value if constants is not None else "",
@@ -270,7 +270,7 @@ def sourcerize_command(
 async def _sourcerize(
     function: str,
     set_name: str | None,
-    wanted: Sourcerize,
+    wanted: SourceOptions,
     check: bool,
     output: Path | None,
     python: str | None,

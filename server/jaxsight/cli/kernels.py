@@ -20,7 +20,7 @@ from jaxsight.targets.roofline import estimate, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.wire.kernel_graph import Kernel
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilers import Trouble
 
 _MOST = 200

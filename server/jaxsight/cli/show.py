@@ -22,7 +22,7 @@ from jaxsight.features.inlay_hints.shapes import shape_hints
 from jaxsight.features.model import Shown
 from jaxsight.queries.located_answer import View
 from jaxsight.text.inert import one_line, visible
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2

@@ -24,7 +24,8 @@ from jaxsight.features.model import Shown
 from jaxsight.features.sourcerized import NotSourcerized, label
 from jaxsight.queries.located_answer import View
 from jaxsight.text.inert import block
-from jaxsight.wire.messages.tracing import Sourcerize, Traced
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import SourceOptions
 
 
 class Style(StrEnum):
@@ -65,7 +66,7 @@ async def sourcerize(
     address: Address,
     *,
     set_name: str | None,
-    wanted: Sourcerize,
+    wanted: SourceOptions,
     check: bool,
     output: Path | None,
     python: str | None,
@@ -141,7 +142,7 @@ def _count(equations: int) -> str:
     return f"{equations} equation{'' if equations == 1 else 's'}"
 
 
-def _object(view: View, wanted: Sourcerize, shown: Shown | None, reason: str) -> dict[str, Any]:
+def _object(view: View, wanted: SourceOptions, shown: Shown | None, reason: str) -> dict[str, Any]:
     """Return the object that `--json` prints."""
     made: dict[str, Any] = {
         "filename": view.answer.question.path,

@@ -13,7 +13,7 @@ from jaxsight.features.findings import failures
 from jaxsight.queries.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 
 
 async def viewed(

@@ -18,7 +18,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.tracing import Failed, Traced
+from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.results import Died
 
 QUICK_FIX = "quickfix"

@@ -17,7 +17,8 @@ from jaxsight.text import pytree_display as trees
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import escaped, fenced, prose, span
-from jaxsight.wire.messages.tracing import Observation, Seen, Traced
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.observations import Observation, Seen
 
 _WIDTH = 88
 _TREE_LINES = 24

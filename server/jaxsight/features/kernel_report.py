@@ -20,11 +20,12 @@ from jaxsight.targets.roofline import estimate, total
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
+from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.messages import tracing as protocol
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.wire.messages.tracing import Equation, Lowered, Traced, equation_path
+from jaxsight.wire.messages.replies import Equation, Lowered, Traced
+from jaxsight.wire.spans import Span
 from jaxsight.workers.compilers import Trouble
 
 SIGN = "▣"
@@ -115,7 +116,7 @@ class Kernels:
         span = next((found for path in paths if path and (found := self.places.span(path))), None)
         if span is None:
             return None
-        start = protocol.Span(span.chunk, span.line, span.column, span.line, span.column)
+        start = Span(span.chunk, span.line, span.column, span.line, span.column)
         return self.view.range_of(span) or self.view.range_of(start)
 
     def holding(self, place: Range) -> list[int]:

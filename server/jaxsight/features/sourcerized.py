@@ -21,14 +21,15 @@ from jaxsight.source.analysis import syntax_digest as meaning
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, lines_of
-from jaxsight.wire.messages import tracing as protocol
-from jaxsight.wire.messages.tracing import Cancelled, Failed, Sourcerize
+from jaxsight.wire.messages import replies
+from jaxsight.wire.messages.replies import Cancelled, Failed
+from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.output import Locate, real_places
 from jaxsight.workers.results import Died
 
 _KEPT = 64
 
-Writing = Callable[[Question, Sourcerize], Awaitable[protocol.Shown | Failed | Cancelled | Died]]
+Writing = Callable[[Question, SourceOptions], Awaitable[replies.Shown | Failed | Cancelled | Died]]
 """Writes the function of a question as source, in a tracer."""
 
 
@@ -54,9 +55,9 @@ class Sources:
     def __init__(self, locate: Locate) -> None:
         """Create the cache; `locate` returns the current first line of a chunk, for messages."""
         self._locate = locate
-        self._known: Recent[tuple[str, Sourcerize], tuple[Answer, protocol.Shown]] = Recent(_KEPT)
+        self._known: Recent[tuple[str, SourceOptions], tuple[Answer, replies.Shown]] = Recent(_KEPT)
 
-    async def get(self, view: View, wanted: Sourcerize, write: Writing) -> Shown:
+    async def get(self, view: View, wanted: SourceOptions, write: Writing) -> Shown:
         """Return the source of the function that `view` traced.
 
         Raises:
@@ -68,7 +69,7 @@ class Sources:
         if known is None or known[0] is not answer:
             reply = await write(answer.question, wanted)
             match reply:
-                case protocol.Shown():
+                case replies.Shown():
                     known = (answer, reply)
                     self._known.put(key, known)
                 case Failed() if reply.failure.stage == "sourcerize":
@@ -83,7 +84,7 @@ class Sources:
         return document(view, title, known[1])
 
 
-def _failed(view: View, wanted: Sourcerize, reply: Failed | Died) -> str:
+def _failed(view: View, wanted: SourceOptions, reply: Failed | Died) -> str:
     """Return the error of a transformation, or of a function that could be traced before."""
     name = label(view.subject.name, wanted.transform)
     question = view.answer.question

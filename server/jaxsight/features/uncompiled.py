@@ -9,7 +9,7 @@ from jaxsight.queries.compile_cache import Result
 from jaxsight.queries.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause, visible
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilers import Trouble
 
 _LONGEST = 200

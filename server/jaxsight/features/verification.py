@@ -21,7 +21,9 @@ from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import common_prefix
 from jaxsight.text import units
 from jaxsight.text.inert import clause
-from jaxsight.wire.messages.tracing import CONSTANT, Failed, Failure, Import, Imported, Made
+from jaxsight.wire.messages.replies import Failed, Imported, Made
+from jaxsight.wire.messages.requests import CONSTANT, Import
+from jaxsight.wire.observations import Failure
 from jaxsight.workers.importing import line_of
 from jaxsight.workers.results import Death, Died, Reason, signal_name
 

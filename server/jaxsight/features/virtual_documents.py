@@ -6,10 +6,10 @@ import base64
 
 from jaxsight.features.model import Linked, Shown
 from jaxsight.queries.located_answer import View
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages import replies
 
 
-def document(view: View, title: str, shown: protocol.Shown) -> Shown:
+def document(view: View, title: str, shown: replies.Shown) -> Shown:
     """Return a tracer's text with its links moved into the module."""
     view.add_texts(shown.reused)
     links = tuple(

@@ -14,7 +14,7 @@ from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
 from jaxsight.features.panel import Panel
 from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.wire.messages.tracing import Sourcerize
+from jaxsight.wire.messages.requests import SourceOptions
 
 
 class Configurable(Protocol):
@@ -68,7 +68,7 @@ class EngineSession(Configurable, Protocol):
 
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]: ...
 
-    async def show(self, path: str, function: str, what: str | Sourcerize) -> Shown: ...
+    async def show(self, path: str, function: str, what: str | SourceOptions) -> Shown: ...
 
     async def panel(self, path: str, where: Position | str) -> Panel | None: ...
 

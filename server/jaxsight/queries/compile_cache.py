@@ -24,7 +24,8 @@ from jaxsight.queries.disk_cache import Cache, digest
 from jaxsight.queries.located_answer import Answer
 from jaxsight.targets.target import CPU, PREFERRED, Target, parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
-from jaxsight.wire.messages.tracing import Failed, Failure, Lowered
+from jaxsight.wire.messages.replies import Failed, Lowered
+from jaxsight.wire.observations import Failure
 from jaxsight.workers import compiler_environments as environments
 from jaxsight.workers.compiler_environments import Environment, identity
 from jaxsight.workers.compilers import Compilers, Trouble

@@ -99,6 +99,10 @@ class Document:
         """The current text, parsed or not."""
         return self.module.text if self._unread is None else self._unread
 
+    def line_of(self, chunk: str) -> int | None:
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
+        return next((c.first_line + 1 for c in self.module.chunks if c.id == chunk), None)
+
     def read_now(self) -> None:
         """Parse the current text now if it is not parsed yet, however long that takes."""
         if self._unread is not None:

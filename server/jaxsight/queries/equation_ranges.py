@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from jaxsight.queries.located_answer import View
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
-from jaxsight.wire.messages.tracing import Span
+from jaxsight.wire.spans import Span
 
 
 class Places:

@@ -23,13 +23,15 @@ from jaxsight.source.slicing.slices import quoted
 from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
-from jaxsight.wire.messages import tracing as protocol
-from jaxsight.wire.messages.tracing import Failed, Observation, Seen, Span, Traced
+from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.observations import Observation, Reused, Seen
+from jaxsight.wire.spans import Span
 from jaxsight.workers.results import Died
 
 _MANY = 300
 """Number of observations from which finding their places takes noticeably long."""
-_PLACE = re.compile(rf"{protocol.CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
+_PLACE = re.compile(rf"{CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
 """The name of a chunk's file in a message or a jaxpr, as in `function at FILE:LINE`.
 
 The text before it is in `path` too.
@@ -219,14 +221,14 @@ class View:
             said, line = match["path"], match["line"]
             if line is None or not said.endswith(here):
                 return said
-            inside = protocol.line_in_chunk(match, int(line))
+            inside = line_in_chunk(match, int(line))
             range = self.range_of(Span(match["chunk"], inside, 0, inside, 0))
             name = said.removesuffix(here) + PurePath(here).name
             return f"{name}:{range.start.line + 1}" if range is not None else name
 
         return _PLACE.sub(place, text)
 
-    def add_texts(self, reused: Iterable[protocol.Reused]) -> None:
+    def add_texts(self, reused: Iterable[Reused]) -> None:
         """Take the texts of chunks as they were executed, which a later reply may refer to."""
         self._texts = {**self._texts, **{r.executed: (r.asked, r.text) for r in reused}}
 

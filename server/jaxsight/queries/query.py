@@ -7,7 +7,7 @@ so that a cached answer stays valid.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jaxsight.examples import ExampleSet
 from jaxsight.queries.documents import Document, Subject, module_name
@@ -15,7 +15,7 @@ from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.slicing.slices import Slice, slice_for
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.requests import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,10 @@ class Question:
     set: ExampleSet
     module: Module
     slice: Slice
-    trace: protocol.Trace
+    trace: Trace
     key: str
     caveats: tuple[Caveat, ...] = ()
     """Statements that were not run and may change the answer."""
-
-    def request(self, id: int, sourcerize: protocol.Sourcerize | None = None) -> protocol.Trace:
-        """Return the request to trace the function, or to write it as source."""
-        return replace(self.trace, id=id, sourcerize=sourcerize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ def ask(
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
         return Unasked("it depends on code with a syntax error")
-    trace = protocol.Trace(
+    trace = Trace(
         id=0,
         file=document.path,
         module=module_name(document.path),

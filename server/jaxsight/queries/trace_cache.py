@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from jaxsight.lru import Recent
 from jaxsight.queries.documents import Document
 from jaxsight.queries.located_answer import Answer
 from jaxsight.queries.query import Question
-from jaxsight.wire.messages.tracing import Cancelled, Failed, Traced
+from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
 from jaxsight.workers.results import Died
 
 ANSWERS_KEPT = 512
 Reply = Traced | Failed | Cancelled | Died
-Tracing = Callable[[Question, bool], Awaitable[Reply]]
-"""Traces a question; the flag says that a person is waiting."""
+
+
+class Tracing(Protocol):
+    """Traces the function of a question."""
+
+    async def __call__(self, question: Question, *, waiting: bool) -> Reply:
+        """Return the reply; `waiting` says that a person is waiting for it."""
+        ...
 
 
 class Superseded(Exception):
@@ -118,7 +125,7 @@ class Answering:
 
     async def _run(self, question: Question, trace: Tracing, waiting: bool) -> Answer:
         began = time.monotonic()
-        reply = await trace(question, waiting)
+        reply = await trace(question, waiting=waiting)
         if isinstance(reply, Cancelled):
             raise asyncio.CancelledError
         self._seconds[question.path] = time.monotonic() - began

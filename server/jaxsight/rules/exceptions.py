@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 MOST = 100
 """Characters of a message."""

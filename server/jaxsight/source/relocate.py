@@ -16,7 +16,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.statements import piece_of, tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift
-from jaxsight.wire.messages.tracing import Span
+from jaxsight.wire.spans import Span
 
 _MAPS_KEPT = 64
 

@@ -19,7 +19,9 @@ from types import TracebackType
 from typing import Any
 
 from jaxsight.tracer.observation.recorder import Observed
-from jaxsight.wire.messages.tracing import Failure, Frame, Span, chunk_of, line_in_chunk
+from jaxsight.wire.chunks import chunk_of, line_in_chunk
+from jaxsight.wire.observations import Failure, Frame
+from jaxsight.wire.spans import Span
 
 _MESSAGE = 20_000
 """Maximum number of characters of a message."""

@@ -11,7 +11,7 @@ import platform
 import re
 import sys
 
-from jaxsight.wire.messages.tracing import VERSION, Hello
+from jaxsight.wire.messages.replies import VERSION, Hello
 
 OLDEST_JAX = (0, 8)
 

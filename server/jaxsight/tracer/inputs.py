@@ -28,7 +28,16 @@ from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.function_lookup import Found
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.inputs import (
+    Argument,
+    ArraySpec,
+    InputSpec,
+    KeySpec,
+    TreeSpec,
+    ValueSpec,
+)
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Warned
 
 _EXPRESSION = "<example inputs>"
 
@@ -49,7 +58,7 @@ class Inputs:
     kwargs: dict[str, Any]
     named: dict[str, Any]
     """Arguments by parameter, for users."""
-    warnings: list[protocol.Warned] = field(default_factory=list)
+    warnings: list[Warned] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +100,13 @@ class Evaluator:
             OrderedDict()
         )
 
-    def inputs(self, request: protocol.Trace, found: Found, namespace: Mapping[str, Any]) -> Inputs:
+    def inputs(self, request: Trace, found: Found, namespace: Mapping[str, Any]) -> Inputs:
         """Return the arguments for `found`.
 
         Raises:
             UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
         """
-        warned: list[protocol.Warned] = []
+        warned: list[Warned] = []
         if request.call is not None:
             args, kwargs = self._call(request.call, request, found, namespace)
             args = tuple(_varying(arg, found) for arg in args)
@@ -112,27 +121,27 @@ class Evaluator:
 
     def _value(
         self,
-        argument: protocol.Argument,
-        spec: protocol.InputSpec,
-        request: protocol.Trace,
+        argument: Argument,
+        spec: InputSpec,
+        request: Trace,
         namespace: Mapping[str, Any],
         found: Found,
-        warned: list[protocol.Warned],
+        warned: list[Warned],
     ) -> Any:
         match spec:
-            case protocol.ArraySpec():
+            case ArraySpec():
                 return _array(argument.name, spec, warned)
-            case protocol.KeySpec():
+            case KeySpec():
                 try:
                     return avals.key_struct(spec.impl, spec.shape)
                 except ValueError as error:
                     raise UserError(failure(error, "inputs", argument.name)) from error
-            case protocol.ValueSpec(source, True):
+            case ValueSpec(source, True):
                 return _literal(source, argument.name)
-            case protocol.ValueSpec(source, False):
+            case ValueSpec(source, False):
                 value = self._evaluate(source, argument.name, request, namespace)
                 return _varying(value, found)
-            case protocol.TreeSpec(kind, children, keys):
+            case TreeSpec(kind, children, keys):
                 parts = [
                     self._value(argument, part, request, namespace, found, warned)
                     for part in children
@@ -143,7 +152,7 @@ class Evaluator:
                 return parts if kind == "list" else tuple(parts)
 
     def _call(
-        self, call: str, request: protocol.Trace, found: Found, namespace: Mapping[str, Any]
+        self, call: str, request: Trace, found: Found, namespace: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of a doctest's call, with the object of a method first."""
         try:
@@ -164,7 +173,7 @@ class Evaluator:
         return tuple(args), dict(kwargs)
 
     def _evaluate(
-        self, source: str, argument: str, request: protocol.Trace, namespace: Mapping[str, Any]
+        self, source: str, argument: str, request: Trace, namespace: Mapping[str, Any]
     ) -> Any:
         usual = _USUAL if request.call is not None else {}
         scope = {**usual, **namespace, **dict(request.sizes)}
@@ -342,7 +351,7 @@ def _abstract(leaf: Any) -> Any:
     return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
 
 
-def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -> Any:
+def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> Any:
     try:
         dtype = np.dtype(getattr(jnp, spec.dtype, spec.dtype))
     except TypeError as error:
@@ -353,7 +362,7 @@ def _array(name: str, spec: protocol.ArraySpec, warned: list[protocol.Warned]) -
     if given != dtype:
         wanted, became = (avals.array_text(kind, spec.shape) for kind in (dtype, given))
         text = f"example input {name}: {wanted} becomes {became}, as jax_enable_x64 is off"
-        warned.append(protocol.Warned("UserWarning", text))
+        warned.append(Warned("UserWarning", text))
     return avals.struct(spec.shape, given, spec.weak)
 
 

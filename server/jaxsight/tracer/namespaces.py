@@ -31,7 +31,6 @@ from typing import Any
 
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.failures import UserError, clean, failure, one_line
-from jaxsight.tracer.handlers.trace import innermost_span
 from jaxsight.tracer.isolation import process_effects as effects
 from jaxsight.tracer.isolation.footprint import Footprint
 from jaxsight.tracer.isolation.import_path import SliceLoader, import_folders, package_of
@@ -40,7 +39,10 @@ from jaxsight.tracer.isolation.process_effects import Effects, State
 from jaxsight.tracer.observation import observer
 from jaxsight.tracer.observation.recorder import CancelledByServer, Recorder
 from jaxsight.tracer.patience import TookTooLong, at_most
-from jaxsight.wire.messages.tracing import Caveat, Chunk, Trace, Warned, chunk_file
+from jaxsight.tracer.user_warnings import innermost_span
+from jaxsight.wire.chunks import Chunk, chunk_file
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Caveat, Warned
 
 WORLDS = 16
 """Maximum number of files whose results are kept."""

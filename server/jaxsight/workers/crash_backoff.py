@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from jaxsight.wire.messages.tracing import Cancelled, Request, Trace
+from jaxsight.wire.messages.replies import Cancelled
+from jaxsight.wire.messages.requests import NEW, Request, Trace
 from jaxsight.workers.results import Died, Outcome, Reason
 
 PATIENCE = 5
@@ -27,7 +28,7 @@ _INNOCENT = (Reason.STOPPED, Reason.SPOILED, Reason.TIMEOUT, Reason.UNAVAILABLE)
 class _Culprit:
     deaths: int
     last: Died
-    request: Trace
+    request: Request[object]
     until: float
 
 
@@ -43,12 +44,13 @@ class Culprits:
         self._by_file.clear()
         self._failing.clear()
 
-    def expect(self, message: Request) -> Died | None:
+    def expect(self, message: Request[object]) -> Died | None:
         """Return the death that this request would cause again, or `None` if it is to be run."""
-        culprit = self._by_file.get(message.file) if isinstance(message, Trace) else None
+        slice = message.executes
+        culprit = self._by_file.get(slice.file) if slice is not None else None
         if culprit is None or culprit.deaths < PATIENCE:
             return None
-        if time.monotonic() >= culprit.until and replace(message, id=0) != culprit.request:
+        if time.monotonic() >= culprit.until and message.numbered(NEW) != culprit.request:
             return None
         return replace(culprit.last, id=message.id, repeated=True)
 
@@ -63,24 +65,25 @@ class Culprits:
         """Remember that a fresh tracer had an internal error with this file."""
         self._failing.add(message.file)
 
-    def judge(self, message: Request, outcome: Outcome) -> None:
+    def judge(self, message: Request[object], outcome: Outcome[object]) -> None:
         """Remember how a request ended.
 
         Requests that exceeded their time do not count, as the tracer survived until then.
         """
-        if not isinstance(message, Trace):
+        slice = message.executes
+        if slice is None:
             return
         match outcome:
             case Died(death=death):
                 if death.reason in _INNOCENT:
                     return
-                before = self._by_file.get(message.file)
+                before = self._by_file.get(slice.file)
                 deaths = 1 + (before.deaths if before is not None else 0)
                 pause = min(FIRST_PAUSE * 2 ** max(deaths - PATIENCE, 0), LONGEST_PAUSE)
-                self._by_file[message.file] = _Culprit(
-                    deaths, outcome, replace(message, id=0), time.monotonic() + pause
+                self._by_file[slice.file] = _Culprit(
+                    deaths, outcome, message.numbered(NEW), time.monotonic() + pause
                 )
             case Cancelled():
                 return
             case _:
-                self._by_file.pop(message.file, None)
+                self._by_file.pop(slice.file, None)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jaxsight.files import reading
-from jaxsight.wire.messages.tracing import Failed, Import, Imported
+from jaxsight.wire.messages.replies import Failed, Imported
+from jaxsight.wire.messages.requests import Import
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.process import TracerProcess

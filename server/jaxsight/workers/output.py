@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from jaxsight.wire.messages.tracing import CHUNK_FILE, line_in_chunk
+from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
 
 Locate = Callable[[str, str], int | None]
 """Path and chunk id → the line (from 1) in the file at which the chunk begins now; `None` if the

@@ -23,7 +23,8 @@ from typing import Self, cast
 
 from jaxsight.wire.frames import FrameReader, Message, WireError, decode, encode
 from jaxsight.wire.messages.compiling import COMPILER_VERSION, Ready
-from jaxsight.wire.messages.tracing import VERSION, Hello
+from jaxsight.wire.messages.replies import VERSION, Hello
+from jaxsight.wire.messages.requests import Request
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate, OutputMeter
 from jaxsight.workers.results import Death, Reason
@@ -109,7 +110,7 @@ class TracerProcess:
         """Whether it is neither dead nor being killed."""
         return not self.death.done() and self._killed_for is None
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message | Request[object]) -> None:
         """Queue a message for the tracer; a dead tracer does not get it.
 
         Raises:

@@ -12,7 +12,8 @@ import ast
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.wire.messages.tracing import Chunk, Trace
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.messages.requests import Trace
 
 KEPT = 256
 """Limit of remembered import statements: above the number in a project, but bounded."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 import jaxlib
 import pytest
 
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.replies import Compared
+from jaxsight.wire.messages.requests import Compare
 from tests.tracer.handlers.lab import lab
 
 HEAD = "import jax, jax.numpy as jnp, numpy as np\n"
 
 
-def compared(before: str, after: str, **inputs: str) -> protocol.Compared:
+def compared(before: str, after: str, **inputs: str) -> Compared:
     """Compares two bodies of `f(x, …)`, given as expressions."""
     names = ", ".join(inputs)
     one = f"def f({names}):\n    return {before}\n"
     other = f"def g({names}):\n    return {after}\n"
     tests = lab(HEAD + one + other)
     first, second = tests.trace("f", **inputs), tests.trace("g", **inputs)
-    return tests.tracing.compare(protocol.Compare(100, first.id, second.id))
+    return tests.ask(Compare(100, first.id, second.id))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_a_captured_array_that_became_an_argument_is_given_to_it() -> None:
     tests = lab(HEAD + source)
     first = tests.trace("f", x="f32[5]")
     second = tests.trace("g", x="f32[5]", t="f32[5]")
-    found = tests.tracing.compare(protocol.Compare(100, first.id, second.id))
+    found = tests.ask(Compare(100, first.id, second.id))
     assert found.same, found.words
 
 

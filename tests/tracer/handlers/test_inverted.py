@@ -4,24 +4,20 @@ refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from jaxsight.tracer.failures import UserError
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
 from tests.tracer.handlers.lab import Lab, lab
 
 HEAD = "import jax, jax.numpy as jnp\n"
-INVERSE = protocol.Sourcerize(transform="inverse")
+INVERSE = SourceOptions(transform="inverse")
 
 
 def inverse_of(file: Lab, function: str = "f", /, **arguments: str) -> list[str]:
     """The lines of the inverse's source, from its `def` on."""
-    request = replace(file.request(function, {}, arguments), sourcerize=INVERSE)
-    shown = file.tracing.sourcerize(
-        request, INVERSE, file.namespace, file.recorder, lambda *_: None
-    )
+    request = file.request(function, {}, arguments)
+    shown = file.ask(Sourcerize(request.id, request, INVERSE))
     text = shown.text.strip()
     return text[text.index("def ") :].split("\n")
 

@@ -15,7 +15,8 @@ from jaxsight.compiler.hlo import read
 from jaxsight.tracer.compat import lowering as compat
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.handlers import lower as lowering
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.replies import Lowered, Shown
+from jaxsight.wire.messages.requests import STABLEHLO, Lower, Show
 from tests.tracer.handlers.lab import lab
 
 HEAD = "import jax, jax.numpy as jnp, numpy as np\n"
@@ -43,16 +44,16 @@ def f(ws, x):
 """
 
 
-def lower(source: str, platform: str = "cpu", **arguments: str) -> protocol.Lowered:
+def lower(source: str, platform: str = "cpu", **arguments: str) -> Lowered:
     file = lab(HEAD + source)
     traced = file.trace("f", **arguments)
-    return file.tracing.lower(protocol.Lower(1, traced.id, platform))
+    return file.ask(Lower(1, traced.id, platform))
 
 
-def text(source: str, platform: str = "cpu", **arguments: str) -> protocol.Shown:
+def text(source: str, platform: str = "cpu", **arguments: str) -> Shown:
     file = lab(HEAD + source)
     traced = file.trace("f", **arguments)
-    return file.tracing.show(protocol.Show(1, traced.id, protocol.STABLEHLO, platform))
+    return file.ask(Show(1, traced.id, STABLEHLO, platform))
 
 
 DRAWN = """\
@@ -68,7 +69,7 @@ def test_a_program_of_64_bits_is_lowered_as_such_when_its_file_no_longer_runs() 
         traced = file.trace("f", key="key<fry>[]")
     finally:
         jax.config.update("jax_enable_x64", False)
-    told = file.tracing.lower(protocol.Lower(1, traced.id, "cuda"))
+    told = file.ask(Lower(1, traced.id, "cuda"))
     assert told.program
     assert not jax.config.values["jax_enable_x64"]
 
@@ -88,7 +89,7 @@ def test_operations_lead_back_to_their_equations() -> None:
 def test_nearly_all_of_what_is_compiled_leads_back() -> None:
     file = lab(HEAD + LAYERS)
     traced = file.trace("f", ws="f32[5,8,8]", x="f32[8,8]")
-    stage = compat.located(file.tracing.stored(traced.id))
+    stage = compat.located(file.stored(traced.id))
     text = stage.lower().compile().as_text()
     named = re.findall(r'op_name="(jit[^"]*)"', text)
     known = [name for name in named if "eq[" in name]
@@ -227,8 +228,8 @@ def test_a_small_one_is_what_xla_does_in_a_moment() -> None:
 def test_tracing_again_is_not_needed_to_lower_twice() -> None:
     file = lab(HEAD + ONE)
     traced = file.trace("f", x="f32[8]")
-    first = file.tracing.lower(protocol.Lower(1, traced.id, "cpu"))
-    again = file.tracing.lower(protocol.Lower(2, traced.id, "cpu"))
+    first = file.ask(Lower(1, traced.id, "cpu"))
+    again = file.ask(Lower(2, traced.id, "cpu"))
     assert first.key == again.key
     assert re.fullmatch(r"\d+\.\d+\.\d+", first.stablehlo)
     assert jax.__version__.split(".")[0] == first.jaxlib.split(".")[0]

@@ -7,14 +7,19 @@ from collections.abc import Callable, Iterator
 import jax
 import jax.numpy as jnp
 
-from jaxsight.tracer.handlers import outline as outlined
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.handlers.outline import outline
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.states.stateful import Outcome
+from jaxsight.tracer.traces import KeptTrace, Traces
+from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import Body, Step
 
 
 def steps(function: Callable[[jax.Array], object]) -> list[Step]:
     traced = jax.jit(function).trace(jnp.ones(3))
-    return list(inner(outlined.outlined(protocol.Outline(1, 1), traced).program.body))
+    traces = Traces()
+    traces.keep(1, KeptTrace.of(traced, Outcome()))
+    return list(inner(outline(Job(Outline(2, 1), traces)).program.body))
 
 
 def inner(body: Body) -> Iterator[Step]:

@@ -21,7 +21,7 @@ from jaxsight.interpreters.compat.locations import locations
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.observation import observer
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.wire.messages.tracing import chunk_file
+from jaxsight.wire.chunks import chunk_file
 
 CHUNK = "0" * 16
 

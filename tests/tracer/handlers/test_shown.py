@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.tracer.handlers import show as shown
 from jaxsight.tracer.observation import display
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.observation import jaxpr_text as shown
+from jaxsight.wire.chunks import CHUNK_FILE
+from jaxsight.wire.messages.replies import FOLDED_LINES
+from jaxsight.wire.messages.requests import Show
 from tests.tracer.handlers.lab import lab
 
 HEAD = "import jax, jax.numpy as jnp\n"
@@ -96,7 +98,7 @@ def test_the_whole_jaxpr_links_every_line_to_its_equation_and_its_source() -> No
         + "    return jax.lax.cond(c > 0, lambda v: v - 1, lambda v: v / 3, ys)\n"
     )
     traced = file.trace("f", x="f32[5]")
-    told = file.tracing.show(protocol.Show(7, traced.id))
+    told = file.ask(Show(7, traced.id))
     assert told.id == 7
     lines = told.text.split("\n")
     found: dict[str, set[str]] = {}
@@ -144,7 +146,7 @@ def test_long_jaxprs_are_folded_to_a_number_of_lines() -> None:
     jaxpr = jax.make_jaxpr(f)(jax.ShapeDtypeStruct((5,), jnp.float32))
     told = shown.folded(jaxpr, jaxprs.count(jaxpr))
     assert told.folded
-    assert len(told.text.split("\n")) <= protocol.FOLDED_LINES
+    assert len(told.text.split("\n")) <= FOLDED_LINES
     assert "jaxpr={ lambda … 3 equations }" in told.text
     assert "more equations" in told.text
 
@@ -152,7 +154,7 @@ def test_long_jaxprs_are_folded_to_a_number_of_lines() -> None:
 def test_wide_jaxprs_elide_their_variables() -> None:
     jaxpr = jax.make_jaxpr(lambda *xs: [x + i for i, x in enumerate(xs)])(*[A] * 200)
     told = shown.folded(jaxpr, jaxprs.count(jaxpr))
-    assert len(told.text.split("\n")) <= protocol.FOLDED_LINES
+    assert len(told.text.split("\n")) <= FOLDED_LINES
     assert "… 194 more" in told.text
 
 
@@ -181,7 +183,7 @@ def test_folding_looks_at_no_more_equations_than_it_shows() -> None:
     equations = Counted(opened.eqns)
     parts = {name: getattr(opened, name) for name in ("constvars", "invars", "outvars")}
     shown.folded(types.SimpleNamespace(eqns=equations, **parts), 1000)
-    assert equations.looked_at < 2 * protocol.FOLDED_LINES
+    assert equations.looked_at < 2 * FOLDED_LINES
 
 
 def test_a_shared_body_is_printed_once_and_then_named() -> None:
@@ -191,7 +193,7 @@ def test_a_shared_body_is_printed_once_and_then_named() -> None:
         + "def f(x):\n    return g(g(x))\n"
     )
     traced = file.trace("f", x="f32[5]")
-    text = file.tracing.show(protocol.Show(1, traced.id)).text
+    text = file.ask(Show(1, traced.id)).text
     assert text.count("sin") == 5
     assert "{ lambda … as in 0/body }" in text
     assert traced.equations == 12
@@ -200,7 +202,7 @@ def test_a_shared_body_is_printed_once_and_then_named() -> None:
 def test_texts_name_chunks_as_they_were_compiled() -> None:
     file = lab(HEAD + "def f(x):\n    return x if x > 0 else -x\n")
     message = file.fails("f", x="f32[]").failure.message
-    found = protocol.CHUNK_FILE.search(message)
+    found = CHUNK_FILE.search(message)
     assert found is not None
     assert found["chunk"] == file.chunks[0].id
     assert found["path"].endswith("/project/file.py")

@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 
 from jaxsight.tracer.failures import UserError
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.inputs import Argument, TreeSpec, ValueSpec
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import Compare, SourceOptions, Sourcerize
 from tests.tracer.handlers.lab import Lab, lab
 
 HEAD = "import collections, dataclasses, functools, jax, jax.numpy as jnp, numpy as np\n"
 
 
-def outputs(traced: protocol.Traced) -> str:
+def outputs(traced: Traced) -> str:
     """The results of the jaxpr, `(b, c)`."""
     return traced.jaxpr.rpartition(" in ")[2].removesuffix(" }")
 
@@ -209,9 +211,9 @@ def test_numbers_that_are_arguments_and_shapes_stay_as_they_are() -> None:
     request = file.request(
         "f", {"B": 4}, {"x": "f32[3]", "n": "3", "causal": "True", "shape": "= (B, 2)"}
     )
-    axes = protocol.TreeSpec("dict", (protocol.ValueSpec("0", literal=True),), ("'axis'",))
-    request = replace(request, arguments=(*request.arguments, protocol.Argument("axes", axes)))
-    assert file.send(request).outputs == "f32[4,2]"
+    axes = TreeSpec("dict", (ValueSpec("0", literal=True),), ("'axis'",))
+    request = replace(request, arguments=(*request.arguments, Argument("axes", axes)))
+    assert file.ask(request).outputs == "f32[4,2]"
 
 
 def test_static_arguments_of_a_jit_may_hold_numbers() -> None:
@@ -311,11 +313,9 @@ def test_nnx_modules_that_are_no_arguments_are_updated_too() -> None:
 
 
 def sourcerized(file: Lab, function: str, transform: str = "", **arguments: str) -> str:
-    wanted = protocol.Sourcerize(style="pretty", transform=transform)
-    request = replace(file.request(function, {}, arguments), sourcerize=wanted)
-    return file.tracing.sourcerize(
-        request, wanted, file.namespace, file.recorder, lambda *_: None
-    ).text
+    wanted = SourceOptions(style="pretty", transform=transform)
+    request = file.request(function, {}, arguments)
+    return file.ask(Sourcerize(request.id, request, wanted)).text
 
 
 TRAINER = (
@@ -345,8 +345,8 @@ def test_what_two_functions_update_is_compared() -> None:
         + "def h(x):\n    S[0] = S[0] + x\n    return x.sum()\n"
     )
     f, g, h = (file.trace(name, x="f32[3]").id for name in "fgh")
-    assert file.tracing.compare(protocol.Compare(0, f, g)).same
-    compared = file.tracing.compare(protocol.Compare(0, f, h))
+    assert file.ask(Compare(0, f, g)).same
+    compared = file.ask(Compare(0, f, h))
     assert (compared.same, compared.words[:16]) == (False, "result 1 differs")
 
 
@@ -363,8 +363,8 @@ def test_state_of_a_call_with_values_is_compared() -> None:
         file.trace("f", **arguments)
     run = file.request("f", {}, arguments)
     for name, same in (("g", True), ("h", False)):
-        request = protocol.Compare(0, 0, file.trace(name, **arguments).id, run)
-        found = file.tracing.compare_with_values(request, run, file.namespace, file.recorder)
+        request = Compare(0, 0, file.trace(name, **arguments).id, run)
+        found = file.ask(request)
         assert found.same is same, found.words
 
 

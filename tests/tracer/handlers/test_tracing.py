@@ -12,8 +12,8 @@ import pytest
 
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError
-from jaxsight.wire.messages import tracing as protocol
-from jaxsight.wire.messages.tracing import Argument, ArraySpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.inputs import Argument, ArraySpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.requests import Show
 from tests.tracer.handlers.lab import lab, spec
 
 HEAD = "import functools, jax, jax.numpy as jnp, numpy as np\n"
@@ -50,7 +50,7 @@ def test_the_jaxpr_is_that_of_make_jaxpr(source: str, arguments: tuple[str, ...]
         structs.append(jax.ShapeDtypeStruct(given.shape, np.dtype(given.dtype)))
     expected = jax.make_jaxpr(file.namespace["f"])(*structs)
     assert traced.equations == jaxprs.count(expected)
-    assert jaxprs_equal(file.tracing.stored(traced.id).jaxpr, expected)
+    assert jaxprs_equal(file.stored(traced.id).jaxpr, expected)
 
 
 def jaxprs_equal(one: object, other: object) -> bool:
@@ -106,7 +106,7 @@ def test_what_is_no_array_is_closed_over() -> None:
         "dict", (ValueSpec("act", literal=False), ValueSpec("2", literal=True)), ("'act'", "'n'")
     )
     request = replace(request, arguments=(*request.arguments, Argument("p", params)))
-    traced = file.send(request)
+    traced = file.ask(request)
     assert traced.parameters[0] == ("p", "{'act': act, 'n': 2}")
     assert traced.outputs == "(f32[3], 'train')"
 
@@ -227,7 +227,7 @@ def test_example_inputs_of_all_kinds() -> None:
         Argument("key", KeySpec("fry", (2,))),
         Argument("extra", ArraySpec("float32", (), weak=True)),
     )
-    traced = file.send(replace(file.request("f", {}, {}), arguments=arguments))
+    traced = file.ask(replace(file.request("f", {}, {}), arguments=arguments))
     assert traced.parameters == (
         ("a", "bf16[2,3]"),
         ("b", "[f8_e4m3fn[4], -1]"),
@@ -341,14 +341,14 @@ def test_warnings_are_collected_with_their_place() -> None:
 def test_a_doctest_call_gives_the_arguments() -> None:
     file = lab(HEAD + "def f(x, n=1, *, k=0): return x * n\n")
     request = replace(file.request("f", {"N": 5}, {}), call="f(jnp.ones(N), 2, k=3)")
-    traced = file.send(request)
+    traced = file.ask(request)
     assert traced.parameters == (("x", "f32[5]"), ("n", "2"), ("k", "3"))
 
 
 def test_a_doctest_call_of_a_method_gives_self() -> None:
     file = lab(HEAD + "class A:\n    def f(self, x): return x * 2\na = A()\n")
     for call in ("a.f(jnp.ones(3))", "A().f(jnp.ones(3))", "A.f(a, jnp.ones(3))"):
-        assert file.send(replace(file.request("A.f", {}, {}), call=call)).outputs == "f32[3]"
+        assert file.ask(replace(file.request("A.f", {}, {}), call=call)).outputs == "f32[3]"
 
 
 def test_captured_constants_are_listed_with_their_size() -> None:
@@ -359,11 +359,11 @@ def test_captured_constants_are_listed_with_their_size() -> None:
 def test_traces_are_kept_for_showing_up_to_a_number() -> None:
     file = lab(HEAD + "def f(x): return x + 1\n")
     first = file.trace("f", x="f32[3]")
-    assert "add" in file.tracing.show(protocol.Show(0, first.id)).text
+    assert "add" in file.ask(Show(0, first.id)).text
     for _ in range(20):
         file.trace("f", x="f32[3]")
     with pytest.raises(UserError, match="no longer kept"):
-        file.tracing.show(protocol.Show(0, first.id))
+        file.ask(Show(0, first.id))
 
 
 def test_a_thousand_traces_leave_nothing_behind() -> None:

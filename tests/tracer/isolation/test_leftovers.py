@@ -4,7 +4,8 @@ to be replaced.
 
 import pytest
 
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.replies import Shown, Spoiled, Traced
+from jaxsight.wire.messages.requests import JAXPR, Show
 from tests.tracer.isolation.driver import Driver
 
 RESTORED = {
@@ -180,10 +181,10 @@ def test_what_cannot_be_undone_keeps_the_process_from_other_files(fresh: Driver,
     answer = fresh.trace(text, file="leaves.py")
     assert fresh.trace(text.replace("1.0", "2.0"), file="leaves.py").executed == 1
     spoiled = fresh.ask("def f(x):\n    return x\n", file="other.py")
-    assert isinstance(spoiled, p.Spoiled)
+    assert isinstance(spoiled, Spoiled)
     assert spoiled.reason == f"leaves.py {reason}"
-    fresh.send(p.Show(1000, answer.id, p.JAXPR))
-    assert isinstance(fresh.answer(), p.Shown)
+    fresh.send(Show(1000, answer.id, JAXPR))
+    assert isinstance(fresh.answer(), Shown)
 
 
 ORDINARY = {
@@ -258,6 +259,6 @@ def test_a_class_that_is_registered_again_after_an_edit_asks_for_a_fresh_process
     """
     fresh.trace(text)
     edited = fresh.ask(text.replace("((), None)", "((), 1)"))
-    assert isinstance(edited, p.Spoiled | p.Traced)
-    if isinstance(edited, p.Spoiled):
+    assert isinstance(edited, Spoiled | Traced)
+    if isinstance(edited, Spoiled):
         assert edited.reason == "main.py registers a class again"

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.replies import Shown
+from jaxsight.wire.messages.requests import STABLEHLO, Show
 from tests.tracer.isolation.driver import Driver
 
 PATCHES = {
@@ -126,9 +127,9 @@ def test_a_primitive_of_the_users_can_be_lowered_afterwards(tracer: Driver) -> N
     """
     answer = tracer.trace(text)
     tracer.trace(PATCHES["a function of Python"][1] + SHOWS, file="other.py")
-    tracer.send(p.Show(10**6, answer.id, p.STABLEHLO, "cpu"))
+    tracer.send(Show(10**6, answer.id, STABLEHLO, "cpu"))
     shown = tracer.answer()
-    assert isinstance(shown, p.Shown), shown
+    assert isinstance(shown, Shown), shown
     assert "stablehlo.add" in shown.text
 
 

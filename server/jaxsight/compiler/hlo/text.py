@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from jaxsight.compiler.hlo.shapes import parts
-from jaxsight.wire.messages.tracing import equation_path
+from jaxsight.wire.chunks import equation_path
 
 _HEAD = re.compile(r"\s+(?P<root>ROOT )?%?(?P<name>[^\s=(]+) = ")
 _SIMPLE = re.compile(r"(?P<shape>[^\s(]\S*) (?P<opcode>[a-z][\w-]*)\(")

@@ -13,7 +13,8 @@ from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.noticed import Noticed
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
-from jaxsight.wire.messages.tracing import Failed, Failure, Frame, Traced
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Died
 
 

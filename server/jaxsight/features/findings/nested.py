@@ -13,7 +13,7 @@ from jaxsight.queries.documents import Subject
 from jaxsight.queries.located_answer import View
 from jaxsight.rules.finding import Finding, finding_of
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 
 CODE = "JX911"
 _LOCALS = ".<locals>."

@@ -25,16 +25,10 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import Piece, tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.tracing import (
-    InputSpec,
-    Miscompiled,
-    Outlined,
-    Span,
-    Traced,
-    TreeSpec,
-    ValueSpec,
-)
+from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
 from jaxsight.wire.program import Body, Step
+from jaxsight.wire.spans import Span
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import escaped, span
-from jaxsight.wire.messages.tracing import Observation, Seen
+from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
 _LONGEST = 48

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from jaxsight.lsp.documents.uris import DRIVE, WINDOWS, quoted
-from jaxsight.wire.messages.tracing import JAXPR, STYLES, TRANSFORMS, Sourcerize
+from jaxsight.wire.messages.requests import JAXPR, STYLES, TRANSFORMS, SourceOptions
 
 _SCHEME_START = "jaxsight-"
 _VIEWED = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
@@ -48,7 +48,7 @@ class VirtualDocument:
     transform: str = ""
 
     @property
-    def what(self) -> str | Sourcerize:
+    def what(self) -> str | SourceOptions:
         """The corresponding request to the engine."""
         match self.kind:
             case plain if plain in PLAIN:
@@ -56,7 +56,7 @@ class VirtualDocument:
             case "view":
                 return self.transform
             case style:
-                return Sourcerize(style, self.transform)
+                return SourceOptions(style, self.transform)
 
     @property
     def title(self) -> str:

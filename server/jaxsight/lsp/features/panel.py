@@ -23,7 +23,7 @@ from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.kernel_graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.wire.messages.compiling import Compiled, Memory
-from jaxsight.wire.messages.tracing import STYLES
+from jaxsight.wire.messages.requests import STYLES
 from jaxsight.workers.compiler_environments import ready
 
 REQUEST = "jaxsight/panel"

@@ -27,7 +27,7 @@ from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.documents.virtual_uris import VirtualDocument
 from jaxsight.text.inert import lines, visible
-from jaxsight.wire.messages.tracing import STYLES
+from jaxsight.wire.messages.requests import STYLES
 
 REQUEST = "jaxsight/textDocumentContent"
 REFRESH = "jaxsight/textDocumentContentRefresh"

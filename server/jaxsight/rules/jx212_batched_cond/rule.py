@@ -11,8 +11,8 @@ from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.view import Flow, Reading
 from jaxsight.rules.program.work import is_work
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Span
 from jaxsight.wire.program import Step
+from jaxsight.wire.spans import Span
 
 RULE = Rule(
     "JX212",

@@ -7,7 +7,7 @@ import re
 from jaxsight.rules.exceptions import jax_page, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     "JX302",

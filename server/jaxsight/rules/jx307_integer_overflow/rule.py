@@ -19,7 +19,7 @@ from jaxsight.rules.program.matrices import product
 from jaxsight.rules.program.ranges import Ranges
 from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, numbers, parameter
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(

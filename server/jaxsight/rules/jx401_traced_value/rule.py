@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxsight.rules.exceptions import assigns_item, aval, culprits, cut, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     "JX401",

@@ -24,7 +24,7 @@ from jaxsight.rules.program.view import (
     parameter,
 )
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import LITERAL, Body, Step
 
 RULE = Rule(

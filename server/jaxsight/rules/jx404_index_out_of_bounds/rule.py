@@ -13,7 +13,7 @@ from jaxsight.rules.program.primitives import written
 from jaxsight.rules.program.ranges import Ranges
 from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, numbers
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import CONSTANT, Step
 
 RULE = Rule(

@@ -11,7 +11,7 @@ from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, is_known
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import LITERAL, Step
 
 RULE = Rule(

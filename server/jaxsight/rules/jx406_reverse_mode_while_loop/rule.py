@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.rules.exceptions import jax_page
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     "JX406",

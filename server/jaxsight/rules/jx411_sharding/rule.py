@@ -10,7 +10,7 @@ from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import Rule
 from jaxsight.text.units import size
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     "JX411",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.view import ELEMENTWISE, Reading, is_known, numbers, parameter
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Miscompiled
+from jaxsight.wire.messages.replies import Miscompiled
 from jaxsight.wire.program import Step
 
 RULE = Rule(

@@ -19,7 +19,7 @@ from jaxsight.rules.jx416_item_assignment.updates import (
 from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.statements import dotted, written
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     "JX416",

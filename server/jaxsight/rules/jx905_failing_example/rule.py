@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.rules.exceptions import quoted, said
 from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule("JX905", "failing-example", "Expression of an example input raises an exception.")
 

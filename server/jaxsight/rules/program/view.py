@@ -16,7 +16,8 @@ from functools import cached_property
 
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.tracing import Fold, Runtime, Warned
+from jaxsight.wire.messages.replies import Fold, Runtime
+from jaxsight.wire.observations import Warned
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 

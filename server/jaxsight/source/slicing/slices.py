@@ -19,10 +19,10 @@ from jaxsight.source.slicing.chunk_roles import PROVIDED, Part, Role, Roles, rol
 from jaxsight.source.slicing.slice_keys import Keying, Links
 from jaxsight.source.statements import Piece
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.chunks import Chunk
 
 STAR = "*"
-"""The name in `protocol.Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
+"""The name in `Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
 _NAMES_SHOWN = 3
 """Number of names that a caveat lists."""
 _STATEMENT_SHOWN = 48
@@ -39,7 +39,7 @@ class Slice:
     * `caveats`: statements that are skipped and may change the outcome.
     """
 
-    chunks: tuple[protocol.Chunk, ...]
+    chunks: tuple[Chunk, ...]
     members: tuple[ModuleChunk, ...]
     key: str
     keyed: tuple[bool, ...]
@@ -170,10 +170,10 @@ class Plan:
             return self._keying.keys({i: p.meaning_with_docstrings for i, p in pieces.items()})
         return self._keying.keys({i: p.meaning for i, p in pieces.items()})
 
-    def _sent(self, index: int, chunk: ModuleChunk, key: str) -> protocol.Chunk:
+    def _sent(self, index: int, chunk: ModuleChunk, key: str) -> Chunk:
         surface = chunk.surface
         star = (STAR,) if surface.star else ()
-        return protocol.Chunk(
+        return Chunk(
             id=chunk.id,
             key=key,
             text=chunk.text,

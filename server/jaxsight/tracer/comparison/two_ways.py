@@ -30,7 +30,7 @@ from jaxsight.tracer.comparison.closeness import (
     wide,
 )
 from jaxsight.tracer.compat import lowering
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages import replies
 
 SECOND: Mapping[str, str | int] = {
     "xla_disable_hlo_passes": "dot-library-rewriter",
@@ -59,7 +59,7 @@ class Miscompiled(Incomparable):
     `finding` is set if that is certainly the compiler's error.
     """
 
-    def __init__(self, words: str, finding: protocol.Miscompiled | None) -> None:
+    def __init__(self, words: str, finding: replies.Miscompiled | None) -> None:
         super().__init__(words)
         self.finding = finding
 
@@ -130,7 +130,7 @@ class TwoWays:
 
     def _error(
         self, index: int, name: str, one: Any, other: Any, args: Any
-    ) -> protocol.Miscompiled | None:
+    ) -> replies.Miscompiled | None:
         """Return the compiler's error, or `None` if it is uncertain."""
         scale = root_mean_square(wide(plain(other)))
         differences = _differences(one, other)
@@ -143,7 +143,7 @@ class TwoWays:
         if _largest(_differences(stepwise, other)) > apart / _CERTAIN:
             return None
         at = np.unravel_index(int(np.argmax(differences)), differences.shape)
-        return protocol.Miscompiled(
+        return replies.Miscompiled(
             jaxlib=lowering.JAXLIB,
             result=name,
             at=tuple(int(each) for each in at),

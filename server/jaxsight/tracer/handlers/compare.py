@@ -23,8 +23,12 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
 from jaxsight.tracer.comparison.two_ways import Miscompiled, TwoWays, names_of
 from jaxsight.tracer.compat import in_place, jaxprs
+from jaxsight.tracer.function_lookup import find
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.states import stateful
 from jaxsight.tracer.states.stateful import Outcome, Stateful
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.replies import Compared
+from jaxsight.wire.messages.requests import Compare
 
 LARGEST = 512 << 20
 """Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.
@@ -90,7 +94,27 @@ class _Run:
         return list(jax.core.eval_jaxpr(self.jaxpr, constants, *args))
 
 
-def compared(request: protocol.Compare, before: Any, after: Any) -> protocol.Compared:
+def compare(job: Job[Compare]) -> Compared:
+    """Compare two functions by running both; the first is called with values if it has a slice.
+
+    Raises:
+        UserError: a trace is no longer kept, or the first function's inputs are invalid.
+    """
+    request = job.request
+    job.begin("compare")
+    if request.run is None:
+        before = job.traces.of(request.trace).seen
+        return compared(request, before, job.traces.of(request.other).seen)
+    module = job.module
+    after = job.traces.of(request.other)
+    function = find(module.namespace, request.run.function)
+    with module.recorder.tracing():
+        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
+    call = stateful.with_values(function, inputs)
+    return compared_with_values(request, call, after.seen, after.outcome)
+
+
+def compared(request: Compare, before: Any, after: Any) -> Compared:
     """Run both functions several times and compare them.
 
     Errors of the changed function and programs that cannot be compared count as differences.
@@ -100,12 +124,12 @@ def compared(request: protocol.Compare, before: Any, after: Any) -> protocol.Com
     try:
         return _compared(request, _Run.of(before), _Run.of(after))
     except Miscompiled as error:
-        return protocol.Compared(request.id, False, str(error), miscompiled=error.finding)
+        return Compared(request.id, False, str(error), miscompiled=error.finding)
     except Incomparable as error:
-        return protocol.Compared(request.id, False, str(error))
+        return Compared(request.id, False, str(error))
 
 
-def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.Compared:
+def _compared(request: Compare, before: _Run, after: _Run) -> Compared:
     for run in (before, after):
         _check(run)
     _same_types(before, after)
@@ -154,14 +178,12 @@ def _compared(request: protocol.Compare, before: _Run, after: _Run) -> protocol.
                 exact &= agree(f"the gradient of {name}", one[kept], other[kept], below)
             gradients += 1
     words = "equal to the bit" if exact else "equal within rounding"
-    return protocol.Compared(
-        request.id, True, words, exact, gradients, (nonfinite[0], nonfinite[1])
-    )
+    return Compared(request.id, True, words, exact, gradients, (nonfinite[0], nonfinite[1]))
 
 
 def compared_with_values(
-    request: protocol.Compare, call: Stateful, after: Any, outcome: Outcome
-) -> protocol.Compared:
+    request: Compare, call: Stateful, after: Any, outcome: Outcome
+) -> Compared:
     """Compare a function that cannot be traced, by calling it one operation at a time.
 
     Arrays can be changed in place meanwhile, as those of NumPy can. Its own errors make it
@@ -170,12 +192,12 @@ def compared_with_values(
     try:
         return _compared_with_values(request, call, _Run.of(after), outcome)
     except Incomparable as error:
-        return protocol.Compared(request.id, False, str(error))
+        return Compared(request.id, False, str(error))
 
 
 def _compared_with_values(
-    request: protocol.Compare, call: Stateful, after: _Run, outcome: Outcome
-) -> protocol.Compared:
+    request: Compare, call: Stateful, after: _Run, outcome: Outcome
+) -> Compared:
     _check(after)
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
@@ -205,7 +227,7 @@ def _compared_with_values(
                 given_back = jnp.asarray(one).astype(other.dtype)
                 exact &= agree(f"result {index}", given_back, other, below)
     words = "equal to the bit" if exact else "equal within rounding"
-    return protocol.Compared(request.id, True, words, exact)
+    return Compared(request.id, True, words, exact)
 
 
 def _own(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import folding_costs as folding
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.replies import Fold
 
 _PASSES = "xla_disable_hlo_passes"
 _FOLDING = "constant_folding"
@@ -25,7 +25,7 @@ def compiler_options(traced: Any) -> tuple[tuple[str, str], ...]:
     return ((_PASSES, passes),) if isinstance(passes, str) and passes else ()
 
 
-def folds(traced: Any) -> tuple[protocol.Fold, ...]:
+def folds(traced: Any) -> tuple[Fold, ...]:
     """Return the predicted folds of a traced function, none if its options disable folding."""
     passes = dict(compiler_options(traced)).get(_PASSES, "")
     return () if _FOLDING in passes.split(",") else folding.folds(traced.jaxpr)

@@ -17,16 +17,17 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.tracer.handlers import show as shown
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.wire.chunks import CHUNK_FILE
+from jaxsight.wire.messages.requests import CONSTANT
 
-_CHUNK = re.compile(rf"{protocol.CHUNK_FILE.pattern}(?::\d+)?")
+_CHUNK = re.compile(rf"{CHUNK_FILE.pattern}(?::\d+)?")
 _LINE = re.compile(r"(\.py):\d+")
 
 
 def fingerprint(jaxpr: Any) -> str:
     """Return the jaxpr's text, and a line for each array that it captures."""
-    text = shown.whole(protocol.Show(0, 0), jaxpr).text
+    text = jaxpr_text.whole(0, jaxpr).text
     text = _LINE.sub(r"\1", _CHUNK.sub(lambda found: found["path"], text))
     return "\n".join([text, *map(_digest, _constants(jaxpr))])
 
@@ -63,7 +64,5 @@ def _digest(value: Any) -> str:
             value = jax.random.key_data(value)
         data = np.ascontiguousarray(np.asarray(value)).tobytes()
     except Exception:  # noqa: BLE001 - a reference, an array that was deleted or lives elsewhere
-        return f"{protocol.CONSTANT}{avals.text(aval)}"
-    return (
-        f"{protocol.CONSTANT}{avals.text(aval)} {hashlib.blake2b(data, digest_size=16).hexdigest()}"
-    )
+        return f"{CONSTANT}{avals.text(aval)}"
+    return f"{CONSTANT}{avals.text(aval)} {hashlib.blake2b(data, digest_size=16).hexdigest()}"

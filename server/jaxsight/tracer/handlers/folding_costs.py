@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.replies import Fold
 
 LARGEST = 45_000_000
 """Maximum number of elements of a result that XLA folds."""
@@ -103,7 +103,7 @@ _OTHERS = 20.0
 """Nanoseconds per element for elementwise operations, reductions and moves."""
 
 
-def folds(jaxpr: Any) -> tuple[protocol.Fold, ...]:
+def folds(jaxpr: Any) -> tuple[Fold, ...]:
     """Return the folds of 65,536 elements or more, in program order.
 
     Args:
@@ -117,7 +117,7 @@ def folds(jaxpr: Any) -> tuple[protocol.Fold, ...]:
 
 def _folds(
     opened: Any, inputs: list[str], constants: Mapping[Any, str], prefix: str, results: list[str]
-) -> Iterator[protocol.Fold]:
+) -> Iterator[Fold]:
     """Yield the folds in a jaxpr; `results` is filled with the kinds of its outputs."""
     kinds: dict[Any, str] = dict(zip(opened.invars, inputs, strict=True))
     for var in opened.constvars:
@@ -201,7 +201,7 @@ def _captured(value: Any) -> str:
     return _REGULAR if steps and bool((np.diff(flat) == 1).all()) else _VALUE
 
 
-def _fold(equation: Any, path: str, name: str) -> protocol.Fold:
+def _fold(equation: Any, path: str, name: str) -> Fold:
     operands = [_elements(var) for var in equation.invars]
     outputs = [_elements(var) for var in equation.outvars]
     work = max([*operands, *outputs], default=0)
@@ -215,7 +215,7 @@ def _fold(equation: Any, path: str, name: str) -> protocol.Fold:
         nanoseconds = 5.0
     seconds = work * nanoseconds * 1e-9
     size = sum(count * _width(var) for count, var in zip(outputs, equation.outvars, strict=True))
-    return protocol.Fold(path, name, max(outputs, default=0), size, seconds, seconds >= TRAP)
+    return Fold(path, name, max(outputs, default=0), size, seconds, seconds >= TRAP)
 
 
 def _elements(var: Any) -> int:

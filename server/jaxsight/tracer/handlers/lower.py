@@ -19,8 +19,13 @@ from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.handlers import compiler_options as options
-from jaxsight.tracer.handlers import show as shown
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.traces import under
+from jaxsight.wire.chunks import equation_path
+from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
+from jaxsight.wire.messages.requests import Lower, Show
+from jaxsight.wire.spans import Span
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
@@ -35,7 +40,19 @@ _MOST = 50_000
 _Lowered = TypeVar("_Lowered")
 
 
-def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.Lowered:
+def lower(job: Job[Lower]) -> Lowered:
+    """Lower an earlier trace to StableHLO.
+
+    Raises:
+        UserError: it is no longer kept, or cannot be lowered for the platform.
+    """
+    job.begin("lower", job.request.platform)
+    kept = job.traces.of(job.request.trace)
+    with under(kept.settings):
+        return _lowered(job.request, kept.stage, kept.outcome.markers)
+
+
+def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
     """Lower a traced function.
 
     Args:
@@ -52,7 +69,7 @@ def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.
     names = lowering.names(traced)
     chosen = options.compiler_options(traced)
     compiled = artifact.bytes + (repr(chosen).encode() if chosen else b"")
-    return protocol.Lowered(
+    return Lowered(
         id=request.id,
         platform=request.platform,
         key=hashlib.sha256(compiled).hexdigest(),
@@ -103,16 +120,16 @@ def spanning(devices: int) -> str:
     return f"it spans {devices} devices, and only programs for one device are compiled"
 
 
-def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
+def stablehlo(request: Show, traced: Any) -> Shown:
     """Return a traced function's StableHLO text for a platform, with lines linked to equations.
 
     Raises:
-        UserError: as for `lowered`.
+        UserError: as for `lower`.
     """
     _refuse_large(traced)
     module = _lower(lambda: lowering.text(traced, request.platform))
     spans = {each.path: each.span for each in _equations(jaxprs.open_jaxpr(traced.jaxpr))}
-    return protocol.Shown(request.id, clean(module.text), tuple(_links(module, spans)))
+    return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
 
 def _refuse_large(traced: Any) -> None:
@@ -137,7 +154,7 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
         raise UserError(failure(error, "lower")) from error
 
 
-def _equations(opened: Any) -> Iterator[protocol.Equation]:
+def _equations(opened: Any) -> Iterator[Equation]:
     """Yield all equations with their paths, outer ones first, at most `_MOST`."""
     waiting: list[tuple[Any, str]] = [(opened, "")]
     told = 0
@@ -149,7 +166,7 @@ def _equations(opened: Any) -> Iterator[protocol.Equation]:
             told += 1
             path = f"{prefix}{index}"
             outputs = tuple(avals.text(var.aval) for var in equation.outvars[:4])
-            yield protocol.Equation(path, equation.primitive.name, shown.span(equation), outputs)
+            yield Equation(path, equation.primitive.name, jaxpr_text.span(equation), outputs)
             if equation.params:
                 waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in jaxprs.inner(equation)]
 
@@ -159,9 +176,7 @@ _CALL = re.compile(r"\bcall @([\w.$-]+)")
 _MAIN = "main"
 
 
-def _links(
-    module: lowering.Text, spans: dict[str, protocol.Span | None]
-) -> Iterator[protocol.Link]:
+def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Link]:
     """Yield each line's equation.
 
     Lines of a shared function are linked to the equation of its first call.
@@ -175,7 +190,7 @@ def _links(
             current = begun[1]
         functions.append(current)
         if (call := _CALL.search(line)) is not None:
-            calls.setdefault(current, []).append((call[1], protocol.equation_path(name)))
+            calls.setdefault(current, []).append((call[1], equation_path(name)))
     prefixes = {_MAIN: ""}
     waiting = [_MAIN]
     while waiting:
@@ -185,13 +200,13 @@ def _links(
                 prefixes[called] = f"{prefixes[caller]}{path}/"
                 waiting.append(called)
     for number, name in enumerate(module.names):
-        path = protocol.equation_path(name)
+        path = equation_path(name)
         prefix = prefixes.get(functions[number]) if number < len(functions) else None
         if not path or prefix is None:
             continue
         path = prefix + path
         if path in spans:
-            yield protocol.Link(number, path, spans[path])
+            yield Link(number, path, spans[path])
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:

@@ -16,9 +16,12 @@ import numpy as np
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.handlers import compiler_options as options
-from jaxsight.tracer.handlers import show as shown
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.wire.messages.replies import Outlined, Runtime
+from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
+from jaxsight.wire.spans import Span
 
 _MOST = 50_000
 """Maximum number of equations in the answer."""
@@ -32,18 +35,23 @@ _LOOKED_AT = range(1 << 10, 64 << 20)
 """Sizes in bytes of captured arrays for which a generating expression is searched."""
 
 
-def outlined(request: protocol.Outline, traced: Any) -> protocol.Outlined:
-    """Return the program of a traced function."""
+def outline(job: Job[Outline]) -> Outlined:
+    """Return an earlier trace as plain data.
+
+    Raises:
+        UserError: it is no longer kept.
+    """
+    traced = job.traces.of(job.request.trace).seen
     program = _Teller().program(traced)
-    return protocol.Outlined(request.id, program, options.folds(traced), runtime())
+    return Outlined(job.request.id, program, options.folds(traced), runtime())
 
 
-def runtime() -> protocol.Runtime:
+def runtime() -> Runtime:
     """Return the default platform of the user's programs, without starting a backend.
 
     This process has only the CPU's backend.
     """
-    return protocol.Runtime(
+    return Runtime(
         jaxlib=lowering.JAXLIB,
         backend="" if _has_accelerators() else "cpu",
         machine=f"{sys.platform} {platform.machine().lower()}",
@@ -66,7 +74,7 @@ class _Teller:
         self._values: list[Value] = []
         self._numbers: dict[Any, int] = {}
         self._kinds: dict[Any, tuple[str, str, tuple[int, ...], int, bool]] = {}
-        self._places: dict[int, tuple[Any, protocol.Span | None]] = {}
+        self._places: dict[int, tuple[Any, Span | None]] = {}
         self._told = 0
         self._cut = False
         self._forward = self._backward = False
@@ -153,12 +161,12 @@ class _Teller:
         text, dtype, shape, size, weak = kind
         return Value(text, dtype, shape, size, origin, weak, said, integers)
 
-    def _span(self, equation: Any) -> protocol.Span | None:
+    def _span(self, equation: Any) -> Span | None:
         """Return the place of an equation; equations created by one call share its traceback."""
         traceback = equation.source_info.traceback
         known = self._places.get(id(traceback))
         if known is None:
-            known = self._places[id(traceback)] = traceback, shown.span(equation)
+            known = self._places[id(traceback)] = traceback, jaxpr_text.span(equation)
         return known[1]
 
 
@@ -254,7 +262,7 @@ def _plain(value: Any) -> str:
         return (
             repr(value)
             if type(value) in (bool, int, str, type(None))
-            else shown.parameter_text(value)
+            else jaxpr_text.parameter_text(value)
         )
     if isinstance(value, tuple) and all(type(part) is int for part in value):
         return repr(value)
@@ -263,6 +271,6 @@ def _plain(value: Any) -> str:
         try:
             ast.literal_eval(text)
         except (ValueError, SyntaxError):
-            return shown.parameter_text(value)
+            return jaxpr_text.parameter_text(value)
         return text
-    return shown.parameter_text(value)
+    return jaxpr_text.parameter_text(value)

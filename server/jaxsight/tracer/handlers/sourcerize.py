@@ -21,13 +21,19 @@ import numpy as np
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.tracer.failures import clean, failure, refusal
-from jaxsight.tracer.handlers import show as shown
-from jaxsight.tracer.handlers.transforms import Call
+from jaxsight.tracer.failures import UserError, clean, failure, refusal
+from jaxsight.tracer.function_lookup import find
+from jaxsight.tracer.handlers.transforms import Call, transformed
 from jaxsight.tracer.inputs import is_array
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.observation import jaxpr_text
 from jaxsight.tracer.observation.recorder import CancelledByServer
 from jaxsight.tracer.observation.variable_names import Naming
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.states import stateful
+from jaxsight.tracer.states.watch import Watch
+from jaxsight.tracer.user_warnings import collected
+from jaxsight.wire.messages.replies import Link, Shown
+from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
 
 if TYPE_CHECKING:
     from jaxsight.sourcerizer.api import Written
@@ -35,9 +41,37 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def written(
-    request: protocol.Trace, call: Call, wanted: protocol.Sourcerize, naming: Naming
-) -> protocol.Shown:
+def sourcerize(job: Job[Sourcerize]) -> Shown:
+    """Write a function, or a transformation of it, as source; the caller sets `reused`.
+
+    Raises:
+        UserError: tracing failed, or, at stage `sourcerize`, there is no source.
+        CancelledByServer: the request was cancelled.
+    """
+    module, options = job.module, job.request.options
+    recorder, chunks = module.recorder, module.trace.chunks
+    function = find(module.namespace, module.trace.function)
+    job.begin("inputs")
+    with recorder.tracing():
+        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
+    job.begin("sourcerize")
+    watch = Watch(function.call, inputs.named)
+    with recorder.tracing() as sites, collected(inputs.warnings), watch:
+        try:
+            state = stateful.updating(function, inputs)
+            naming = recorder.naming = Naming(recorder.site, chunks, module.trace.file)
+            call = transformed(function, inputs, module.trace.function, options.transform, state)
+            return written(job.request.id, call, options, naming)
+        except (CancelledByServer, UserError):
+            raise
+        except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
+            error = failure(raised, "trace")
+        finally:
+            recorder.naming = None
+    raise UserError(error, recorder.collect(chunks, sites))
+
+
+def written(id: int, call: Call, wanted: SourceOptions, naming: Naming) -> Shown:
     """Return the text with its links; the caller sets `reused`.
 
     Raises:
@@ -81,8 +115,8 @@ def written(
         # Equations of inlined calls have no counterpart.
         links = () if made.inlines else tuple(dict.fromkeys(_links(original, again, file)))
     count = jaxprs.count(original)
-    return protocol.Shown(
-        request.id,
+    return Shown(
+        id,
         clean(made.text),
         links,
         count,
@@ -115,7 +149,7 @@ _LARGEST_FILE = 40 * 1024 * 1024
 """Limit of the arrays in bytes, as they are sent in one frame in base64."""
 
 
-def _made(call: Call, wanted: protocol.Sourcerize, naming: Naming) -> Written:
+def _made(call: Call, wanted: SourceOptions, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
     from jaxsight.sourcerizer.constants import TooLarge
     from jaxsight.sourcerizer.options import Options
@@ -180,13 +214,13 @@ def _program(function: Callable[..., Any], call: Call) -> Any:
     return jax.make_jaxpr(flat)([leaves[index] for index in places])
 
 
-def _links(original: Any, made: Any, file: str) -> Iterator[protocol.Link]:
+def _links(original: Any, made: Any, file: str) -> Iterator[Link]:
     """Yield links from lines of `file` to the equation that each contains, and to its source."""
     for path, equation, other in _pairs(jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(made)):
         place = next((at for at in locations(other) if at.file == file), None)
         if place is not None:
             for line in range(place.line, max(place.end_line, place.line) + 1):
-                yield protocol.Link(line - 1, path, shown.span(equation))
+                yield Link(line - 1, path, jaxpr_text.span(equation))
 
 
 def _pairs(original: Any, made: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -21,7 +21,7 @@ from jaxsight.tracer.failures import refusal
 from jaxsight.tracer.function_lookup import Found, parameter
 from jaxsight.tracer.inputs import Inputs, is_array
 from jaxsight.tracer.states.stateful import Stateful
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.requests import MAPPED_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Call:
 def transformed(
     found: Found, inputs: Inputs, function: str, transform: str, stateful: Stateful | None = None
 ) -> Call:
-    """Return `transform` (one of `protocol.TRANSFORMS`, or empty) of the function `function`.
+    """Return `transform` (one of `TRANSFORMS`, or empty) of the function `function`.
 
     `stateful` is the function if it updates arrays in place: these are results of it and of its
     `jit`.
@@ -65,9 +65,7 @@ def transformed(
             told = f"{transform}({function}) with respect to {parameter(found, by)}"
             return Call(differentiate(found.call, argnums=by), args, kwargs, name, told)
         case "vmap":
-            told = (
-                f"vmap({function}) over a new leading axis of {protocol.MAPPED_SIZE} in every array"
-            )
+            told = f"vmap({function}) over a new leading axis of {MAPPED_SIZE} in every array"
             args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
             return Call(_vmap(found.call), args, kwargs, name, told)
         case "jvp":
@@ -120,7 +118,7 @@ def _mapped(leaf: Any) -> Any:
     if not is_array(leaf):
         return leaf
     aval = avals.of(leaf)
-    return avals.struct((protocol.MAPPED_SIZE, *aval.shape), aval.dtype, avals.weak(aval))
+    return avals.struct((MAPPED_SIZE, *aval.shape), aval.dtype, avals.weak(aval))
 
 
 def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:

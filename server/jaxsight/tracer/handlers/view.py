@@ -10,11 +10,12 @@ from typing import Any
 from jaxsight.interpreters import views
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers import show as shown
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.wire.messages.replies import Shown
+from jaxsight.wire.messages.requests import Show
 
 
-def viewed(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
+def viewed(request: Show, jaxpr: Any) -> Shown:
     """Return the text of the jaxpr interpreter `request.what`, or the jaxpr that it returns.
 
     Raises:
@@ -30,4 +31,4 @@ def viewed(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
         text = None if jaxprs.is_jaxpr(made) else str(made)
     except BaseException as error:
         raise UserError(failure(error, "view")) from error
-    return shown.whole(request, made) if text is None else protocol.Shown(request.id, clean(text))
+    return jaxpr_text.whole(request.id, made) if text is None else Shown(request.id, clean(text))

@@ -24,7 +24,8 @@ from typing import Any
 
 from jaxsight.tracer.isolation.import_path import import_folders
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages.tracing import VERSION, Failed, Hello, Import, Imported, Made, Trace
+from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
+from jaxsight.wire.messages.requests import Import, Trace
 
 _READ_AT_ONCE = 1 << 16
 _STANDARD_ERROR = 2
@@ -143,13 +144,17 @@ def _program(request: Trace, module: ModuleType) -> Made:
     """Return the program of a function, traced like in a tracer."""
     from jaxsight.tracer.failures import UserError, failure
     from jaxsight.tracer.handlers.fingerprint import fingerprint
-    from jaxsight.tracer.handlers.trace import Tracing
+    from jaxsight.tracer.handlers.trace import trace
+    from jaxsight.tracer.inputs import Evaluator
+    from jaxsight.tracer.job import Job, Module
     from jaxsight.tracer.observation.recorder import Recorder
+    from jaxsight.tracer.traces import Traces
 
     try:
-        tracing = Tracing()
-        tracing.trace(request, vars(module), Recorder(), lambda *_: None)
-        return Made(fingerprint(tracing.stored(request.id).jaxpr))
+        traces = Traces()
+        executed = Module(request, vars(module), Recorder(), Evaluator())
+        trace(Job(request, traces, executed=executed))
+        return Made(fingerprint(traces.of(request.id).seen.jaxpr))
     except UserError as error:
         return Made(failure=error.failure)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included

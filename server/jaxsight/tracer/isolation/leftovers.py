@@ -18,7 +18,7 @@ from types import FrameType
 
 from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation import origins
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 _REGISTERED_TWICE = (
     "Duplicate custom PyTreeDef type registration",

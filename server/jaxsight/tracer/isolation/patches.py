@@ -20,7 +20,7 @@ from jaxsight.tracer.isolation.imports import Imports
 from jaxsight.tracer.isolation.leftovers import Leftovers
 from jaxsight.tracer.isolation.libraries import Changes, Snapshot
 from jaxsight.tracer.namespaces import World
-from jaxsight.wire.messages.tracing import Chunk
+from jaxsight.wire.chunks import Chunk
 
 _PATCHES = re.compile(r"setattr|patch")
 _ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE)

@@ -29,7 +29,9 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.observation import display, observer
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
+from jaxsight.wire.spans import Span
 
 logger = logging.getLogger(__name__)
 
@@ -77,14 +79,14 @@ class _Values:
     """Values of an expression in a context, by aval, number or text."""
 
     last: Any = None
-    found: dict[Any, protocol.Seen] = dataclasses.field(default_factory=dict)
+    found: dict[Any, Seen] = dataclasses.field(default_factory=dict)
     more: set[Any] = dataclasses.field(default_factory=set)
     quiet: int = 0
 
-    def add(self, key: Any, seen: Callable[[], protocol.Seen]) -> None:
+    def add(self, key: Any, seen: Callable[[], Seen]) -> None:
         if key in self.found or key in self.more:
             self.quiet += 1
-        elif len(self.found) < protocol.OBSERVED_VALUES:
+        elif len(self.found) < OBSERVED_VALUES:
             self.found[key] = seen()
             self.quiet = 0
         elif len(self.more) < _DISTINCT:
@@ -149,10 +151,10 @@ class _Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Observed:
-    """The result of `Recorder.collect`; fields as in `protocol.Traced`."""
+    """The result of `Recorder.collect`; fields as in `Traced`."""
 
-    seen: tuple[protocol.Seen, ...] = ()
-    observations: tuple[protocol.Observation, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
 class Recorder:
@@ -347,7 +349,7 @@ class Recorder:
 
     def collect(
         self,
-        chunks: Iterable[protocol.Chunk],
+        chunks: Iterable[Chunk],
         found: list[Sites],
         reached: Iterable[jaxprs.Reached] = (),
     ) -> Observed:
@@ -446,27 +448,25 @@ def _add_abstract(values: _Values, value: Any, aval: Any, situation: traces.Situ
         if constant:
             inside = (*inside, *(f"not mapped over {trace.axis_data.size}" for trace in constant))
             key = (aval, inside)
-    values.add(
-        key, lambda: protocol.Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside)
-    )
+    values.add(key, lambda: Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside))
 
 
 def _add_number(values: _Values, value: Any, situation: traces.Situation) -> None:
     key: Any = (type(value), value)
     if key != values.last:
         values.last = key
-        values.add(key, lambda: protocol.Seen(repr(value), inside=situation.inside))
+        values.add(key, lambda: Seen(repr(value), inside=situation.inside))
 
 
 def _add_array(values: _Values, key: Any, value: Any, situation: traces.Situation) -> None:
-    values.add(key, lambda: protocol.Seen(display.array(value) or "", inside=situation.inside))
+    values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
 def _add_tree(values: _Values, value: Any, situation: traces.Situation) -> None:
     shown = display.display(value)
     plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.other
     if shown.arrays or plain:
-        values.add(shown.text, lambda: protocol.Seen(shown.text, inside=situation.inside))
+        values.add(shown.text, lambda: Seen(shown.text, inside=situation.inside))
     else:
         values.quiet += 1
 
@@ -475,7 +475,7 @@ class _Table:
     """Observations under construction: values by site, with shared texts."""
 
     def __init__(self) -> None:
-        self.numbers: dict[protocol.Seen, int] = {}
+        self.numbers: dict[Seen, int] = {}
         self.rows: dict[tuple[str, observer.Place], tuple[dict[int, None], int]] = {}
 
     def gather(
@@ -519,11 +519,9 @@ class _Table:
     def observed(self) -> Observed:
         observations = []
         for (chunk, place), (row, more) in sorted(self.rows.items(), key=_where):
-            span = protocol.Span(chunk, place.line, place.column, place.end_line, place.end_column)
-            kept = tuple(row)[: protocol.OBSERVED_VALUES]
-            observations.append(
-                protocol.Observation(span, place.kind, kept, more + len(row) - len(kept))
-            )
+            span = Span(chunk, place.line, place.column, place.end_line, place.end_column)
+            kept = tuple(row)[:OBSERVED_VALUES]
+            observations.append(Observation(span, place.kind, kept, more + len(row) - len(kept)))
         return Observed(tuple(self.numbers), tuple(observations))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxsight.tracer.compat.variables import variable
 from jaxsight.tracer.observation import observer
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Naming:
 
     site: Callable[[int], tuple[str, observer.Site] | None]
     """Returns the chunk and the site of a number."""
-    chunks: Sequence[protocol.Chunk]
+    chunks: Sequence[Chunk]
     file: str
     """The file of the chunks."""
     _named: dict[int, _Named] = field(default_factory=dict)
@@ -66,11 +66,11 @@ class Naming:
 
     def fits(self, file: str, place: tuple[int, int, int, int], aval: Any) -> bool:
         """Return whether the expression at a place had values of this type, if it was recorded."""
-        named = protocol.chunk_of(file)
+        named = chunk_of(file)
         if named is None or named["path"] != self.file:
             return False
         line, column, end_line, end_column = place
-        first, last = (protocol.line_in_chunk(named, each) for each in (line, end_line))
+        first, last = (line_in_chunk(named, each) for each in (line, end_line))
         return aval in self._by_place.get((named["chunk"], first, column, last, end_column), ())
 
     @functools.cached_property
