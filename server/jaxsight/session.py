@@ -28,9 +28,9 @@ from jaxsight.features.verification import Verified, verify
 from jaxsight.features.virtual_documents.show import show, with_settings
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import Interpreter
-from jaxsight.queries.compile_result import Result
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions

@@ -10,7 +10,7 @@ from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.output.reports.text import report
 from jaxsight.features.findings import failures
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Traced

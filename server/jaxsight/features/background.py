@@ -9,9 +9,9 @@ from collections.abc import Callable
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
-from jaxsight.queries.query import Unasked
 from jaxsight.queries.schedule import debounce
-from jaxsight.queries.trace_cache import Superseded
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.queries.traces.trace_cache import Superseded
 
 log = logging.getLogger(__name__)
 

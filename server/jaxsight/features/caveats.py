@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.model import Hint, Shown
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause

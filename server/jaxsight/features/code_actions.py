@@ -18,7 +18,7 @@ from jaxsight.features.virtual_documents.show import current
 from jaxsight.features.virtual_documents.sourcerized import label
 from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.query import Question
+from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
 from jaxsight.source.slicing.caveat import Caveat

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jaxsight.examples import ExampleSet
 from jaxsight.examples.notation.contracts import METRICS, Condition, Expect
-from jaxsight.queries.compile_result import Result
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.kernels import folded
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.query import Unasked
-from jaxsight.queries.trace_cache import Superseded
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import folded
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
 from jaxsight.source.text import Range

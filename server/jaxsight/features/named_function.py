@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from jaxsight.features.findings import failures
-from jaxsight.queries.compile_result import Result
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.query import Unasked
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
 from jaxsight.wire.messages.replies import Traced
 
 

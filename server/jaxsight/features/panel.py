@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import change, headline, how, memory_lines
 from jaxsight.features.named_function import compiled_function
-from jaxsight.queries.compile_result import Result
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.kernels import Kernels
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.traces import named
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.traces import named
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Position, Range
 from jaxsight.targets.roofline import estimate

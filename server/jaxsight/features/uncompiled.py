@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxsight.features.findings import failures
-from jaxsight.queries.compile_result import Result
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause, visible
 from jaxsight.wire.messages.replies import Traced

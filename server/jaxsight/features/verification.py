@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from jaxsight.examples.problems import quoted
 from jaxsight.features.findings.findings import path_in_project
 from jaxsight.features.findings.report import report
-from jaxsight.queries import tracing
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.query import Question, Unasked
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Position, Range
@@ -113,7 +113,7 @@ async def _sliced(engine: Engine, document: Document, subject: Subject) -> Slice
             return None
         if isinstance(view.answer.reply, Failed):
             return Sliced(view, question, None)
-        shown = await tracing.show(project, view.answer, PROGRAM)
+        shown = await tracer_requests.show(project, view.answer, PROGRAM)
         if isinstance(shown, Shown):
             return Sliced(view, question, shown.text)
         engine.traces.cache.drop(question)

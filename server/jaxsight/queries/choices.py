@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.target_choice import chosen_targets
+from jaxsight.queries.programs.target_choice import chosen_targets
 from jaxsight.targets.target import Target, UnknownTarget, parse
 from jaxsight.trust.decisions import SSH
 

@@ -10,12 +10,12 @@ from typing import TypeVar
 from jaxsight.events import Event
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Choices
-from jaxsight.queries.located_answer import View
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.queries.programs import Programs
-from jaxsight.queries.traces import Traces
+from jaxsight.queries.programs.programs import Programs
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.traces import Traces
 from jaxsight.queries.waiting import Waiting
 
 T = TypeVar("T")

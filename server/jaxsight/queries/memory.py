@@ -13,8 +13,8 @@ import math
 from dataclasses import dataclass, field, fields
 
 from jaxsight.queries.cache import Cache
-from jaxsight.queries.compile_result import Result
-from jaxsight.queries.located_answer import Answer, View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
 from jaxsight.wire.messages.requests import SourceOptions

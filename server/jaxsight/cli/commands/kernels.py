@@ -23,8 +23,8 @@ from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, how, memory_lines
 from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.queries.compile_result import Result
-from jaxsight.queries.kernels import Kernels
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line

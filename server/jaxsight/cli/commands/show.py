@@ -23,7 +23,7 @@ from jaxsight.features import caveats
 from jaxsight.features.hover.text import function_hover, updates
 from jaxsight.features.inlay_hints.shapes import shape_hints
 from jaxsight.features.model import Shown
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.replies import Traced
 

@@ -26,7 +26,7 @@ from jaxsight.features import caveats
 from jaxsight.features.caveats import commented
 from jaxsight.features.model import Shown
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import block
 from jaxsight.text.units import count
 from jaxsight.wire.messages.replies import Traced

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of

@@ -11,10 +11,10 @@ from jaxsight.features import contracts
 from jaxsight.features.findings import failures, nested, run_rules
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.queries.compile_result import Result
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.jx413_miscompiled import rule as miscompiled

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from jaxsight.queries.compile_result import Result
-from jaxsight.queries.equation_ranges import Places
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling

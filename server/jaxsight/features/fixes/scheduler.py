@@ -15,8 +15,8 @@ from jaxsight.features.fixes.verifier import Fix, Verifying
 from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit, Range

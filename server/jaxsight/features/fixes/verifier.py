@@ -17,13 +17,13 @@ from jaxsight.features.findings import failures
 from jaxsight.features.findings import run_rules as noticing
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.queries.cache import Cache
-from jaxsight.queries.compile_cache import Compiling, Gone
-from jaxsight.queries.compile_result import Result
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.located_answer import Answer, View
 from jaxsight.queries.long_work import Aside
-from jaxsight.queries.query import Question, ask
+from jaxsight.queries.programs.compile_cache import Compiling, Gone
+from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures

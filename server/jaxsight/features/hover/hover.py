@@ -17,8 +17,8 @@ from jaxsight.features.kernels.expressions import expression_words
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.query import Unasked
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at

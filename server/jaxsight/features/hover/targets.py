@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import how
-from jaxsight.queries.compile_result import Result
+from jaxsight.queries.programs.compile_result import Result
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 from jaxsight.wire.messages.compiling import Compiled

@@ -10,7 +10,7 @@ from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees

@@ -9,7 +9,7 @@ from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.model import Hint
-from jaxsight.queries.kernels import Kernels
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Position
 from jaxsight.text.markdown import prose
 from jaxsight.wire.kernel_graph import Kernel

@@ -8,7 +8,7 @@ from jaxsight.features import caveats
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.model import Hint
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 
 
 def _hints(shown: Shown) -> Iterator[Hint]:

@@ -10,7 +10,7 @@ from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.settings import InlayHints
 from jaxsight.source.text import Range
 

@@ -10,8 +10,8 @@ from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.kernels.summary import SAME, change, headline
 from jaxsight.features.kernels.table import table
 from jaxsight.features.model import Hint
-from jaxsight.queries.kernels import Kernels
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 

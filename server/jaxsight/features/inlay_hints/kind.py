@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.settings import InlayHints
 from jaxsight.source.text import Range
 

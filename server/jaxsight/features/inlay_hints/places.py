@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Position, Range, lines_of
 
 

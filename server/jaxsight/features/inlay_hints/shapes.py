@@ -8,7 +8,7 @@ from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.model import Hint
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight.queries.kernels import Kernels
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.wire.kernel_graph import Kernel
 

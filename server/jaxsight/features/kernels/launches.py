@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.queries.kernels import Kernels
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
 from jaxsight.text.units import count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features import caveats
-from jaxsight.queries.kernels import Kernels, folded
+from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.wire.messages.replies import Traced
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.queries.kernels import Kernels
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.wire.kernel_graph import Kernel
 

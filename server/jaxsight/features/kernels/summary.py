@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features.kernels.launches import launch_figure, launches
-from jaxsight.queries.kernels import Kernels, folded
+from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.features import caveats
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import how, memory_lines
-from jaxsight.queries.kernels import Kernels
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, how, memory_lines
 from jaxsight.features.model import Linked, Shown
-from jaxsight.queries.compile_result import Result
-from jaxsight.queries.kernels import Kernels
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.chunks import equation_path
 from jaxsight.workers.compilation.compilers import Trouble
 

@@ -11,8 +11,8 @@ from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
 from jaxsight.features.virtual_documents.sourcerized import source
 from jaxsight.features.virtual_documents.text import document
-from jaxsight.queries import tracing
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces import tracer_requests
 from jaxsight.wire.messages import replies
 from jaxsight.wire.messages.replies import Failed
 from jaxsight.wire.messages.requests import STABLEHLO, SourceOptions
@@ -52,7 +52,7 @@ async def _text(engine: Engine, path: str, function: str, what: str) -> Shown:
     view = await traced_function(engine, path, function)
     target = engine.choices.targets(path)[0]
     platform = target.platform if what == STABLEHLO else ""
-    shown = await tracing.show(engine.projects.of(path), view.answer, what, platform)
+    shown = await tracer_requests.show(engine.projects.of(path), view.answer, what, platform)
     if shown is None:
         engine.traces.cache.drop(view.answer.question)
         return await _text(engine, path, function, what)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from jaxsight.features.findings import failures
 from jaxsight.features.model import Shown
 from jaxsight.features.virtual_documents.text import document
-from jaxsight.queries import tracing
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.located_answer import Answer, View
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages import replies
 from jaxsight.wire.messages.replies import Cancelled, Failed
 from jaxsight.wire.messages.requests import SourceOptions
@@ -45,7 +45,7 @@ async def source(engine: Engine, view: View, options: SourceOptions) -> Shown:
     written = engine.memory.sources.get(key)
     if written is None or written[0] is not answer:
         project = engine.projects.of(answer.question.path)
-        reply = await tracing.sourcerize(project, answer.question, options)
+        reply = await tracer_requests.sourcerize(project, answer.question, options)
         match reply:
             case replies.Shown():
                 written = (answer, reply)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from jaxsight.features.model import Linked, Shown
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.messages import replies
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from jaxsight.queries.documents import Subject
-from jaxsight.queries.query import Question
+from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import relocate
 from jaxsight.source.slicing.caveat import Caveat, quoted

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
-from jaxsight.queries import tracing
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.located_answer import Answer, View
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.queries.query import Question, Unasked, ask
-from jaxsight.queries.trace_cache import Superseded, TraceCache
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, Unasked, ask
+from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.wire.messages.replies import Traced
 
@@ -79,7 +79,7 @@ class Traces:
             await self._turns.breathe()
         project = self._projects.of(question.path)
         answer = await self.cache.get(
-            question, functools.partial(tracing.trace, project), waiting=waiting
+            question, functools.partial(tracer_requests.trace, project), waiting=waiting
         )
         document = self._documents.get(question.path)
         if not answer.wants_whole or question.trace.whole or document is None:

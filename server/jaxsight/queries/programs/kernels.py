@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxsight.queries.compile_result import Result
-from jaxsight.queries.equation_ranges import Places
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
 from jaxsight.wire.donation import Donation, donations

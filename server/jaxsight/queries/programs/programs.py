@@ -8,16 +8,16 @@ import math
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
-from jaxsight.queries import tracing
 from jaxsight.queries.choices import Choices
-from jaxsight.queries.compile_cache import Compiling, Gone
-from jaxsight.queries.compile_result import Result
-from jaxsight.queries.disk_cache import Cache as DiskCache
-from jaxsight.queries.kernels import Kernels
-from jaxsight.queries.located_answer import Answer, View
 from jaxsight.queries.memory import HeldResult, Memory
-from jaxsight.queries.trace_cache import Superseded
-from jaxsight.queries.traces import Traces
+from jaxsight.queries.programs.compile_cache import Compiling, Gone
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.disk_cache import Cache as DiskCache
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.queries.traces.traces import Traces
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding
@@ -92,12 +92,12 @@ class Programs:
         if view.stale:
             return None
         project = self._projects.of(view.answer.question.path)
-        outlined = await tracing.outline(project, view.answer)
+        outlined = await tracer_requests.outline(project, view.answer)
         if outlined is None:
             try:
                 # A tracer keeps few traces: trace again, and outline at once.
                 answer = await self._traces.traced_again(view.answer.question)
-                outlined = await tracing.outline(project, answer)
+                outlined = await tracer_requests.outline(project, answer)
             except Superseded:
                 return None
         if outlined is not None:
@@ -119,7 +119,7 @@ class Programs:
             self.compiling().get,
             target=target,
             python=project.interpreter.path,
-            lower=functools.partial(tracing.lower, project),
+            lower=functools.partial(tracer_requests.lower, project),
         )
         try:
             result = await compiled(answer)
@@ -236,7 +236,7 @@ class Programs:
     async def _measured(self, project: Project, answer: Answer, target: Target) -> Folding | None:
         if project.interpreter is None:
             return None
-        lower = functools.partial(tracing.lower, project)
+        lower = functools.partial(tracer_requests.lower, project)
         return await self.compiling().folding(answer, target, project.interpreter.path, lower)
 
     def _stop_measuring(self, path: str | None = None) -> None:

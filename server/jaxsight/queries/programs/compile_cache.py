@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 
 from jaxsight.compiler import folding
 from jaxsight.events import Event, Progress
-from jaxsight.queries.compile_result import Result
-from jaxsight.queries.disk_cache import Cache as DiskCache
-from jaxsight.queries.disk_cache import digest
-from jaxsight.queries.located_answer import Answer
 from jaxsight.queries.memory import Memory
-from jaxsight.queries.target_choice import environment_of
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.disk_cache import Cache as DiskCache
+from jaxsight.queries.programs.disk_cache import digest
+from jaxsight.queries.programs.target_choice import environment_of
+from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Lowered

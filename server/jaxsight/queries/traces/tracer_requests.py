@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 from jaxsight.events import Event, Progress
 from jaxsight.projects.project import Project
-from jaxsight.queries.located_answer import Answer
-from jaxsight.queries.query import Question
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import Failed, Lowered, Outlined, Shown, Stage, Traced
 from jaxsight.wire.messages.requests import (

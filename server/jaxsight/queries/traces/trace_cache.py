@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import Answer
 from jaxsight.queries.memory import Memory, Unit
-from jaxsight.queries.query import Question
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
 from jaxsight.workers.results import Died
 
