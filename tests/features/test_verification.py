@@ -15,8 +15,8 @@ import pytest_asyncio
 from jaxsight.examples.example_settings import Outside
 from jaxsight.features.verification import Sliced, Verification, Verified
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import Answer, View
-from jaxsight.queries.query import Question, ask
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.session import Session
 from jaxsight.source.slicing.caveat import Caveat

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.rules.program.intervals import Range
-from jaxsight.rules.program.ranges import Ranges
-from jaxsight.rules.program.view import Flow
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import Range
+from jaxsight.rules.program.integers.ranges import Ranges
 from jaxsight.tracer.handlers.outline import ProgramOutliner
 
 ROWS, COLUMNS = 4, 5

@@ -16,7 +16,7 @@ from jaxsight import examples
 from jaxsight.examples import Examples
 from jaxsight.examples.example_settings import LIBRARIES, Outside
 from jaxsight.files import reading
-from jaxsight.queries.background import Aside, Turns
+from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.source.functions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk
 from jaxsight.source.text import Position, Range, normalized

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jaxsight.queries.located_answer import View
-from jaxsight.rules.errors import explain
-from jaxsight.rules.exceptions import divided
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.explain_failure import explain
+from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Failed, Traced
@@ -114,7 +114,7 @@ _NO_CUDNN = "cuDNN is not detected"
 installation for GPUs has it.
 """
 
-_NEEDS_CUDNN = Noticed(
+_NEEDS_CUDNN = Violation(
     "cuDNN attention can be traced only on a machine with the GPU and cuDNN",
     help='use `implementation="xla"` to trace it on this machine',
 )
@@ -148,7 +148,7 @@ def _finding(failure: Failure, view: View) -> Finding:
     expression = module.slice_text(range) if here and failure.stage != "inputs" else ""
     line = module.line(range.start.line) if expression else ""
     readable = replace(failure, message=view.words(failure.message))
-    rule, noticed = explain(readable, expression, line)
+    rule, violation = explain(readable, expression, line)
     related = [
         Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
     ]
@@ -168,18 +168,18 @@ def _finding(failure: Failure, view: View) -> Finding:
         )
     absent = _needs_device(failure)
     if absent:
-        noticed = _NEEDS_CUDNN
+        violation = _NEEDS_CUDNN
     return Finding(
         rule.code,
         Severity.INFORMATION if absent else _severity(view),
         range,
-        noticed.message,
-        noticed.url or rule.url,
+        violation.message,
+        violation.url or rule.url,
         tuple(related),
         view.stale,
-        noticed.help,
-        noticed.notes,
-        noticed.data,
+        violation.help,
+        violation.notes,
+        violation.data,
     )
 
 

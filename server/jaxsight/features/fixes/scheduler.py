@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix, Verifying
 from jaxsight.projects.project import Project
-from jaxsight.queries.background import Aside
-from jaxsight.queries.compile_cache import Compiling
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.engine import Engine
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit, Range
@@ -52,20 +51,15 @@ class Fixing:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     @staticmethod
-    def of(
-        documents: Mapping[str, Document],
-        project_of: Callable[[str], Project],
-        compiling: Callable[[], Compiling],
-        aside: Aside,
-        refresh: Callable[[str], None],
-    ) -> Fixing:
-        """Return the fixes of a session.
-
-        Args:
-            compiling: returns the session's own compiled programs.
-            refresh: is called with a file for which there is something new.
-        """
-        return Fixing(documents, project_of, Verifying(compiling, aside, refresh))
+    def of(engine: Engine) -> Fixing:
+        """Return the fixes of a session."""
+        verifying = Verifying(
+            engine.programs.compiling,
+            engine.aside,
+            engine.waiting.refresh,
+            engine.memory.miscompiled,
+        )
+        return Fixing(engine.documents.by_path, engine.projects.of, verifying)
 
     def start(
         self,

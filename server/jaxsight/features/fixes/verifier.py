@@ -16,13 +16,14 @@ from itertools import chain, islice
 from jaxsight.features.findings import failures
 from jaxsight.features.findings import run_rules as noticing
 from jaxsight.features.fixes.registry import FIXES
-from jaxsight.lru import Recent
-from jaxsight.queries.background import Aside
-from jaxsight.queries.compile_cache import Compiling, Gone, Result
+from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.located_answer import Answer, View
-from jaxsight.queries.query import Question, ask
+from jaxsight.queries.long_work import Aside
+from jaxsight.queries.programs.compile_cache import Compiling, Gone
+from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
@@ -87,19 +88,14 @@ class Verifying:
     """The verified fixes of a session.
 
     `compiling` returns the session's own compiled programs; `refresh` is called with a file for
-    which there is something new.
+    which there is something new; functions that turn out to be miscompiled go to `miscompiled`.
     """
 
     compiling: Callable[[], Compiling]
     aside: Aside
     refresh: Callable[[str], None]
-    _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
-    _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
-    """Miscompiled functions, by the key of the question about the function."""
-
-    def miscompiled(self, question: Question) -> Miscompiled | None:
-        """Return how running the function showed that it is miscompiled."""
-        return self._wrong.get(question.key)
+    miscompiled: Cache[str, Miscompiled]
+    _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
 
     async def fix(
         self, sandbox: Sandbox, view: View, finding: Finding, target: Target | None
@@ -159,7 +155,7 @@ class Verifying:
                 )
                 if first is None or second is None or first.key in (second.key, own.key):
                     continue
-                if not any(member.first_line in changed for member in first.slice.members):
+                if not any(chunk.first_line in changed for chunk in first.slice.module_chunks):
                     continue
                 key = first.key, second.key
                 verdict = self._verdicts.get(key)
@@ -188,8 +184,8 @@ class Verifying:
     def _remember(self, question: Question, compared: Compared | Died | None) -> None:
         if not isinstance(compared, Compared) or compared.miscompiled is None:
             return
-        if self._wrong.get(question.key) is None:
-            self._wrong.put(question.key, compared.miscompiled)
+        if self.miscompiled.get(question.key) is None:
+            self.miscompiled.put(question.key, compared.miscompiled)
             self.refresh(question.path)
 
     async def _candidates(
