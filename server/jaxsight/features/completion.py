@@ -187,12 +187,12 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
 
 def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
     signature = Signature(function)
-    given = {g.name for g in declared.given}
+    covered = {g.name for g in declared.given}
     words = {token.text for token in _tokens(cursor)}
     shared = {g.name for s in _class_sets(function) for g in s.given}
     for parameter in signature.parameters:
         name = parameter.name
-        if name in given or name in words or (name == signature.self_name and name in shared):
+        if name in covered or name in words or (name == signature.self_name and name in shared):
             continue
         stars = {"var_positional": "*", "var_keyword": "**"}.get(parameter.kind, "")
         sign = " = " if name == signature.self_name else ": "
@@ -237,12 +237,12 @@ def _known_sizes(
     cursor: _Cursor, function: Function, declared: DeclaredSet, sizes: Mapping[str, int]
 ) -> Iterator[Completion]:
     own = read_docstring(function.docstring)
-    known: dict[str, str] = {name: f"{value} (settings)" for name, value in sizes.items()}
-    for others in (*_class_sets(function), *own.sets[:1], declared):
-        known |= {d.name: show_size(d.size) for d in others.sizes}
+    sizes_shown: dict[str, str] = {name: f"{value} (settings)" for name, value in sizes.items()}
+    for section in (*_class_sets(function), *own.sets[:1], declared):
+        sizes_shown |= {d.name: show_size(d.size) for d in section.sizes}
     names = [n for g in declared.given for n in _size_names(g.value)]
-    for name in dict.fromkeys((*known, *names)):
-        yield cursor.propose(name, "size", name, known.get(name, ""))
+    for name in dict.fromkeys((*sizes_shown, *names)):
+        yield cursor.propose(name, "size", name, sizes_shown.get(name, ""))
 
 
 def _size_names(value: Node | Expression) -> list[str]:
