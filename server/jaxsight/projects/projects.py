@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
-from jaxsight.examples.example_settings import LIBRARIES, Outside
+from jaxsight.examples.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.files.ownership import is_everybodys
 from jaxsight.projects.python_discovery import (
     Interpreter,
@@ -96,7 +96,7 @@ class Project:
         """The folder whose trust covers this project."""
         self.read = read
         self.settings: Settings = merge(read, editor)
-        self.outside = Outside(self.settings.sizes, self.settings.examples)
+        self.outside = ExampleSettings(self.settings.sizes, self.settings.examples)
         self._owner = owner
         self._tracers: Tracers | None = None
         self._listener: asyncio.Task[None] | None = None

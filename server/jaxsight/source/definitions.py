@@ -19,7 +19,8 @@ from jaxsight.source.functions import (
     Parameter,
     ParameterKind,
 )
-from jaxsight.source.text import Position, Range, code_point_column
+from jaxsight.source.source_text import SourceText
+from jaxsight.source.text import Position, Range
 
 _ONE_STRING = re.compile(
     r"""[rRuU]?(?:'''([^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*)'''"""
@@ -34,43 +35,6 @@ _PROPERTIES = frozenset({"property", "cached_property"})
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Source:
-    """A text, to convert the lines and UTF-8 columns of its syntax tree."""
-
-    def __init__(self, text: str) -> None:
-        self.lines = text.split("\n")
-        self.yields = "yield" in text
-
-    def position(self, line: int, byte: int) -> Position:
-        """Return the position of a tree's line (from 1) and column (in bytes)."""
-        return Position(line - 1, code_point_column(self.lines[line - 1], byte))
-
-    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern) -> Range:
-        """Return the range of a node."""
-        line, column = node.lineno, node.col_offset
-        return Range(
-            self.position(line, column),
-            self.position(node.end_lineno or line, node.end_col_offset or column),
-        )
-
-    def between(self, range: Range) -> str:
-        """Return the text of a range."""
-        first, last = range.start.line, range.end.line
-        if first == last:
-            return self.lines[first][range.start.column : range.end.column]
-        return "\n".join(
-            (
-                self.lines[first][range.start.column :],
-                *self.lines[first + 1 : last],
-                self.lines[last][: range.end.column],
-            )
-        )
-
-    def of(self, node: ast.expr) -> str:
-        """Return the text of an expression."""
-        return self.between(self.range(node))
-
-
 def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
     """Return every `def` of the text, outer ones first, in text order.
 
@@ -78,7 +42,7 @@ def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
     """
     if "def" not in text:
         return ()
-    source = Source(text)
+    source = SourceText(text)
     return tuple(_in_block(tree.body, source, _Where()))
 
 
@@ -92,7 +56,7 @@ class _Where:
     class_docstring: Docstring | None = None
 
 
-def _in_block(body: Sequence[ast.stmt], source: Source, where: _Where) -> Iterator[Function]:
+def _in_block(body: Sequence[ast.stmt], source: SourceText, where: _Where) -> Iterator[Function]:
     for statement in body:
         match statement:
             case ast.FunctionDef(decorator_list=decorators) if any(map(_is_overload, decorators)):
@@ -114,9 +78,9 @@ def _in_block(body: Sequence[ast.stmt], source: Source, where: _Where) -> Iterat
                     yield from _in_block(block, source, where)
 
 
-def _function(node: FunctionNode, source: Source, where: _Where) -> Function:
-    whole = source.range(node)
-    start = whole.start
+def _function(node: FunctionNode, source: SourceText, where: _Where) -> Function:
+    statement_range = source.range(node)
+    start = statement_range.start
     if node.decorator_list:
         first = source.range(node.decorator_list[0]).start
         start = _at_sign(source, first)
@@ -125,8 +89,8 @@ def _function(node: FunctionNode, source: Source, where: _Where) -> Function:
     return Function(
         qualname=where.prefix + node.name,
         kind=_kind(node, where),
-        range=Range(start, whole.end),
-        name_range=_name_range(node, source, whole),
+        range=Range(start, statement_range.end),
+        name_range=_name_range(node, source, statement_range),
         parameters=parameters,
         returns=source.of(node.returns) if node.returns else None,
         decorators=tuple(source.of(decorator) for decorator in node.decorator_list),
@@ -134,7 +98,7 @@ def _function(node: FunctionNode, source: Source, where: _Where) -> Function:
         class_docstring=where.class_docstring,
         static_names=_decorated_static(node, parameters),
         refused=_refused(node, source, where),
-        body_indent=_body_indent(source, whole.start, body.start),
+        body_indent=_body_indent(source, statement_range.start, body.start),
         body_start=body.start,
     )
 
@@ -147,7 +111,7 @@ def _is_overload(decorator: ast.expr) -> bool:
             return False
 
 
-def _at_sign(source: Source, expression: Position) -> Position:
+def _at_sign(source: SourceText, expression: Position) -> Position:
     """Return the position of the `@` before a decorator's expression.
 
     It may be on an earlier line, before a backslash or a bracket.
@@ -160,8 +124,8 @@ def _at_sign(source: Source, expression: Position) -> Position:
     return expression
 
 
-def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
-    start = whole.start
+def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) -> Range:
+    start = statement_range.start
     head = source.lines[start.line][start.column :]
     name = _NAME_AFTER_DEF.match(head)
     if name is not None:
@@ -169,7 +133,7 @@ def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
         return Range(
             Position(start.line, start.column + first), Position(start.line, start.column + last)
         )
-    text = source.between(whole)
+    text = source.between(statement_range)
     name = _NAME_AFTER_DEF.match(text)
     if name is None:
         return Range(start, start)
@@ -178,7 +142,7 @@ def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
     return Range(Position(line, column), Position(line, column + len(name.group(1))))
 
 
-def _parameters(arguments: ast.arguments, source: Source) -> Iterator[Parameter]:
+def _parameters(arguments: ast.arguments, source: SourceText) -> Iterator[Parameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
@@ -194,7 +158,7 @@ def _parameters(arguments: ast.arguments, source: Source) -> Iterator[Parameter]
 
 
 def _parameter(
-    node: ast.arg, kind: ParameterKind, default: ast.expr | None, source: Source
+    node: ast.arg, kind: ParameterKind, default: ast.expr | None, source: SourceText
 ) -> Parameter:
     return Parameter(
         name=node.arg,
@@ -205,7 +169,7 @@ def _parameter(
     )
 
 
-def name_of_argument(node: ast.arg, source: Source) -> Range:
+def name_of_argument(node: ast.arg, source: SourceText) -> Range:
     """Return the range of a parameter's name, without its annotation."""
     start = source.position(node.lineno, node.col_offset)
     written = _IDENTIFIER.match(source.lines[start.line], start.column)
@@ -213,24 +177,24 @@ def name_of_argument(node: ast.arg, source: Source) -> Range:
     return Range(start, Position(start.line, start.column + length))
 
 
-def _docstring(body: Sequence[ast.stmt], source: Source) -> Docstring | None:
+def _docstring(body: Sequence[ast.stmt], source: SourceText) -> Docstring | None:
     """Return the docstring if it is one plain string literal.
 
     An implicit concatenation has no single source text.
     """
     match body:
         case [ast.Expr(value=ast.Constant(value=str()) as node), *_]:
-            whole = source.range(node)
-            literal = _ONE_STRING.fullmatch(source.between(whole))
+            literal_range = source.range(node)
+            literal = _ONE_STRING.fullmatch(source.between(literal_range))
             if literal is None:
                 return None
-            start, group = whole.start, literal.lastindex or 0
-            place = Position(start.line, start.column + literal.start(group))
-            return Docstring(place, literal.group(group))
+            start, group = literal_range.start, literal.lastindex or 0
+            text_start = Position(start.line, start.column + literal.start(group))
+            return Docstring(text_start, literal.group(group))
     return None
 
 
-def _body_indent(source: Source, definition: Position, body: Position) -> str:
+def _body_indent(source: SourceText, definition: Position, body: Position) -> str:
     before = source.lines[body.line][: body.column]
     if body.line != definition.line and not before.strip():
         return before
@@ -254,7 +218,7 @@ def _kind(node: FunctionNode, where: _Where) -> FunctionKind:
     return "staticmethod" if node.name == "__new__" else "method"
 
 
-def _refused(node: FunctionNode, source: Source, where: _Where) -> str:
+def _refused(node: FunctionNode, source: SourceText, where: _Where) -> str:
     if where.nested:
         return "nested"
     if isinstance(node, ast.AsyncFunctionDef):

@@ -346,8 +346,10 @@ def _parts(statement: ast.stmt) -> list[ast.expr | ast.pattern | ast.stmt]:
         case ast.While() | ast.If():
             return [statement.test]
         case ast.With() | ast.AsyncWith():
-            targets = [item.optional_vars for item in statement.items if item.optional_vars]
-            return [*(item.context_expr for item in statement.items), *targets]
+            targets = [
+                context.optional_vars for context in statement.items if context.optional_vars
+            ]
+            return [*(context.context_expr for context in statement.items), *targets]
         case ast.Try() | ast.TryStar():
             return [handler.type for handler in statement.handlers if handler.type is not None]
         case ast.Match():

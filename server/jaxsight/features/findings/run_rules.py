@@ -20,8 +20,8 @@ from jaxsight.rules.program.view import Reading
 from jaxsight.rules.rule import InProgram, Rule
 from jaxsight.rules.text.statements import Statement
 from jaxsight.source import differentiated
-from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.compiling import Compiled, Folding
@@ -104,7 +104,7 @@ def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, InText], 
         return ()
     found = _texts.get(statement)
     if found is None:
-        source = Source(statement.text)
+        source = SourceText(statement.text)
         tree = tree_of(statement.text)
         found = _texts[statement] = tuple(
             (rule, source.range(noticed.node), noticed)
@@ -134,7 +134,7 @@ def of_module(module: Module) -> Iterator[Finding]:
             continue
         for noticed in found:
             chunk = chunks[noticed.statement]
-            range = Source(chunk.text).range(noticed.found.node)
+            range = SourceText(chunk.text).range(noticed.found.node)
             yield _finding(rule, range.shifted(chunk.first_line), noticed.found)
 
 

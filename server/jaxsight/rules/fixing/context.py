@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Protocol
 
 from jaxsight.rules.finding import Finding
-from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.tracing import Observation, Seen
@@ -98,7 +98,7 @@ class FixContext:
         self.chunk = chunk
         self.module: Module = view.module
         self.tree = tree_of(chunk.text)
-        self.source = Source(chunk.text)
+        self.source = SourceText(chunk.text)
 
     @staticmethod
     def of(view: TracedText, finding: Finding) -> FixContext | None:

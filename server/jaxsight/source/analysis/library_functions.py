@@ -352,10 +352,10 @@ def is_pure(name: str) -> bool:
 
 def is_wrapper(name: str) -> bool:
     """Return whether a function, by its full name, only wraps its arguments."""
-    first, _, rest = name.partition(".")
+    package, _, attributes = name.partition(".")
     if name in _WRAPPERS_HERE:
         return True
-    return first in _WRAPPING_PACKAGES and rest.rpartition(".")[2] in _WRAPPERS
+    return package in _WRAPPING_PACKAGES and attributes.rpartition(".")[2] in _WRAPPERS
 
 
 def remembers(name: str) -> bool:
