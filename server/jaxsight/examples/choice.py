@@ -33,7 +33,7 @@ def of(function: Function, *, sizes: Mapping[str, int], project: str | None = No
     if own.sets:
         examples = _declared(signature, own, shared, sizes)
     else:
-        examples = _elsewhere(signature, shared, sizes, project)
+        examples = _other_sources(signature, shared, sizes, project)
     problems = (*own.problems, *examples.problems)
     sets = examples.sets
     if own.expects and sets:
@@ -63,7 +63,7 @@ def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[P
     return problems
 
 
-def _elsewhere(
+def _other_sources(
     signature: Signature, shared: Declared, sizes: Mapping[str, int], project: str | None
 ) -> Examples:
     """Return the first source after the docstring's section with all arguments."""

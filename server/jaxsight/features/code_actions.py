@@ -15,7 +15,7 @@ from jaxsight.features.model import Action
 from jaxsight.features.sourcerized import inserted_name, label
 from jaxsight.queries.documents import Subject
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
+from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.tracing import Failed, Traced
@@ -63,7 +63,7 @@ def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterat
         known = mark_of(module, chunk)
         for mark, title in _RUN_TITLES.items():
             if known is None or known[0] != mark:
-                yield Action(title, RUN, (marking(module, chunk, mark),))
+                yield Action(title, RUN, (mark_edit(module, chunk, mark),))
 
 
 def _at(module: Module, caveat: Caveat) -> ModuleChunk | None:

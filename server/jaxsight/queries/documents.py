@@ -151,7 +151,7 @@ class Document:
 
     def _read_whole(self, text: str, outside: ExampleSettings) -> _Reading:
         module = self.module.edited(text)
-        module.work_out()
+        module.precompute()
         return _reading(self.path, module, outside, self._read)
 
     def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:

@@ -43,11 +43,11 @@ def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
     if "def" not in text:
         return ()
     source = SourceText(text)
-    return tuple(_in_block(tree.body, source, _Where()))
+    return tuple(_in_block(tree.body, source, _Context()))
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
+class _Context:
     """The surroundings of a `def`: the prefix of its qualified name, its class, its function."""
 
     prefix: str = ""
@@ -56,29 +56,31 @@ class _Where:
     class_docstring: Docstring | None = None
 
 
-def _in_block(body: Sequence[ast.stmt], source: SourceText, where: _Where) -> Iterator[Function]:
+def _in_block(
+    body: Sequence[ast.stmt], source: SourceText, context: _Context
+) -> Iterator[Function]:
     for statement in body:
         match statement:
             case ast.FunctionDef(decorator_list=decorators) if any(map(_is_overload, decorators)):
                 pass
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield _function(statement, source, where)
-                inside = _Where(f"{where.prefix}{statement.name}.<locals>.", nested=True)
+                yield _function(statement, source, context)
+                inside = _Context(f"{context.prefix}{statement.name}.<locals>.", nested=True)
                 yield from _in_block(statement.body, source, inside)
             case ast.ClassDef():
-                inside = _Where(
-                    f"{where.prefix}{statement.name}.",
+                inside = _Context(
+                    f"{context.prefix}{statement.name}.",
                     in_class=True,
-                    nested=where.nested,
+                    nested=context.nested,
                     class_docstring=_docstring(statement.body, source),
                 )
                 yield from _in_block(statement.body, source, inside)
             case _:
                 for block in blocks_of(statement):
-                    yield from _in_block(block, source, where)
+                    yield from _in_block(block, source, context)
 
 
-def _function(node: FunctionNode, source: SourceText, where: _Where) -> Function:
+def _function(node: FunctionNode, source: SourceText, context: _Context) -> Function:
     statement_range = source.range(node)
     start = statement_range.start
     if node.decorator_list:
@@ -87,17 +89,17 @@ def _function(node: FunctionNode, source: SourceText, where: _Where) -> Function
     parameters = tuple(_parameters(node.args, source))
     body = source.range(node.body[0])
     return Function(
-        qualname=where.prefix + node.name,
-        kind=_kind(node, where),
+        qualname=context.prefix + node.name,
+        kind=_kind(node, context),
         range=Range(start, statement_range.end),
         name_range=_name_range(node, source, statement_range),
         parameters=parameters,
-        returns=source.of(node.returns) if node.returns else None,
-        decorators=tuple(source.of(decorator) for decorator in node.decorator_list),
+        returns=source.text_of(node.returns) if node.returns else None,
+        decorators=tuple(source.text_of(decorator) for decorator in node.decorator_list),
         docstring=_docstring(node.body, source),
-        class_docstring=where.class_docstring,
+        class_docstring=context.class_docstring,
         static_names=_decorated_static(node, parameters),
-        refused=_refused(node, source, where),
+        refused=_refused(node, source, context),
         body_indent=_body_indent(source, statement_range.start, body.start),
         body_start=body.start,
     )
@@ -164,8 +166,8 @@ def _parameter(
         name=node.arg,
         kind=kind,
         range=name_of_argument(node, source),
-        annotation=source.of(node.annotation) if node.annotation else None,
-        default=source.of(default) if default else None,
+        annotation=source.text_of(node.annotation) if node.annotation else None,
+        default=source.text_of(default) if default else None,
     )
 
 
@@ -202,8 +204,8 @@ def _body_indent(source: SourceText, definition: Position, body: Position) -> st
     return line[: len(line) - len(line.lstrip())] + "    "
 
 
-def _kind(node: FunctionNode, where: _Where) -> FunctionKind:
-    if not where.in_class:
+def _kind(node: FunctionNode, context: _Context) -> FunctionKind:
+    if not context.in_class:
         return "function"
     for decorator in node.decorator_list:
         match decorator:
@@ -218,8 +220,8 @@ def _kind(node: FunctionNode, where: _Where) -> FunctionKind:
     return "staticmethod" if node.name == "__new__" else "method"
 
 
-def _refused(node: FunctionNode, source: SourceText, where: _Where) -> str:
-    if where.nested:
+def _refused(node: FunctionNode, source: SourceText, context: _Context) -> str:
+    if context.nested:
         return "nested"
     if isinstance(node, ast.AsyncFunctionDef):
         return "async"

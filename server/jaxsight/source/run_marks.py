@@ -31,7 +31,7 @@ def mark_of(module: Module, chunk: ModuleChunk) -> tuple[str, Range] | None:
     return None
 
 
-def marking(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
+def mark_edit(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
     """Return the edit that marks a statement.
 
     It replaces the other mark, or adds a comment at the end of the statement's first line; above

@@ -39,6 +39,6 @@ class SourceText:
             )
         )
 
-    def of(self, node: ast.expr) -> str:
+    def text_of(self, node: ast.expr) -> str:
         """Return the text of an expression."""
         return self.between(self.range(node))

@@ -14,7 +14,7 @@ from jaxsight.examples.docstrings.sections import (
     Section,
     find_sections,
     logical_lines,
-    whole,
+    whole_text,
 )
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import Expect, read_conditions
@@ -93,11 +93,11 @@ def read_docstring(docstring: Docstring | None) -> Declared:
     if docstring is None:
         return Declared()
     if reason := docstring_problem(docstring.text):
-        return _unread(docstring, reason)
+        return _too_long(docstring, reason)
     return read_source(ChunkText(docstring.text, docstring.start))
 
 
-def _unread(docstring: Docstring, reason: str) -> Declared:
+def _too_long(docstring: Docstring, reason: str) -> Declared:
     """Report a docstring that is too long to be searched, if it seems to have a section."""
     if _SECTION.search(docstring.text) is None:
         return Declared()
@@ -112,7 +112,7 @@ def read_project(text: str) -> Declared:
     declared = read_source(source)
     if declared.sets or declared.problems:
         return declared
-    return Declared((_read_set(source, whole(source)),))
+    return Declared((_read_set(source, whole_text(source)),))
 
 
 def read_source(source: ChunkText) -> Declared:

@@ -200,7 +200,7 @@ def _is_heading(source: ChunkText, line: int) -> bool:
     )
 
 
-def whole(source: ChunkText) -> Section:
+def whole_text(source: ChunkText) -> Section:
     """Return a section without heading whose body is the whole text."""
     return Section(
         "inputs",

@@ -79,7 +79,7 @@ class TokenReader:
 
     def expected(self, noun: str, *, help: str = "") -> Malformed:
         """Return the error at the current token, which the message quotes."""
-        return self.fail(f"expected {noun}, found {found(self.token)}", help=help)
+        return self.fail(f"expected {noun}, found {quoted_token(self.token)}", help=help)
 
     def take(self, operator: str, noun: str | None = None, *, help: str = "") -> Token:
         """Return the current token, which must be an operator, and move to the next one."""
@@ -120,6 +120,6 @@ class TokenReader:
         raise AssertionError("an operator is any character")
 
 
-def found(token: Token) -> str:
+def quoted_token(token: Token) -> str:
     """Return a token as messages quote it."""
     return "the end of the line" if token.kind == "end" else quoted(token.text)

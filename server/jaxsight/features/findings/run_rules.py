@@ -152,7 +152,7 @@ _statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary
 
 def of_size(module: Module) -> Iterator[Finding]:
     """Yield the parts of a file that are too large to be analyzed."""
-    for problem in module.unread:
+    for problem in module.too_large_parts:
         yield finding_of(TOO_LARGE, problem.range, problem.message)
 
 

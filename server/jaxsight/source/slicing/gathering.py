@@ -41,11 +41,11 @@ class Gathering:
         self.without = frozenset(
             i for i, role in enumerate(roles.all) if role.role is Role.LEFT_OUT
         )
-        self._gather_what_is_needed(roots, own_index)
+        self._include_needed(roots, own_index)
         self.needed_chunks = frozenset(self.included)
         """Chunks that the function needs by name; errors in others must not affect the answer."""
         broken = frozenset(self.broken)
-        self._gather_what_acts()
+        self._include_acting()
         self.keep_all = keep_all or self._introspects()
         if self.keep_all:
             for index in range(self.end):
@@ -67,14 +67,14 @@ class Gathering:
             events[name] = sorted(chunks & self.included)
         return events
 
-    def _gather_what_is_needed(self, roots: Iterable[str], own_index: int | None) -> None:
+    def _include_needed(self, roots: Iterable[str], own_index: int | None) -> None:
         if own_index is not None:
             self._include(own_index)
         for name in roots:
             self._need_later(name)
         self._follow()
 
-    def _gather_what_acts(self) -> None:
+    def _include_acting(self) -> None:
         """Include acting chunks, all imports, and computations before the last acting chunk.
 
         They must see the state that an import would show them. Computations without functions of

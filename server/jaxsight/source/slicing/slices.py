@@ -76,7 +76,7 @@ def slice_for(
     if plans is None:
         plans = _plans[roles] = Recent(_PLANS_KEPT)
     plan = plans.get((roots, own_index, keep_all))
-    if plan is None or not plan.holds(module):
+    if plan is None or not plan.is_valid_for(module):
         plan = Plan(module, roles, Gathering(module, roles, roots, own_index, keep_all))
         plans.put((roots, own_index, keep_all), plan)
     return plan.slice(module, roles)
@@ -137,7 +137,7 @@ class Plan:
             )
         )
 
-    def holds(self, module: Module) -> bool:
+    def is_valid_for(self, module: Module) -> bool:
         """Return whether the chunks of `module` read the same names as when the plan was made.
 
         The module must have the same bindings.
