@@ -16,7 +16,7 @@ from jaxsight import examples
 from jaxsight.examples import Examples
 from jaxsight.examples.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.files import reading
-from jaxsight.queries.background import Aside, Turns
+from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.source.functions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk
 from jaxsight.source.text import Position, Range, normalized
@@ -99,6 +99,10 @@ class Document:
         """The current text, parsed or not."""
         return self.module.text if self._unread is None else self._unread
 
+    def line_of(self, chunk: str) -> int | None:
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
+        return next((c.first_line + 1 for c in self.module.chunks if c.id == chunk), None)
+
     def read_now(self) -> None:
         """Parse the current text now if it is not parsed yet, however long that takes."""
         if self._unread is not None:
@@ -169,26 +173,28 @@ def _reading(
 
     The example inputs of unchanged functions are not read again.
     """
-    found: list[Subject] = []
+    subjects: list[Subject] = []
     name = module_name(path)
-    known = last.examples if last is not None else {}
+    previous = last.examples if last is not None else {}
     read: dict[_Key, Examples] = {}
     sizes = tuple(outside.sizes.items())
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
         key = (chunk.id, function.qualname, function.range, sizes, project)
-        own = known.get(key)
+        own = previous.get(key)
         if own is None:
             own = examples.of(function, sizes=outside.sizes, project=project)
         read[key] = own
         if own.sets or own.problems:
-            found.append(Subject(chunk, function, own))
-    whole = last.whole if last is not None else None
+            subjects.append(Subject(chunk, function, own))
+    last_whole = last.whole if last is not None else None
     if module.syntax_problem is None:
-        whole = (module, tuple(found))
-    elif whole is not None:
-        found += _broken(*whole, module, {function.qualname for _, function in module.functions})
-    return _Reading(module, outside, tuple(found), read, whole)
+        last_whole = (module, tuple(subjects))
+    elif last_whole is not None:
+        subjects += _broken(
+            *last_whole, module, {function.qualname for _, function in module.functions}
+        )
+    return _Reading(module, outside, tuple(subjects), read, last_whole)
 
 
 def _broken(

@@ -17,7 +17,7 @@ from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import statement_of, tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift
-from jaxsight.wire.messages.tracing import Span
+from jaxsight.wire.spans import Span
 
 _MAPS_KEPT = 64
 

@@ -20,12 +20,12 @@ from jaxsight.source.slicing.chunk_roles import ChunkRoles, Role, roles_of
 from jaxsight.source.slicing.gathering import Gathering
 from jaxsight.source.slicing.slice_keys import Dependencies, SliceKeys
 from jaxsight.source.statements import TopLevelStatement
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.chunks import Chunk
 
 _PLANS_KEPT = 64
 """Number of plans that are kept for a module's roles."""
 STAR = "*"
-"""The name in `protocol.Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
+"""The name in `Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Slice:
     * `caveats`: statements that are skipped and may change the outcome.
     """
 
-    chunks: tuple[protocol.Chunk, ...]
+    chunks: tuple[Chunk, ...]
     module_chunks: tuple[ModuleChunk, ...]
     key: str
     keyed: tuple[bool, ...]
@@ -180,10 +180,10 @@ class Plan:
             return self._keys.keys({i: s.meaning_with_docstrings for i, s in statements.items()})
         return self._keys.keys({i: s.meaning for i, s in statements.items()})
 
-    def _message(self, index: int, chunk: ModuleChunk, key: str) -> protocol.Chunk:
+    def _message(self, index: int, chunk: ModuleChunk, key: str) -> Chunk:
         effects = chunk.name_effects
         star = (STAR,) if effects.star else ()
-        return protocol.Chunk(
+        return Chunk(
             id=chunk.id,
             key=key,
             text=chunk.text,
