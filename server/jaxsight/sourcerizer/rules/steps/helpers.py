@@ -89,7 +89,7 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
             for path, var in zip(paths, row, strict=True)
         )
         grouped.setdefault(bases, []).append((index, end))
-    made: list[_Parameter] = []
+    parameters: list[_Parameter] = []
     for members in grouped.values():
         if len(members) >= FEWEST_PARTS:
             inputs, ends = zip(*members, strict=True)
@@ -97,11 +97,11 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
             base = _last(Path("p", common)) if common else "p"
             base = "p" if base == family.name else base
             shorter = tuple(end[len(common) :] for end in ends)
-            made.append(_Parameter(base, inputs, shorter))
+            parameters.append(_Parameter(base, inputs, shorter))
         else:
             ((index, _),) = members
-            made.append(_Parameter(_named(scope, family.inputs[index][0]), (index,), ((),)))
-    return made
+            parameters.append(_Parameter(_named(scope, family.inputs[index][0]), (index,), ((),)))
+    return parameters
 
 
 def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
@@ -168,35 +168,35 @@ def added(scope: Scope, step: folding.Step) -> Proved:
     """Write a sum in a helper that is called with `None` for an absent operand."""
     equation = step.family
     first, second = (flat(scope.operand(atom)) for atom in equation.invars)
-    nothing, other = (first, second) if step.index == 0 else (second, first)
-    return Proved(Atom(f"{other} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
+    nothing, present = (first, second) if step.index == 0 else (second, first)
+    return Proved(Atom(f"{present} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
 
 
 def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
     """Return the first run of a family, with optional sums where other runs lack the sum."""
-    own = {id(var) for item in run for var in item.outvars}
+    own = {id(var) for equation in run for var in equation.outvars}
     return [
-        folding.optional_sum(item, 0 if id(item.invars[1]) in own else 1)
-        if place in family.optional
-        else item
-        for place, item in enumerate(run)
+        folding.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
+        if position in family.optional
+        else equation
+        for position, equation in enumerate(run)
     ]
 
 
 def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
     """Return the statements of a helper, including the helpers that it returns."""
-    outputs = [run[place].outvars[result] for place, result in family.outputs]
+    outputs = [run[position].outvars[output] for position, output in family.outputs]
     needed = [var for nested in family.returned for var in _reads(nested)]
     inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
     results = [inner.operand(var) for var in outputs]
     for nested in family.returned:
         own = inner.names.fresh(nested.name)
         function = inner.inner()
-        seen = captures(nested)
-        for place, var in seen.items():
-            function.alias(nested.inputs[place][0], var)
-        taken = [row[0] for index, row in enumerate(nested.inputs) if index not in seen]
-        parameters = function.parameters(taken, list(map(_base_of, taken)))
+        captured = captures(nested)
+        for position, var in captured.items():
+            function.alias(nested.inputs[position][0], var)
+        inputs = [row[0] for index, row in enumerate(nested.inputs) if index not in captured]
+        parameters = function.parameters(inputs, list(map(_base_of, inputs)))
         before = inner.writer.backward
         inner.writer.backward = True
         statements = _body(function, nested, nested.runs[0])
