@@ -24,7 +24,7 @@ class Range:
     start: Any
     size: Any
     stride: int
-    whole: bool
+    is_whole: bool
     """Whether it covers the whole axis."""
 
 

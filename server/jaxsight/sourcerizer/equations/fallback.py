@@ -23,7 +23,7 @@ def keywords(view: View, *names: str) -> dict[str, Expr]:
 
 
 @functools.cache
-def _public(name: str) -> tuple[str, inspect.Signature] | None:
+def public_function(name: str) -> tuple[str, inspect.Signature] | None:
     for path, module in _HOMES:
         function = getattr(module, name.replace("-", "_"), None)
         if callable(function) and not isinstance(function, type):
@@ -39,7 +39,7 @@ def by_name(view: View) -> Iterator[Expr]:
 
     Operands are passed for the parameters for which the equation has no value.
     """
-    public = _public(view.name)
+    public = public_function(view.name)
     if public is None:
         return
     path, signature = public

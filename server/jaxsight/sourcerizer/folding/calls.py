@@ -39,7 +39,7 @@ def with_calls(
     cache: dict[Any, int],
     chains: dict[Any, list[Caller]],
 ) -> list[Any]:
-    """Return the items with helper calls in place of equal runs that one call created each.
+    """Return the equations with helper calls in place of equal runs that one call created each.
 
     Innermost functions come first. `chains` has the functions that created each item, by its id;
     those of the new steps are added.
@@ -58,8 +58,8 @@ def with_calls(
         equations = replaced(equations, families, outputs)
         for equation in equations:
             if isinstance(equation, Step) and id(equation) not in chains:
-                first_item = present(equation.family.runs[equation.index])[0]
-                chains[id(equation)] = starts[id(first_item)]
+                first_equation = present(equation.family.runs[equation.index])[0]
+                chains[id(equation)] = starts[id(first_equation)]
     return equations
 
 
@@ -73,7 +73,7 @@ def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
 
 
 _Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
-"""The start, stop and name of runs, by the tokens of their items."""
+"""The start, stop and name of runs, by the tokens of their equations."""
 
 
 def _alike(
@@ -139,7 +139,7 @@ def callers_of(equation: Any) -> list[Caller]:
 def _called(
     equations: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield the runs of items that one call created: its function's name, start and stop."""
+    """Yield the runs of equations that one call created: its function's name, start and stop."""
 
     def key(position: int) -> tuple[Hashable, ...] | None:
         depth = depths[position]

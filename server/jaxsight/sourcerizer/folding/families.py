@@ -178,7 +178,7 @@ def replaced(
     families: Sequence[Placed],
     outputs: Sequence[Any],
 ) -> list[Any]:
-    """Return the items with a step in place of each run."""
+    """Return the equations with a step in place of each run."""
     starts = {own[0]: (family, number, own[1]) for family, places in families
               for number, own in enumerate(places)}  # fmt: skip
     readers = readers_of(equations, outputs)

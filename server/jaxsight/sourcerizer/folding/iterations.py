@@ -34,7 +34,7 @@ def with_iterations(
     cache: dict[Any, int],
     chains: Mapping[Any, list[Caller]],
 ) -> list[Any]:
-    """Return the items with helper calls in place of iterations that another loop reverses.
+    """Return the equations with helper calls in place of iterations that another loop reverses.
 
     The backward pass over layers is such a loop. Other iterations stay, and are written as loops.
     """

@@ -26,7 +26,7 @@ _MOST_CARRIED = 4
 
 
 def with_loops(equations: list[Any], outputs: Sequence[Any], cache: dict[Any, int]) -> list[Any]:
-    """Return the items with loops in place of tandem repeats, those that save the most first."""
+    """Return the equations with loops for tandem repeats, those that save the most first."""
     while True:
         tokens = np.array(
             [token_of(equation, cache, exact=False) for equation in equations], np.int64
@@ -125,7 +125,7 @@ def _read_after(
 
     Args:
         sent: the results that the next iteration reads.
-        readers: the items that read each variable, by its id.
+        readers: the equations that read each variable, by its id.
     """
     inside = [set(map(id, run)) for run in runs]
     collected: list[Place] = []

@@ -41,9 +41,9 @@ class Listed:
     An operand is global if it is a number or has the same name in the whole module.
     """
 
-    items: Sequence[Any]
+    equations: Sequence[Any]
     outputs: Sequence[Any]
-    known: dict[int, Expr]
+    global_exprs: dict[int, Expr]
     around: tuple[Listed, int] | None = None
     """The enclosing program, and the position of the item there."""
     at: int = 0
@@ -72,7 +72,7 @@ class Repeats:
     """The repeats of a module, by the token of their first equation."""
 
     by_first: dict[int, list[Repeat]] = field(default_factory=lambda: defaultdict(list))
-    known: dict[Any, int] = field(default_factory=dict)
+    cache: dict[Any, int] = field(default_factory=dict)
     """A cache of numbers for equal equations."""
 
 
@@ -108,17 +108,17 @@ def repeats_of(programs: Sequence[Listed], cache: dict[Any, int]) -> Repeats:
     begins: list[int] = []
     for program in programs:
         begins.append(len(tokens))
-        for at, equation in enumerate(program.items):
+        for at, equation in enumerate(program.equations):
             token = _token(equation, cache)
             tokens.append(next(alone) if token is None else token)
             where.append((program, at))
             weights.append(_weight(equation))
         tokens.append(next(alone))  # no run extends into the next program
-        where.append((program, len(program.items)))
+        where.append((program, len(program.equations)))
         weights.append(0)
     numbers = np.array(tokens, np.int64)
     total = np.cumsum(weights)
-    repeats = Repeats(known=cache)
+    repeats = Repeats(cache=cache)
     for _ in range(_MOST):
         best = _best(numbers, where, total)
         if best is None:
@@ -132,14 +132,14 @@ def repeats_of(programs: Sequence[Listed], cache: dict[Any, int]) -> Repeats:
         }
         for program, begin in zip(programs, begins, strict=True):
             if _is_within(program, again):
-                gone.append(range(begin, begin + len(program.items)))
+                gone.append(range(begin, begin + len(program.equations)))
         for places in gone:
             numbers[places.start : places.stop] = list(itertools.islice(alone, len(places)))
     return repeats
 
 
 def _is_within(program: Listed, positions: set[tuple[int, int]]) -> bool:
-    """Return whether a program was written for one of these items, directly or not."""
+    """Return whether a program was written for one of these equations, directly or not."""
     around = program.around
     while around is not None:
         if (id(around[0]), around[1]) in positions:
@@ -163,7 +163,7 @@ def _weight(equation: Any) -> int:
 
 
 def _token(equation: Any, cache: dict[Any, int]) -> int | None:
-    """Return a number that is equal for equal items, or None for items that are never moved."""
+    """Return a number that is equal for equal equations, or None for those that are never moved."""
     return None if isinstance(equation, Step) or equation.effects else token_of(equation, cache)
 
 
@@ -181,7 +181,7 @@ def _best(
         by_flow: dict[Any, list[int]] = defaultdict(list)
         for start in sorted(starts):
             program, at = where[start]
-            flow = flow_of(program.items[at : at + length])
+            flow = flow_of(program.equations[at : at + length])
             if not by_flow[flow] or start >= by_flow[flow][-1] + length:
                 by_flow[flow].append(start)
         best: tuple[int, Repeat, list[int]] | None = None
@@ -259,7 +259,7 @@ def _repeat(
     runs: Sequence[tuple[Listed, int, int]], tokens: tuple[int, ...], flow: Any
 ) -> Repeat | None:
     """Return runs as a repeat, or None if they read different numbers."""
-    rows = [program.items[at : at + length] for program, at, length in runs]
+    rows = [program.equations[at : at + length] for program, at, length in runs]
     inputs: dict[Hashable, Place] = {}
     fixed: dict[Hashable, tuple[Place, Expr]] = {}
     firsts: dict[Hashable, Place] = {}
@@ -272,7 +272,8 @@ def _repeat(
             key = tuple(map(id, row))
             again.append(((position, slot), firsts.setdefault(key, (position, slot))))
             exprs = [
-                program.known.get(id(var)) for (program, _, _), var in zip(runs, row, strict=True)
+                program.global_exprs.get(id(var))
+                for (program, _, _), var in zip(runs, row, strict=True)
             ]
             if exprs[0] is not None and all(expr == exprs[0] for expr in exprs):
                 fixed.setdefault(key, ((position, slot), exprs[0]))
@@ -282,7 +283,7 @@ def _repeat(
                 inputs.setdefault(key, (position, slot))
     outputs: dict[Place, None] = {}
     for program, at, length in runs:
-        for read in _read_outside(program.items, program.outputs, at, length):
+        for read in _read_outside(program.equations, program.outputs, at, length):
             outputs[read] = None
     if not outputs:
         return None
@@ -304,7 +305,7 @@ def _is_name(expr: Expr) -> bool:
 def _read_outside(
     equations: Sequence[Any], outputs: Sequence[Any], at: int, length: int
 ) -> Iterator[Place]:
-    """Yield the results of a run that other items read or the program returns."""
+    """Yield the results of a run that other equations read or the program returns."""
     own = {
         id(var): (position, output)
         for position, equation in enumerate(equations[at : at + length])
@@ -338,14 +339,14 @@ def with_repeats(
     around: Sequence[Repeat],
     read: Callable[[Any], Expr | None],
 ) -> list[Any]:
-    """Return the items with steps in place of repeats.
+    """Return the equations with steps in place of repeats.
 
     Args:
         outputs: the results of the program.
         around: the repeats that are being written.
         read: returns the expression of a variable that is global in the module, or None.
     """
-    tokens = [_token(equation, repeats.known) for equation in equations]
+    tokens = [_token(equation, repeats.cache) for equation in equations]
     done: list[Any] = []
     position = 0
     while position < len(equations):

@@ -133,7 +133,7 @@ class Loop:
     runs: list[list[Any]]
     carried: list[tuple[Any, Place]]
     """The carried values: the initial value, and the place in an iteration that computes it."""
-    taken: list[Any]
+    first_values: list[Any]
     """For each carried value, its variable in the first iteration."""
     varying: list[tuple[Any, ...]]
     """The operands that differ between iterations: variables or literals."""
@@ -159,7 +159,7 @@ def optional_sum(equation: Any, nothing: int) -> Step:
 
 
 def size_of(equations: Sequence[Any]) -> int:
-    """Return the number of equations in items."""
+    """Return the number of equations, with those of steps."""
     return sum(len(members_of(equation)) for equation in equations)
 
 
@@ -174,7 +174,7 @@ def present(run: Sequence[Any]) -> list[Any]:
 
 
 def readers_of(equations: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[Any]]:
-    """Return the items that read each variable, by its id; None stands for a program result."""
+    """Return the equations that read each variable, by its id; None stands for a program result."""
     readers: dict[int, list[Any]] = defaultdict(list)
     for equation in equations:
         for atom in equation.invars:

@@ -17,7 +17,7 @@ from jaxsight.sourcerizer.folding.steps import Step
 
 
 def token_of(equation: Any, cache: dict[Any, int], *, exact: bool = True) -> int:
-    """Return a number that is equal for items that differ only in their operands.
+    """Return a number that is equal for equations that differ only in their operands.
 
     Literals must be equal too, if `exact`.
     """

@@ -150,4 +150,4 @@ def _shared(elements: Sequence[Any], shared: _Found) -> Any:
         shared.base, shared.keys = way.base, way.keys
     if (shared.base, shared.keys) != (way.base, way.keys):
         raise _Differs
-    return Path(_ELEMENT, way.rest).expr
+    return Path(_ELEMENT, way.after).expr

@@ -276,7 +276,7 @@ def _taking(
         taking = dataclasses.replace(statement, value=value)
         is_returned = isinstance(statement, Return) and statement.value == Atom(name)
         if not is_returned and (
-            assignment.given or not _reads_well(statement, taking, assignment.value, indent)
+            assignment.user_named or not _reads_well(statement, taking, assignment.value, indent)
         ):
             break
         taking = dataclasses.replace(taking, equations=[*assignment.equations, *taking.equations])

@@ -165,7 +165,7 @@ def _is_taking_apart(statement: Statement) -> bool:
         isinstance(statement, Assign)
         and isinstance(statement.targets, Sequence_)
         and isinstance(statement.value, (Atom, Call, Sequence_))
-        and not statement.given
+        and not statement.user_named
         and not any(isinstance(part, Star) for part in statement.targets.items)
         and not (isinstance(statement.value, Atom) and statement.equations)
     )

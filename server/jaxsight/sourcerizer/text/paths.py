@@ -84,7 +84,7 @@ class Walk:
 
     base: Path
     keys: tuple[str, ...]
-    rest: tuple[Step, ...]
+    after: tuple[Step, ...]
 
 
 def walk(paths: Sequence[Path | None]) -> Walk | None:

@@ -36,7 +36,7 @@ class Assign:
     value: Expr
     equations: Sequence[Any] = ()
     comment: str = ""
-    given: bool = False
+    user_named: bool = False
     """Whether the name is the user's own."""
 
 

@@ -114,7 +114,7 @@ class _Call:
     throw: bool
     places: Mapping[int, int]
     """The position of the call's operand for each variable, by its id."""
-    given: Sequence[Expr]
+    operands: Sequence[Expr]
 
     @classmethod
     def of(cls, equation: Any, operands: Sequence[Expr]) -> _Call:
@@ -150,7 +150,7 @@ class _Call:
             yield call(path, *arguments, **options)
 
     def operand(self, var: Any) -> Expr:
-        return self.given[self.places[id(var)]]
+        return self.operands[self.places[id(var)]]
 
     def _applying(self, function: Expr) -> Expr:
         struct = self.operator.in_structure()

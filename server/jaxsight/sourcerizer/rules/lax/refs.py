@@ -91,7 +91,7 @@ def _items(scope: Scope, equation: Any, leaves: Sequence[Any]) -> tuple[Expr, ..
         raise Unsourceable(
             equation.primitive.name, "a reference has a transformation other than one index"
         )
-    if all(isinstance(part, refs.Range) and part.whole for part in indices):
+    if all(isinstance(part, refs.Range) and part.is_whole for part in indices):
         return (Atom("..."),)
     return tuple(_item(part) for part in indices)
 
@@ -112,7 +112,7 @@ def _index(scope: Scope, atom: Any) -> Expr:
 def _item(part: Any) -> Expr:
     if not isinstance(part, refs.Range):
         return part.expr if isinstance(part, _Spelled) else value(part)
-    if part.whole:
+    if part.is_whole:
         return call("slice", NONE)
     if isinstance(part.start, int) and isinstance(part.size, int):
         stop = part.start + (part.size - 1) * part.stride + 1

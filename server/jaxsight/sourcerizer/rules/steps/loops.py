@@ -56,9 +56,9 @@ def loop(scope: Scope, step: folding.Step) -> Proved:
     carried = [_start(scope, folded, init, step) for init, _ in folded.carried]
     targets, values, bindings = _loop_variables(scope, folded)
     scope.body = []
-    outside = [*folded.taken, *(row[0] for row in folded.varying if not is_literal(row[0]))]
+    outside = [*folded.first_values, *(row[0] for row in folded.varying if not is_literal(row[0]))]
     before = [(var, scope.read(var), scope.paths.get(id(var))) for var in outside]
-    for variable, name in zip(folded.taken, carried, strict=True):
+    for variable, name in zip(folded.first_values, carried, strict=True):
         scope.write(variable, Atom(name))
     stand_ins: dict[int, Any] = {}
     for row, path in bindings:
@@ -143,14 +143,14 @@ def _loop_variables(
             if numbers not in counters:
                 counters[numbers] = scope.names.fresh("i")
             key = ("[", f'f"{before}{{{counters[numbers]}}}"')
-            bindings.append((row, Path(way.base.root, (*way.base.steps, key, *way.rest))))
+            bindings.append((row, Path(way.base.root, (*way.base.steps, key, *way.after))))
             continue
         elements = _elements(scope, way, row[0]) if way is not None else None
         if way is not None and elements is not None:
             group = (way.base, way.keys)
             if group not in groups:
                 groups[group] = (scope.names.fresh(_element(scope, way)), elements)
-            bindings.append((row, Path(groups[group][0], way.rest)))
+            bindings.append((row, Path(groups[group][0], way.after)))
             continue
         listed: Expr = tuple_(scope.operand(var) for var in row)
         if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
@@ -193,7 +193,7 @@ def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
 def _elements(scope: Scope, way: Walk, var: Any) -> Expr | None:
     base = way.base
     if (root := scope.writer.folds.paths.get(id(var))) is not None:
-        base = Path(root.root, root.steps[: len(root.steps) - len(way.rest) - 1])
+        base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])
     size = scope.writer.folds.sizes.get((base.root, *base.steps))
     return iterated(way.base.expr, way.keys, size)
 
@@ -259,7 +259,7 @@ def _hand_on(body: list[Statement], carried: Sequence[str], values: Sequence[Exp
     if pending:
         names, values_left = zip(*pending, strict=True)
         targets = names[0] if len(names) == 1 else tuple_(map(Atom, names))
-        body.append(Assign(targets, sequence(list(values_left)), given=True))
+        body.append(Assign(targets, sequence(list(values_left)), user_named=True))
 
 
 def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
