@@ -39,7 +39,7 @@ def complete(
         for first, last, name in unplaced:
             if name != family.name or (first, last) in used:
                 continue
-            run = _completed(family, equations[first:last], families, cache)
+            run = _completed(family, equations[first:last], cache)
             if run is not None:
                 used.add((first, last))
                 places.append((first, last))
@@ -47,9 +47,7 @@ def complete(
                 family.inputs = inputs_of(family.runs)
 
 
-def _completed(
-    family: Family, segment: Sequence[Any], families: Sequence[Placed], cache: dict[Any, int]
-) -> list[Any] | None:
+def _completed(family: Family, segment: Sequence[Any], cache: dict[Any, int]) -> list[Any] | None:
     """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
     own = {id(var) for equation in segment for var in equation.outvars}

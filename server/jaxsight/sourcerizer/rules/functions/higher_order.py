@@ -152,7 +152,7 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
     count = len(b)
     aux = len(equation.outvars) != count
     symmetric = programs.vecmat is programs.matvec
-    if programs.vecmat is not None and not symmetric and not _derived(programs, lengths, b):
+    if programs.vecmat is not None and not symmetric and not _derived(programs, lengths):
         return _bound_solve(scope, equation)
     parts = {
         name: _of_vector(scope, name, opened(getattr(programs, name)), captured[name])
@@ -176,7 +176,7 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
     return Proved(solve, results)
 
 
-def _derived(programs: Any, lengths: Any, b: Sequence[Any]) -> bool:
+def _derived(programs: Any, lengths: Any) -> bool:
     """Return whether `vecmat` is the result of `jax.linear_transpose` for `matvec`."""
     matvec, vecmat = opened(programs.matvec), opened(programs.vecmat)
     consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]

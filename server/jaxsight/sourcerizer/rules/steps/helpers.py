@@ -14,8 +14,7 @@ from typing import Any
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
-from jaxsight.sourcerizer.folding import repeats
-from jaxsight.sourcerizer.folding import steps as folding
+from jaxsight.sourcerizer.folding import repeats, steps
 from jaxsight.sourcerizer.folding.families import captures
 from jaxsight.sourcerizer.folding.repeats import Repeat
 from jaxsight.sourcerizer.folding.steps import Family, Returned
@@ -54,8 +53,8 @@ class _Parameter:
     ends: tuple[tuple[Step, ...], ...]
 
 
-@STRUCTURES(folding.CALL)
-def helper_call(scope: Scope, step: folding.Step) -> Proved:
+@STRUCTURES(steps.CALL)
+def helper_call(scope: Scope, step: steps.Step) -> Proved:
     family: Family = step.family
     results = nested_results(len(step.outvars))
     if family.inside is not None:
@@ -163,8 +162,8 @@ def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Param
     return Function(name, tuple(named), _body(inner, family, family.runs[0]))
 
 
-@STRUCTURES(folding.ADDED)
-def added(scope: Scope, step: folding.Step) -> Proved:
+@STRUCTURES(steps.ADDED)
+def added(scope: Scope, step: steps.Step) -> Proved:
     """Write a sum in a helper that is called with `None` for an absent operand."""
     equation = step.family
     first, second = (flat(scope.operand(atom)) for atom in equation.invars)
@@ -176,7 +175,7 @@ def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
     """Return the first run of a family, with optional sums where other runs lack the sum."""
     own = {id(var) for equation in run for var in equation.outvars}
     return [
-        folding.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
+        steps.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
         if position in family.optional
         else equation
         for position, equation in enumerate(run)
@@ -215,7 +214,7 @@ def _base_of(var: Any) -> str:
 
 
 @STRUCTURES(repeats.SHARED)
-def shared_call(scope: Scope, step: folding.Step) -> Proved:
+def shared_call(scope: Scope, step: steps.Step) -> Proved:
     repeat: Repeat = step.family
     writer = scope.writer
     bases = [_named(scope, atom) for atom in step.invars]

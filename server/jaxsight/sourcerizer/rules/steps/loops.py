@@ -13,7 +13,7 @@ from typing import Any
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
-from jaxsight.sourcerizer.folding import steps as folding
+from jaxsight.sourcerizer.folding import steps
 from jaxsight.sourcerizer.folding.steps import Loop, Returned
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.steps.helpers import FEWEST_PARTS
@@ -48,12 +48,12 @@ from jaxsight.sourcerizer.writing.results import sequence
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 
 
-@STRUCTURES(folding.LOOP)
-def loop(scope: Scope, step: folding.Step) -> Proved:
+@STRUCTURES(steps.LOOP)
+def loop(scope: Scope, step: steps.Step) -> Proved:
     folded: Loop = step.family
     first, last = folded.runs[0], folded.runs[-1]
     outer = scope.body
-    carried = [_start(scope, folded, init, step) for init, _ in folded.carried]
+    carried = [_start(scope, folded, init) for init, _ in folded.carried]
     targets, values, bindings = _loop_variables(scope, folded)
     scope.body = []
     outside = [*folded.first_values, *(row[0] for row in folded.varying if not is_literal(row[0]))]
@@ -90,8 +90,8 @@ def loop(scope: Scope, step: folding.Step) -> Proved:
         count = len(folded.collected)
         for number, run in enumerate(folded.runs):
             for index, (position, output) in enumerate(folded.collected):
-                steps = [("[", str(number))] + ([("[", str(index))] if count > 1 else [])
-                path = Path(name, tuple(steps))
+                path_steps = [("[", str(number))] + ([("[", str(index))] if count > 1 else [])
+                path = Path(name, tuple(path_steps))
                 scope.write(run[position].outvars[output], path.expr)
                 scope.paths[id(run[position].outvars[output])] = path
         scope.writer.folds.sizes[name,] = len(folded.runs)
@@ -111,7 +111,7 @@ def _with_stand_ins(equation: Any, stand_ins: dict[int, Any]) -> Any:
     return equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
 
 
-def _start(scope: Scope, folded: Loop, init: Any, step: Any) -> str:
+def _start(scope: Scope, folded: Loop, init: Any) -> str:
     """Return the name of a carried value: that of its initial value, if nothing else reads it."""
     expr = scope.read(init)
     alone = scope.uses.get(id(init)) == 1 and not any(
