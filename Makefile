@@ -48,7 +48,7 @@ lint: .venvs/lint/.installed vscode-extension/node_modules/.installed vscode-ext
 	PYTHONPATH=server .venvs/lint/bin/lint-imports --no-cache
 	.venvs/lint/bin/codespell server docs examples neovim/lua *.md vscode-extension/*.md vscode-extension/src vscode-extension/panel/src
 	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
-	PYTHONPATH=server .venvs/lint/bin/python -m jaxsight.engine.settings.documentation | diff docs/settings.md -
+	PYTHONPATH=server .venvs/lint/bin/python -m jaxsight.settings.documentation | diff docs/settings.md -
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
 	cd vscode-extension/panel && $(WITH_NODE) npm run --silent check
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from jaxsight.engine.fixes.registry import FIXES
+from jaxsight.features.fixes.registry import FIXES
 from jaxsight.rules import RULES, documentation
 
 

@@ -7,15 +7,15 @@ functions import JAX on first use.
 __version__ = "0.1.0"
 
 _LAZY = {
-    "CannotCompile": "jaxsight.compiler.api",
-    "ContractBroken": "jaxsight.compiler.api",
-    "Difference": "jaxsight.interpreters.same",
+    "CannotCompile": "jaxsight.library.kernels",
+    "ContractBroken": "jaxsight.library.kernels",
+    "Difference": "jaxsight.interpreters.same.difference",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",
-    "expect": "jaxsight.compiler.api",
+    "expect": "jaxsight.library.kernels",
     "inverse": "jaxsight.interpreters.inversion.transform",
-    "kernels": "jaxsight.compiler.api",
+    "kernels": "jaxsight.library.kernels",
     "sourcerize": "jaxsight.sourcerizer.api",
-    "same_jaxpr": "jaxsight.interpreters.same",
+    "same_jaxpr": "jaxsight.interpreters.same.comparison",
 }
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxsight.cli.reports import Incomplete, Refused, Reported, machine
-from jaxsight.engine.answers import Caveat, Finding, Severity
-from jaxsight.engine.caveats import Completeness
-from jaxsight.engine.text import Position, Range
-from jaxsight.engine.uncompiled import Uncompiled
+from jaxsight.cli.output.reports import machine
+from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
+from jaxsight.features.caveats import Completeness
+from jaxsight.features.uncompiled import Uncompiled
+from jaxsight.rules.finding import Finding, Severity
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.text import Position, Range
 
 SOURCE = "def f(x):\n    return bool(x)\n"
 FINDING = Finding(

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 
-PRINTS = {"cli/printing.py", "engine/settings/documentation.py", "lsp/server.py"}
+PRINTS = {"cli/output/printing.py", "settings/documentation.py", "lsp/server.py"}
 """The second writes our own documentation, the last the address that it listens on."""
 ONLY_THERE = {
     "ShowMessageParams": {"lsp/language_server.py"},
@@ -48,7 +48,7 @@ def imported(module: Path) -> Iterator[str]:
 
 MODULES = {
     module.relative_to(PACKAGE).as_posix(): module
-    for folder in ("cli", "engine", "lsp", "workers")
+    for folder in ("cli", "features", "lsp", "projects", "queries", "settings", "workers")
     for module in sorted((PACKAGE / folder).rglob("*.py"))
 }
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.cli.reports import Reported
-from jaxsight.cli.reports.text import report
-from jaxsight.engine.answers import Finding, Place, Severity
-from jaxsight.engine.text import Position, Range
+from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.cli.output.reports.text import report
+from jaxsight.rules.finding import Finding, Place, Severity
+from jaxsight.source.text import Position, Range
 
 SOURCE = "import jax\n\ndef f(x):\n\tif 'é漢𝒳' and bool(x):\n        pass\n"
 

@@ -17,8 +17,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from jaxsight.compiler.graph import Graph
 from jaxsight.compiler.hlo import read
+from jaxsight.wire.kernel_graph import Graph
 
 ARCHIVE = Path(__file__).with_name("estimates_hlo.zip")
 TRIPS = 1000
@@ -311,9 +311,9 @@ def compile_case(case: Case, target: str) -> str:
     """
     import jax
 
-    from jaxsight.compiler.protocol import Compile, NotCompiled
     from jaxsight.compiler.serve import answer
     from jaxsight.tracer.compat import lowering
+    from jaxsight.wire.messages.compiling import Compile, NotCompiled
 
     wide = any(dtype == "float64" for _, dtype in case.arguments)
     jax.config.update("jax_enable_x64", wide)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxsight.compiler.roofline import total
-from jaxsight.compiler.targets import parse
+from jaxsight.targets.roofline import total
+from jaxsight.targets.target import parse
 from tests.compiler.estimate_cases import PUBLISHED, SOURCES, Published, graph
 
 PAGE = Path(__file__).parents[2] / "docs" / "estimates.md"

@@ -18,14 +18,14 @@ from typing import Any
 import jax
 import jaxlib
 
-from jaxsight.compiler import environments
-from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.graph import Graph, Kernel
-from jaxsight.compiler.protocol import Compile, Compiled
-from jaxsight.compiler.targets import Target, parse
-from jaxsight.tracer import lowered
+from jaxsight.targets.target import Target, parse
 from jaxsight.tracer.compat import lowering
-from jaxsight.workers.compilers import Compilers
+from jaxsight.tracer.handlers import lower as lowered
+from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.messages.compiling import Compile, Compiled
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.compilers import Compilers
+from jaxsight.workers.compilation.environments import Environment
 
 Made = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 

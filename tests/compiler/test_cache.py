@@ -16,18 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.compiler.cache import Cache, digest
-from jaxsight.compiler.graph import Graph
-from jaxsight.compiler.protocol import Compiled, Memory
+from jaxsight.queries.programs.disk_cache import Cache, digest
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.compiling import Compiled, Memory
 
 SERVER = str(Path(__file__).parents[2] / "server")
 WRITER = """\
 import sys
 from pathlib import Path
 sys.path.insert(0, {server!r})
-from jaxsight.compiler.cache import Cache, digest
-from jaxsight.compiler.graph import Graph
-from jaxsight.compiler.protocol import Compiled, Memory
+from jaxsight.queries.programs.disk_cache import Cache, digest
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.compiling import Compiled, Memory
 cache = Cache(Path({folder!r}))
 for index in range(60):
     name = digest("shared", str(index))

@@ -10,10 +10,10 @@ import jaxlib
 import pytest
 import pytest_asyncio
 
-from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.protocol import Compile, Compiled
-from jaxsight.compiler.targets import parse
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.targets.target import parse
+from jaxsight.wire.messages.compiling import Compile, Compiled
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment
 from tests.compiler.programs import a_sum
 
 HERE = Environment("here", sys.executable, jaxlib.__version__)

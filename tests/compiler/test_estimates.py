@@ -10,10 +10,10 @@ import jax
 import pytest
 
 import jaxsight
-from jaxsight.compiler.graph import Kernel, Operations, Work
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.roofline import LAUNCH, estimate, total
-from jaxsight.compiler.targets import names, parse
+from jaxsight.targets.roofline import LAUNCH, estimate, total
+from jaxsight.targets.target import names, parse
+from jaxsight.wire.kernel_graph import Kernel, Operations, Work
 from tests.compiler.estimate_cases import CASES, PUBLISHED, Published, graph, text
 from tests.compiler.estimates_page import page
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxsight.compiler.graph import KERNEL, OUTPUT, PARAMETER, REASONS
 from jaxsight.compiler.hlo import read
 from jaxsight.compiler.hlo.text import parse
+from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, REASONS
 from tests.compiler import material
 
 # Kernels of the functions of the notebook: the launches of XLA's own thunk sequences on GPUs,

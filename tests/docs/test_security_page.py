@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from jaxsight import reading
-from jaxsight.engine.settings import read_project
-from jaxsight.engine.settings.reading import DEEPEST
+from jaxsight.files import reading
+from jaxsight.settings import read_project
+from jaxsight.settings.reading import DEEPEST
 
 PAGE = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"

@@ -7,9 +7,9 @@ from __future__ import annotations
 import ast
 from textwrap import dedent
 
-from jaxsight.engine import definitions
-from jaxsight.engine.functions import Function
-from jaxsight.engine.text import Edit, Position
+from jaxsight.source import definitions
+from jaxsight.source.functions import Function
+from jaxsight.source.text import Edit, Position
 
 
 def function(source: str, name: str | None = None) -> Function:

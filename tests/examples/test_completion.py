@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.engine import examples
+from jaxsight.features.completion import complete
 from tests.examples.fixtures import at_cursor, edited
 
 
@@ -15,7 +15,7 @@ def completions(source: str, name: str | None = None) -> dict[str, str]:
     line = position.line
     return {
         proposal.label: edited(text, proposal.edit).split("\n")[line]
-        for proposal in examples.complete(f, position, {"S": 3})
+        for proposal in complete(f, position, {"S": 3})
     }
 
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.engine.examples.dtypes import DTYPES, KEY_TAGS, short
-from jaxsight.engine.examples.notation import (
+from jaxsight.examples.notation.dtypes import DTYPES, KEY_TAGS, short
+from jaxsight.examples.notation.parser import read
+from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.values import (
     Arithmetic,
     Array,
     Key,
@@ -20,9 +22,7 @@ from jaxsight.engine.examples.notation import (
     show,
     to_spec,
 )
-from jaxsight.engine.examples.sizes import Sizes
-from jaxsight.engine.examples.values import read
-from jaxsight.tracer.protocol import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 
 NAMES = st.sampled_from(["B", "d_model", "where", "key", "f32", "größe"])
 SIZES: st.SearchStrategy[Size] = st.recursive(

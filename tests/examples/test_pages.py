@@ -12,9 +12,10 @@ from textwrap import dedent
 
 import pytest
 
-from jaxsight.engine import definitions, examples
-from jaxsight.engine.functions import Function
+from jaxsight import examples
 from jaxsight.rules import RULES, file_of
+from jaxsight.source import definitions
+from jaxsight.source.functions import Function
 from tests.examples.fixtures import function
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from jaxsight.engine import examples
+from jaxsight import examples
 from tests.examples.fixtures import function
 
 LINES = r"""

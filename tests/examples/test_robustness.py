@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxsight.engine import definitions, examples
-from jaxsight.engine.functions import Docstring, Function, Parameter
-from jaxsight.engine.text import Position, Range, lines_of
+from jaxsight import examples
+from jaxsight.features.completion import complete
+from jaxsight.features.example_skeleton import skeleton
+from jaxsight.source import definitions
+from jaxsight.source.functions import Docstring, Function, Parameter
+from jaxsight.source.text import Position, Range, lines_of
 
 DOCSTRING = """Do it.
 
@@ -100,11 +103,11 @@ def test_half_typed_sections_never_raise_and_problems_stand_in_them(
         assert problem.range.start <= problem.range.end
     line = data.draw(st.integers(0, len(lines) - 1))
     column = data.draw(st.integers(0, len(lines[line]))) + (START.column if line == 0 else 0)
-    for proposal in examples.complete(f, Position(START.line + line, column), {"S": 3}):
+    for proposal in complete(f, Position(START.line + line, column), {"S": 3}):
         edit = proposal.edit.range
         assert edit.start.line == edit.end.line == START.line + line
         assert edit.start.column <= column <= edit.end.column
-    examples.skeleton(f)
+    skeleton(f)
 
 
 @pytest.mark.parametrize("library", ["optax", "equinox", "diffrax", "flax"])

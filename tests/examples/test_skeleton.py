@@ -9,13 +9,14 @@ import ast
 import pytest
 from inline_snapshot import snapshot
 
-from jaxsight.engine import examples
+from jaxsight import examples
+from jaxsight.features.example_skeleton import skeleton
 from tests.examples.fixtures import edited, function
 
 
 def with_section(source: str, name: str | None = None) -> str:
     """The source with a section added to the function; its examples must have no problems."""
-    text = edited(source, examples.skeleton(function(source, name)))
+    text = edited(source, skeleton(function(source, name)))
     ast.parse(text)
     found = examples.of(function(text, name), sizes={})
     assert (found.source, found.problems, len(found.sets)) == ("docstring", (), 1)

@@ -6,9 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from jaxsight.engine import examples
-from jaxsight.engine.examples import Examples, ExampleSet
-from jaxsight.tracer.protocol import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight import examples
+from jaxsight.examples import Examples, ExampleSet
+from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 from tests.examples.fixtures import function
 
 

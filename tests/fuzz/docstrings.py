@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from random import Random
 
-from jaxsight.engine import examples
-from jaxsight.engine.functions import Docstring, Function, Parameter
-from jaxsight.engine.text import Position, Range, lines_of
+from jaxsight import examples
+from jaxsight.features.completion import complete
+from jaxsight.features.example_skeleton import skeleton
+from jaxsight.source.functions import Docstring, Function, Parameter
+from jaxsight.source.text import Position, Range, lines_of
 from tests.fuzz.pieces import ODD_TEXT, mutated_text
 from tests.fuzz.report import Report, pure
 
@@ -125,8 +127,8 @@ def check(text: str) -> None:
         at = Position(
             START.line + number, len(lines[number]) + (START.column if number == 0 else 0)
         )
-        examples.complete(function, at, {"S": 3})
-    examples.skeleton(function)
+        complete(function, at, {"S": 3})
+    skeleton(function)
 
 
 def run(count: int, seed: int) -> Report:

@@ -6,10 +6,10 @@ import re
 from functools import cache
 from random import Random
 
-from jaxsight.compiler.graph import Graph
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.protocol import Compiled, Memory
-from jaxsight.workers import wire
+from jaxsight.wire import frames as wire
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.compiling import Compiled, Memory
 from tests.compiler import material
 from tests.fuzz.pieces import ODD_TEXT, mutated_text
 from tests.fuzz.report import Report, pure

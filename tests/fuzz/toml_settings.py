@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from jaxsight.engine.settings.reading import read_project
-from jaxsight.engine.settings.schema import SCHEMA
+from jaxsight.settings.reading import read_project
+from jaxsight.settings.schema import SCHEMA
 from tests.fuzz.pieces import ODD_TEXT, mutated_bytes, mutated_text
 from tests.fuzz.report import Report, pure
 

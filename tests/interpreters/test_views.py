@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.engine.answers import Hover
-from jaxsight.engine.session import Session
-from jaxsight.engine.text import Position, Range
+from jaxsight.features.model import Hover
+from jaxsight.session import Session
+from jaxsight.source.text import Position, Range
 from tests.quiet import QUIET
 
 SERVER = Path(__file__).parents[2] / "server"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from jaxsight import rules
-from jaxsight.engine.fixes.registry import FIXES
-from jaxsight.engine.settings.schema import SCHEMA
+from jaxsight.features.fixes.registry import FIXES
 from jaxsight.rules import RULES
+from jaxsight.settings.schema import SCHEMA
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "server" / "jaxsight"

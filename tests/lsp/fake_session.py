@@ -12,22 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.engine.answers import (
-    Action,
-    Completion,
-    Finding,
-    Hint,
-    Hover,
-    Lens,
-    Linked,
-    Place,
-    Severity,
-    Shown,
-)
-from jaxsight.engine.events import Consent, Event
-from jaxsight.engine.panel import Panel
-from jaxsight.engine.text import Edit, Position, Range
-from jaxsight.tracer.protocol import Sourcerize
+from jaxsight.events import Consent, Event
+from jaxsight.features.findings.findings import Findings
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Shown
+from jaxsight.features.panel import Panel
+from jaxsight.rules.finding import Finding, Place, Severity
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.wire.messages.requests import SourceOptions
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 
@@ -107,19 +98,24 @@ class FakeSession:
     async def hints(self, path: str, range: Range | None = None) -> list[Hint]:
         found = self.words(path, r"\b\w+(?= = )")
         return [
-            Hint(place, f": {word}", f"tooltip of `{word}`")
+            Hint(place, f": {word}", f"tooltip of `{word}`", attached=True)
             for place, word in found
             if range is None or place.end in range
         ]
 
-    async def findings(self, path: str) -> list[Finding]:
+    async def report(self, path: str) -> Findings:
         if self.fault is not None:
             raise self.fault
         related = tuple(Place(path, place, "see here") for place, _ in self.words(path, r"\bgood"))
-        return [
-            Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
-            for place, _ in self.words(path, r"\bbad\b")
-        ]
+        return Findings(
+            [
+                Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
+                for place, _ in self.words(path, r"\bbad\b")
+            ]
+        )
+
+    def start_fixes(self, path: str, report: Findings) -> None:
+        pass
 
     async def lenses(self, path: str) -> list[Lens]:
         return [
@@ -154,13 +150,13 @@ class FakeSession:
         edit = Edit(Range(start, position), "f32")
         return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
 
-    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
+    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
         if path not in self.texts:
             raise LookupError(f"{path} is not open")
         places = self.words(path, rf"(?<=def ){function}\b")
         if not places:
             raise LookupError(f"there is no function {function}")
-        if isinstance(what, Sourcerize):
+        if isinstance(what, SourceOptions):
             text = f"# {what.style} {what.transform} {function}\n"
             return Shown(f"{function}.py", text, (Linked(0, "0", places[0][0]),))
         return Shown(f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),))

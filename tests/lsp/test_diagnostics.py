@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.engine.events import Refresh
+from jaxsight.events import Refresh
 from tests.lsp.client import Client, ResponseError, recorded, span
 from tests.lsp.fake_session import FakeSession
 

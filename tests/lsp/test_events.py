@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxsight.engine.events import Message, Output, Progress, Status
+from jaxsight.events import Message, Output, Progress, Status
 from tests.lsp.client import Client, recorded
 from tests.lsp.fake_session import FakeSession
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.engine.events import Refresh
+from jaxsight.events import Refresh
 from tests.lsp.client import Client, at, recorded, span
 from tests.lsp.fake_session import FakeSession
 

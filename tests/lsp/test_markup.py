@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.engine.markdown import plain
+from jaxsight.text.markdown import plain
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxsight.engine.events import Consent
+from jaxsight.events import Consent
 from tests.lsp.client import Client, recorded
 from tests.lsp.fake_session import FakeSession
 

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.rules.jx413_miscompiled import rule as jx413_miscompiled
-from jaxsight.rules.reading import Reading
-from jaxsight.tracer import outlined, protocol
-from jaxsight.tracer.protocol import Runtime
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.tracer.handlers import outline as outlined
+from jaxsight.wire.messages.replies import Runtime
+from jaxsight.wire.messages.requests import Outline
 
 BROKEN = Runtime("0.10.2", "cpu", "linux x86_64")
 """Where all of the known patterns fail."""
@@ -211,9 +212,9 @@ def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
         structs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in pattern.inputs]
         function = eval(pattern.function, {"jax": jax, "jnp": jnp, "math": math})
         traced = jax.jit(function).trace(*structs)
-        told = outlined.outlined(protocol.Outline(1, 1), traced)
+        told = outlined.outlined(Outline(1, 1), traced)
     told = replace(told, runtime=runtime or told.runtime)
-    reading = Reading(
+    view = ProgramView(
         name="f",
         program=told.program,
         folds=told.folds,
@@ -222,4 +223,4 @@ def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
         around=lambda _: (),
         runtime=told.runtime,
     )
-    return [noticed.message for noticed in jx413_miscompiled.find(reading)]
+    return [violation.message for violation in jx413_miscompiled.find(view)]

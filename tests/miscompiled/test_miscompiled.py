@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight import rules
-from jaxsight.engine.session import Session
+from jaxsight.session import Session
 from tests.miscompiled.__main__ import end
 from tests.miscompiled.patterns import BROKEN, PATTERNS, Pattern, findings
 from tests.quiet import QUIET

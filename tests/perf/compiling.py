@@ -14,11 +14,11 @@ from time import perf_counter as now
 
 import psutil
 
-from jaxsight.compiler.cache import Cache, digest
-from jaxsight.compiler.protocol import Compiled
-from jaxsight.engine.projects import Projects
-from jaxsight.engine.session import Session
-from jaxsight.engine.trust import Policy, Trust
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.programs.disk_cache import Cache, digest
+from jaxsight.session import Session
+from jaxsight.trust import Policy, Trust
+from jaxsight.wire.messages.compiling import Compiled
 from tests.perf.editor import BenchError, milliseconds
 from tests.perf.measures import Figure, Goal
 from tests.perf.plain_jax import WarmJax

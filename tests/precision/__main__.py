@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxsight.engine.projects import Projects
-from jaxsight.engine.session import Session
-from jaxsight.engine.trust import Policy, Trust
-from jaxsight.tracer.protocol import Traced
+from jaxsight.features.uncompiled import uncompiled
+from jaxsight.projects.projects import Projects
+from jaxsight.session import Session
+from jaxsight.trust import Policy, Trust
+from jaxsight.wire.messages.replies import Traced
 from tests.truth import oracle
 from tests.truth.libraries import Found, load, read, save
 from tests.truth.measure import scratch
@@ -180,10 +181,12 @@ async def _of_file(session: Session, file: str, names: list[str], *, large: bool
         for finding in findings
         if not (large and finding.code in _REFUSED)
     ]
-    reasons = {missing.function: missing.reason for missing in await session.uncompiled(file)}
+    reasons = {
+        missing.function: missing.reason for missing in await uncompiled(session.engine, file)
+    }
     session.close(file)
-    uncompiled = {name: reasons[name] for name in traced if name in reasons}
-    return Checked(file, large, names, traced, refused, noted, uncompiled)
+    not_compiled = {name: reasons[name] for name in traced if name in reasons}
+    return Checked(file, large, names, traced, refused, noted, not_compiled)
 
 
 def _text(file: str) -> str:

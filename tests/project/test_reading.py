@@ -16,21 +16,21 @@ MODULES = frozenset({"io", "os", "tokenize", "codecs", "gzip", "zipfile", "shelv
 PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
 
 ALLOWED = {
-    "reading.py": "this is the module",
-    "private.py": "writes our own files, and opens one to lock",
+    "files/reading.py": "this is the module",
+    "files/private.py": "writes our own files, and opens one to lock",
     "lsp/transport.py": "/dev/null and the streams of the protocol",
-    "tracer/boot.py": "/dev/null and the streams of the protocol",
-    "workers/guardian.py": "/dev/null and /proc, of processes of ours",
-    "tracer/leftovers.py": "/proc, of this process",
-    "tracer/process.py": "the streams of user code, by descriptor",
-    "workers/remote.py": "modules of this package",
+    "wire/descriptors.py": "/dev/null and the streams of the protocol",
+    "workers/watchdog/guardian.py": "/dev/null and /proc, of processes of ours",
+    "tracer/isolation/irreversible_effects.py": "/proc, of this process",
+    "tracer/isolation/baseline.py": "the streams of user code, by descriptor",
+    "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/xla.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/stand_ins.py": "writes into a folder of this process",
     "lsp/text_documents.py": "writes into a temporary folder of this process",
     "recompiling/jaxsight_recompiling.py": "writes where the command line said, in the user's pytest",
-    "engine/trust/files.py": "checks on the descriptor that nobody else may have written the file",
-    "engine/trust/store.py": "writes the decisions of the user, under a lock",
-    "cli/writing.py": "writes the file that the user named",
+    "files/ownership.py": "checks on the descriptor that nobody else may have written the file",
+    "trust/store.py": "writes the decisions of the user, under a lock",
+    "cli/output/file_writing.py": "writes the file that the user named",
     "sourcerizer/source.py": "writes the file that the user named",
 }
 
@@ -60,10 +60,15 @@ def test_files_are_opened_where_that_is_safe() -> None:
         if (calls := sorted(set(opened(file))))
     }
     assert found.keys() - ALLOWED.keys() == set(), (
-        "read with jaxsight.reading, keep with jaxsight.private"
+        "read with jaxsight.files.reading, keep with jaxsight.files.private"
     )
     assert ALLOWED.keys() - found.keys() == set(), "these need no permission any more"
-    for name in ("cli/writing.py", "compiler/stand_ins.py", "lsp/text_documents.py", "private.py"):
+    for name in (
+        "cli/output/file_writing.py",
+        "compiler/stand_ins.py",
+        "lsp/text_documents.py",
+        "files/private.py",
+    ):
         assert not READS & set(found[name])
 
 

@@ -14,35 +14,22 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
-BROUGHT = ("tracer", "sourcerizer", "interpreters")
-"""Packages that the user's interpreter runs."""
-COMPILES = (
-    "attempts", "boot", "devices", "donation", "graph", "protocol", "serve", "stand_ins", "targets",
-)  # fmt: skip
-"""Modules of the compiler's package that a compiler runs; the others are the server's."""
+BROUGHT = ("compiler", "interpreters", "sourcerizer", "targets", "tracer", "wire")
+"""Packages that run outside the server's process."""
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
-    PACKAGE / "reading.py",
-    PACKAGE / "units.py",
-    PACKAGE / "workers" / "__init__.py",
-    PACKAGE / "workers" / "wire.py",
+    PACKAGE / "files" / "__init__.py",
+    PACKAGE / "files" / "reading.py",
+    PACKAGE / "text" / "__init__.py",
+    PACKAGE / "text" / "units.py",
     *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
-    PACKAGE / "compiler" / "__init__.py",
-    *(PACKAGE / "compiler" / f"{name}.py" for name in COMPILES),
-    *(
-        file
-        for part in ("chips", "compat", "hlo")
-        for file in sorted(PACKAGE.glob(f"compiler/{part}/**/*.py"))
-    ),
 ]
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
 OWN = (
-    "jaxsight.reading",
-    "jaxsight.units",
-    "jaxsight.workers.wire",
+    "jaxsight.files.reading",
+    "jaxsight.text.units",
     *(f"jaxsight.{part}" for part in BROUGHT),
-    *(f"jaxsight.compiler.{name}" for name in (*COMPILES, "chips", "compat", "hlo")),
 )
 
 
@@ -67,8 +54,6 @@ def test_tracer_imports_the_standard_library_numpy_and_jax_alone(file: Path) -> 
             top in sys.stdlib_module_names
             or top in ALLOWED
             or f"{module}.".startswith(tuple(f"{own}." for own in OWN))
-            or (module.startswith("jaxsight.compiler.") and module.rpartition(".")[2] in COMPILES)
-            or module == "jaxsight.workers.wire"
         ), f"{file.name} imports {module}"
 
 
@@ -82,7 +67,7 @@ def test_private_api_of_jax_is_used_in_compat_alone() -> None:
 def test_a_servers_process_loads_neither_jax_nor_numpy() -> None:
     code = (
         "import sys\n"
-        "import jaxsight.cli.app, jaxsight.engine.session, jaxsight.lsp.language_server, jaxsight.lsp.server\n"
+        "import jaxsight.cli.app, jaxsight.lsp.language_server, jaxsight.lsp.server\n"
         "print(sorted({'jax', 'jaxlib', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run(

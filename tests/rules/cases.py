@@ -2,7 +2,7 @@
 
 `cases.md` in a rule's folder has up to three parts, each with blocks of Python:
 
-* *Found*: every finding of the rule is written under its line, as `tests/engine/rendering.py`
+* *Found*: every finding of the rule is written under its line, as `tests/features/rendering.py`
   draws them;
 * *Not found*: near misses, which the rule must not report;
 * *Fixed*: after each block a block of `diff`, whose first line is `# ` and the title of the fix.

@@ -14,9 +14,9 @@ import jax
 import pytest
 
 from jaxsight import rules
-from jaxsight.engine.settings import parse_project
 from jaxsight.rules import RULES, documentation
 from jaxsight.rules.rule import Rule
+from jaxsight.settings import parse_project
 from tests.rules.test_cases import NEWEST
 
 ROOT = Path(__file__).parents[2]

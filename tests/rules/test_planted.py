@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.engine.answers import Finding
-from jaxsight.engine.session import Session
+from jaxsight.rules.finding import Finding
+from jaxsight.session import Session
 from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.engine.answers import Severity
-from jaxsight.engine.settings import (
+from jaxsight.rules.finding import Severity
+from jaxsight.settings import (
     SCHEMA,
     ProjectSettings,
     Settings,
@@ -23,7 +23,7 @@ from jaxsight.engine.settings import (
     parse_project,
     read_project,
 )
-from jaxsight.engine.settings.documentation import page, schema_json
+from jaxsight.settings.documentation import page, schema_json
 
 DOCS = Path(__file__).parents[2] / "docs"
 

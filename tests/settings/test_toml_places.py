@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.engine.settings.toml_places import places
-from jaxsight.engine.text import Range
+from jaxsight.settings.toml_places import places
+from jaxsight.source.text import Range
 
 
 def slice_of(text: str, range: Range) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.engine.trust import Policy, Trust, chosen_policy
-from jaxsight.engine.trust.words import shown_path
+from jaxsight.trust import Policy, Trust, chosen_policy
+from jaxsight.trust.words import shown_path
 
 
 @pytest.fixture

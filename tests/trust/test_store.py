@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.engine.trust import Decisions, Store, Trust, store_file
-from jaxsight.engine.trust.decisions import ONCE, TRUST
+from jaxsight.trust import Decisions, Store, Trust, store_file
+from jaxsight.trust.decisions import ONCE, TRUST
 from tests.trust.process import SERVER
 
 
@@ -68,7 +68,7 @@ SCRIPT = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from jaxsight.engine.trust import Store
+from jaxsight.trust import Store
 for number in range(10):
     folder = f"/folders/{sys.argv[2]}/{number}"
     assert Store(Path(sys.argv[1])).change(lambda d: replace(d, folders=d.folders | {folder}))

@@ -8,7 +8,7 @@ import asyncio
 import random
 from pathlib import Path
 
-from jaxsight.engine.session import Session
+from jaxsight.session import Session
 from tests.truth import cases as corpus
 from tests.truth.cases import Case
 from tests.truth.measure import Given, Judged, given, scratch, session, truths, verdict, write

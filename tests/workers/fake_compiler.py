@@ -9,8 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
 
-from jaxsight.compiler.graph import Graph
-from jaxsight.compiler.protocol import (
+from jaxsight.wire import frames as wire
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.compiling import (
     COMPILER_VERSION,
     Compile,
     Compiled,
@@ -18,7 +19,6 @@ from jaxsight.compiler.protocol import (
     NotCompiled,
     Ready,
 )
-from jaxsight.workers import wire
 
 
 def main(log: Path) -> None:

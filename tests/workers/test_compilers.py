@@ -12,10 +12,10 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jaxsight.compiler.environments import Environment
-from jaxsight.compiler.protocol import Compile, Compiled, Folding
-from jaxsight.compiler.targets import parse
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.targets.target import parse
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment
 
 FAKE = Path(__file__).with_name("fake_compiler.py")
 HERE = Environment("here", sys.executable, "0.10.2")

@@ -10,10 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jaxsight.tracer.protocol import Argument, ArraySpec, Failed, Import, Imported, Trace
+from jaxsight.wire.messages.inputs import Argument, ArraySpec
+from jaxsight.wire.messages.replies import Failed, Imported
+from jaxsight.wire.messages.requests import Import, Trace
 from jaxsight.workers.importing import import_whole, line_of
 from jaxsight.workers.limits import Limits
-from jaxsight.workers.outcomes import Died, Reason
+from jaxsight.workers.results import Died, Reason
 
 FUNCTION = "\n\ndef f(x):\n    return x * SCALE\n"
 

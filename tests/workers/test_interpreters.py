@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.engine.interpreters import Interpreter, InterpreterError, choose, own_interpreter
+from jaxsight.projects.python_discovery import (
+    Interpreter,
+    InterpreterError,
+    choose,
+    own_interpreter,
+)
 
 
 def program(path: Path) -> Path:

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jaxsight.tracer.protocol import Traced
-from jaxsight.workers.outcomes import Died, Reason, State
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.results import Died, Reason, State
 from jaxsight.workers.supervisor import Tracers
 from tests.workers.sources import SANE, ask, sane_works
 

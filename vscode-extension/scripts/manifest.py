@@ -2,7 +2,7 @@
 
 Usage: `python scripts/manifest.py [--check]`.
 
-The schema (`jaxsight.engine.settings`) declares the settings of the server; `OWN` adds those of the
+The schema (`jaxsight.settings`) declares the settings of the server; `OWN` adds those of the
 extension.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 EXTENSION = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(EXTENSION.parent / "server"))
 
-from jaxsight.engine.settings.documentation import schema_json
+from jaxsight.settings.documentation import schema_json
 
 RESTRICTED = (
     "compiler.remotePython",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.devices import Prepared
-from jaxsight.compiler.targets import Target
+from jaxsight.targets.target import Target
 
 UNLINKED = "Mosaic kernels are not linked without the device: only temporaries have a known size"
 
@@ -94,8 +94,8 @@ def explained(message: str, target: Target) -> str:
         return f"Pallas's Triton kernels need compute capability {pallas[1]}: {has}"
     if (algorithm := _ALGORITHM.search(message)) is not None:
         dtype = next((name for part, name in _DTYPES if part in algorithm[1]), "")
-        what = f"no {dtype} matmul" if dtype else "no such matmul"
-        return f"{target.title} has {what} ({algorithm[1]}): use another dtype"
+        product = f"no {dtype} matmul" if dtype else "no such matmul"
+        return f"{target.title} has {product} ({algorithm[1]}): use another dtype"
     if target.chip is not None and _CUDNN.search(message):
         return f"cuDNN can compile this only on the device itself ({target.title})"
     return message

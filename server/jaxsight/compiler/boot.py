@@ -31,7 +31,7 @@ def main() -> None:
     spec.loader.exec_module(module)
 
     from jaxsight.compiler.serve import serve
-    from jaxsight.tracer.boot import die_with_parent, take_descriptors
+    from jaxsight.wire.descriptors import die_with_parent, take_descriptors
 
     incoming, outgoing = take_descriptors()
     die_with_parent()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from jaxsight.compiler import stand_ins
-from jaxsight.compiler.chips import Gpu, Tpu
 from jaxsight.compiler.compat import xla
-from jaxsight.compiler.targets import UnknownTarget, parse
+from jaxsight.targets.chips import Gpu, Tpu
+from jaxsight.targets.target import UnknownTarget, parse
 
 GUESSED = (
     "matmul kernels and tile sizes are XLA's guesses: without the device, it cannot autotune them"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxsight.compiler.protocol import Compile
+from jaxsight.wire.messages.compiling import Compile
 
 _PASSES = "xla_disable_hlo_passes"
 _FOLDING = "constant_folding"

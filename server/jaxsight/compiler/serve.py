@@ -18,11 +18,13 @@ import threading
 import time
 
 from jaxsight.compiler import stand_ins
-from jaxsight.compiler.donation import aliases
-from jaxsight.compiler.graph import Graph, Kernel
 from jaxsight.compiler.hlo import read
 from jaxsight.compiler.hlo.shapes import sizes
-from jaxsight.compiler.protocol import (
+from jaxsight.targets.target import parse
+from jaxsight.wire import frames as wire
+from jaxsight.wire.donation import aliases
+from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.messages.compiling import (
     COMPILER_VERSION,
     Compile,
     Compiled,
@@ -30,8 +32,6 @@ from jaxsight.compiler.protocol import (
     NotCompiled,
     Ready,
 )
-from jaxsight.compiler.targets import parse
-from jaxsight.workers import wire
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,12 @@ import re
 
 from lsprotocol import types
 
-from jaxsight.engine.answers import Completion, Hint, Severity
-from jaxsight.engine.inert import one_line, visible
-from jaxsight.engine.markdown import plain
-from jaxsight.engine.text import Edit
-from jaxsight.lsp.documents import View
+from jaxsight.features.model import Completion, Hint
+from jaxsight.lsp.documents.text import View
+from jaxsight.rules.finding import Severity
+from jaxsight.source.text import Edit
+from jaxsight.text.inert import one_line, visible
+from jaxsight.text.markdown import plain
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -59,7 +60,7 @@ def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
         position=view.to_position(hint.range.end),
         label=one_line(hint.label),
         kind=types.InlayHintKind.Type,
-        padding_left=not hint.label.startswith(":"),
+        padding_left=not hint.attached,
     )
 
 

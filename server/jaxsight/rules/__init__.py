@@ -8,7 +8,8 @@ The folder `jx207_short_loop` is the rule JX207, called `short-loop`:
   the tests execute;
 * `cases.md` holds programs that it reports, near misses, and the differences that its fix makes.
 
-Other modules here are what several rules share: how programs and syntax are read.
+`program/` and `text/` hold what several rules share to read traced programs and modules, `fixing/`
+what their fixes share.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from pathlib import Path
 from jaxsight.rules.rule import Rule
 
 _FOLDERS = {
-    found.name: Path(__file__).with_name(found.name)
-    for found in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
-    if found.ispkg
+    module.name: Path(__file__).with_name(module.name)
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
+    if module.ispkg and module.name.startswith("jx")
 }
 
 
@@ -56,5 +57,5 @@ def rule_of(text: str) -> Rule | None:
 
 def file_of(rule: Rule) -> Path:
     """Return the file of a rule's page."""
-    folder = next(folder for folder, each in _BY_FOLDER.items() if each is rule)
+    folder = next(folder for folder, declared in _BY_FOLDER.items() if declared is rule)
     return _FOLDERS[folder] / "page.md"

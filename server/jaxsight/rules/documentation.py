@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight import reading
+from jaxsight.files import reading
 from jaxsight.rules import FIX_MODULES, RULES, file_of
 from jaxsight.rules.rule import Rule
 

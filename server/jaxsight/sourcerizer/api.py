@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.depth import room_for_nesting
-from jaxsight.interpreters.same import Difference
+from jaxsight.interpreters.same.difference import Difference
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.attempts import write_and_prove
 from jaxsight.sourcerizer.calls import signature

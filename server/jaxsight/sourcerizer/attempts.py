@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from jaxsight.interpreters.compat.staging import opened, stage
-from jaxsight.interpreters.same import Difference
+from jaxsight.interpreters.same.difference import Difference
 from jaxsight.sourcerizer.calls.signature import Call
 from jaxsight.sourcerizer.calls.traced import TracedCall
 from jaxsight.sourcerizer.errors import NotTheSame, TooLong, Unsourceable, Unwritable

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.interpreters.same import read_by_live
+from jaxsight.interpreters.same.liveness import read_by_live
 from jaxsight.sourcerizer.calls import static_guards
 from jaxsight.sourcerizer.calls.jitted_function import Jitted, jitted
 from jaxsight.sourcerizer.calls.signature import Call as SignatureCall

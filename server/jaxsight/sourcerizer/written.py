@@ -10,7 +10,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight.interpreters.same import Difference, same_jaxpr
+from jaxsight.interpreters.same.comparison import same_jaxpr
+from jaxsight.interpreters.same.difference import Difference
 from jaxsight.sourcerizer.options import Constants, Derivatives, Options
 from jaxsight.sourcerizer.primal import primal
 from jaxsight.sourcerizer.proof.running import NOT_RUN, Ran

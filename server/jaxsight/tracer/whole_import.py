@@ -22,9 +22,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from jaxsight.tracer.import_path import import_folders
-from jaxsight.tracer.protocol import VERSION, Failed, Hello, Import, Imported, Made, Trace
-from jaxsight.workers import wire
+from jaxsight.tracer.importing.import_folders import import_folders
+from jaxsight.wire import frames as wire
+from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
+from jaxsight.wire.messages.requests import Import, Trace
 
 _READ_AT_ONCE = 1 << 16
 _STANDARD_ERROR = 2
@@ -62,7 +63,7 @@ def _reply(request: Import) -> Imported | Failed:
         from jaxsight.tracer.failures import failure
 
         return Failed(request.id, failure(error, "execute"))
-    return Imported(request.id, tuple(_program(each, module) for each in request.functions))
+    return Imported(request.id, tuple(_program(function, module) for function in request.functions))
 
 
 def _imported(request: Import) -> ModuleType:
@@ -127,7 +128,7 @@ class _Loader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         tree = ast.parse(self.get_data(self.path), self.path)
-        tree.body = [each for each in tree.body if self._runs(each)]
+        tree.body = [statement for statement in tree.body if self._runs(statement)]
         code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
         return code
 
@@ -141,15 +142,19 @@ class _Loader(SourceFileLoader):
 
 def _program(request: Trace, module: ModuleType) -> Made:
     """Return the program of a function, traced like in a tracer."""
+    from jaxsight.tracer.calls.inputs import Evaluator
     from jaxsight.tracer.failures import UserError, failure
-    from jaxsight.tracer.fingerprint import fingerprint
-    from jaxsight.tracer.recorder import Recorder
-    from jaxsight.tracer.tracing import Tracing
+    from jaxsight.tracer.handlers.trace import trace
+    from jaxsight.tracer.job import Job, Module
+    from jaxsight.tracer.kept_traces import Traces
+    from jaxsight.tracer.observation.recorder import Recorder
+    from jaxsight.tracer.programs.fingerprint import fingerprint
 
     try:
-        tracing = Tracing()
-        tracing.trace(request, vars(module), Recorder(), lambda *_: None)
-        return Made(fingerprint(tracing.stored(request.id).jaxpr))
+        traces = Traces()
+        executed = Module(request, vars(module), Recorder(), Evaluator())
+        trace(Job(request, traces, executed=executed))
+        return Made(fingerprint(traces.of(request.id).shown.jaxpr))
     except UserError as error:
         return Made(failure=error.failure)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included

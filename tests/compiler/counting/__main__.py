@@ -22,7 +22,7 @@ import jax
 
 from jaxsight.compiler import stand_ins
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.targets import parse
+from jaxsight.targets.target import parse
 from tests.compiler.counting import compare
 from tests.compiler.counting.programs import Program, programs
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from jaxsight.compiler.graph import Graph
 from jaxsight.compiler.hlo import read
+from jaxsight.wire.kernel_graph import Graph
 from tests.compiler.counting import hlo, thunks
 
 COPYING = "sort"

@@ -1,6 +1,6 @@
 /**
  * Text of a workspace as it may be shown: characters that reorder a line, or that nobody sees, are written as Python writes them in a
- * string. The same as `jaxsight/engine/inert.py`, for what the server must hand over exactly because it comes back.
+ * string. The same as `jaxsight/text/inert.py`, for what the server must hand over exactly because it comes back.
  */
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\u034F\u115F\u1160\u17B4\u17B5\u3164\uFFA0]/gu;

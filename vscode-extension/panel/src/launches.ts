@@ -3,7 +3,7 @@
 import type { Branch, Drawn, Kernel, Launches } from "./messages";
 
 /**
- * As the server counts them for the whole program (`Graph.launch_count` in `jaxsight/compiler/graph.py`).
+ * As the server counts them for the whole program (`Graph.launch_count` in `jaxsight/wire/kernel_graph.py`).
  *
  * @param within the branch that all of them are in, which is taken; -1: none.
  */

@@ -7,10 +7,11 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.jx101_captured_constant.rule import CapturedArray
+from jaxsight.source.text import Edit, Position, Range
 
 _TYPE = re.compile(r"\w+\[[\d,]*\]")
 """Types that example inputs can be written with."""
@@ -26,81 +27,85 @@ _TITLE = 60
 """Characters of a title."""
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp` instead of `np`, then an equal expression of `jnp`, then an argument."""
-    array = asked.finding.data
+    array = context.finding.data
     if not isinstance(array, CapturedArray):
         return
-    yield from by_jnp(asked)
-    yield from _generated(asked, array.equal_to)
-    yield from to_argument(asked, array.type)
+    yield from by_jnp(context)
+    yield from _generated(context, array.equal_to)
+    yield from to_argument(context, array.type)
 
 
-def by_jnp(asked: Asked) -> Iterator[Candidate]:
+def by_jnp(context: FixContext) -> Iterator[Candidate]:
     """Replace NumPy's functions by those of `jax.numpy`.
 
     Both in the expression and in the assignments of the local names that it reads.
     """
-    if not asked.jnp:
+    if not context.jnp:
         return
     edits: dict[Range, Edit] = {}
-    for node in _with_assignments(asked):
-        for each in ast.walk(node):
-            if isinstance(each, ast.Attribute) and NUMPY.fullmatch(asked.called(each)):
-                root: ast.expr = each
+    for node in _with_assignments(context):
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and NUMPY.fullmatch(context.called(part)):
+                root: ast.expr = part
                 while isinstance(root, ast.Attribute):
                     root = root.value
-                edits[asked.range(root)] = asked.replace(root, asked.jnp)
+                edits[context.range(root)] = context.replace(root, context.jnp)
     if edits:
-        title = f"Compute it with `{asked.jnp}` instead of `{asked.np}`"
+        title = f"Compute it with `{context.jnp}` instead of `{context.np}`"
         yield Candidate(title, tuple(edits.values()))
 
 
-def _with_assignments(asked: Asked) -> list[ast.AST]:
+def _with_assignments(context: FixContext) -> list[ast.AST]:
     """Return the largest node in the range, and the assignments that it depends on."""
-    found: list[ast.AST] = list(asked.nodes[:1])
-    function = asked.function(found[0]) if found else None
+    nodes: list[ast.AST] = list(context.nodes[:1])
+    function = context.function(nodes[0]) if nodes else None
     if function is None:
-        return found
+        return nodes
     assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
-    for node in found:  # grows
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    for node in nodes:  # grows
+        names = {node.id for node in ast.walk(node) if isinstance(node, ast.Name)}
         for assignment in assignments:
             targets = {
-                each.id
+                node.id
                 for target in assignment.targets
-                for each in ast.walk(target)
-                if isinstance(each, ast.Name)
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name)
             }
-            if targets & names and assignment not in found:
-                found.append(assignment)
-    return found
+            if targets & names and assignment not in nodes:
+                nodes.append(assignment)
+    return nodes
 
 
-def _generated(asked: Asked, equal_to: str) -> Iterator[Candidate]:
+def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
     """Replace the array's name by an expression of `jnp` with the same values."""
-    if not equal_to.startswith("jnp.") or not asked.jnp:
+    if not equal_to.startswith("jnp.") or not context.jnp:
         return
-    source = re.sub(r"\bjnp\.", f"{asked.jnp}.", equal_to)
-    for name in globals_in(asked):
+    source = re.sub(r"\bjnp\.", f"{context.jnp}.", equal_to)
+    for name in globals_in(context):
         title = f"Generate `{name.id}` with `"
         shown = textwrap.shorten(source, max(_TITLE - len(title) - 1, 20), placeholder="…")
-        edit = asked.replace(name, asked.bracketed(name, source))
+        edit = context.replace(name, context.bracketed(name, source))
         yield Candidate(f"{title}{shown}`", (edit,))
 
 
-def globals_in(asked: Asked) -> list[ast.Name]:
+def globals_in(context: FixContext) -> list[ast.Name]:
     """Return the names in the finding's range that the module binds by an assignment."""
-    found = []
-    for name in asked.find(ast.Name):
+    names = []
+    for name in context.find(ast.Name):
         assert isinstance(name, ast.Name)
-        if isinstance(name.ctx, ast.Load) and not _is_local(asked, name) and _assigned(asked, name):
-            found.append(name)
-    return found
+        if (
+            isinstance(name.ctx, ast.Load)
+            and not _is_local(context, name)
+            and _assigned(context, name)
+        ):
+            names.append(name)
+    return names
 
 
-def _is_local(asked: Asked, name: ast.Name) -> bool:
-    for function in asked.around(name):
+def _is_local(context: FixContext, name: ast.Name) -> bool:
+    for function in context.around(name):
         if isinstance(function, FunctionNode):
             bound = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
             bound |= {
@@ -113,37 +118,37 @@ def _is_local(asked: Asked, name: ast.Name) -> bool:
     return False
 
 
-def _assigned(asked: Asked, name: ast.Name) -> bool:
+def _assigned(context: FixContext, name: ast.Name) -> bool:
     return any(
         re.match(rf"{name.id}\s*(:[^=]*)?=[^=]", chunk.text, re.MULTILINE)
-        for chunk in asked.module.chunks
+        for chunk in context.module.chunks
     )
 
 
-def to_argument(asked: Asked, type: str) -> Iterator[Candidate]:
+def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
     """Pass a captured array of a type as an argument, with an example input of that type."""
-    function = asked.subject
+    function = context.subject
     if function is None or function.args.defaults or function.args.vararg:
         return
     if not _TYPE.fullmatch(type):
         return
-    places = [place for _, place in asked.view.answer.question.set.places]
-    if asked.view.subject.examples.source != "docstring" or not places:
+    places = [range_ for _, range_ in context.view.example_places]
+    if not places:
         return
-    last = max(places).shifted(asked.chunk.first_line)
-    line = asked.module.line(last.end.line)
+    last = max(places).shifted(context.chunk.first_line)
+    line = context.module.line(last.end.line)
     indent = line[: len(line) - len(line.lstrip())]
-    taken = [*function.args.posonlyargs, *function.args.args]
-    for name in globals_in(asked):
-        if asked.function(name) is not function or not taken:
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    for name in globals_in(context):
+        if context.function(name) is not function or not parameters:
             continue
-        argument = name.id.lower() if name.id.lower() not in asked.names else name.id
+        argument = name.id.lower() if name.id.lower() not in context.names else name.id
         uses = [
             node
             for node in ast.walk(function)
             if isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Load)
         ]
-        end = asked.range(taken[-1]).end
+        end = context.range(parameters[-1]).end
         below = Position(last.end.line + 1, 0)
         text = type.replace(",", ", ")
         yield Candidate(
@@ -151,7 +156,7 @@ def to_argument(asked: Asked, type: str) -> Iterator[Candidate]:
             (
                 Edit(Range(end, end), f", {argument}"),
                 Edit(Range(below, below), f"{indent}{argument}: {text}\n"),
-                *(asked.replace(use, argument) for use in uses if argument != name.id),
+                *(context.replace(use, argument) for use in uses if argument != name.id),
             ),
             safe=False,
         )

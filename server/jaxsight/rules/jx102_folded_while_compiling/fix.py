@@ -9,66 +9,67 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate, keyword
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import keyword
 from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx102_folded_while_compiling.rule import Folded
-from jaxsight.units import MIB
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.text.units import MIB
 
 _PASSES = "xla_disable_hlo_passes"
 _OPTION = f'{{"{_PASSES}": "constant_folding"}}'
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the expression computed at import, then without folding, then with `jnp`."""
-    folded = asked.finding.data
+    folded = context.finding.data
     if not isinstance(folded, Folded):
         return
     if folded.bytes < MIB:
-        yield from _once(asked)
-    yield from _unfolded(asked.of_subject())
-    yield from jx101.by_jnp(asked)
+        yield from _once(context)
+    yield from _unfolded(context.of_subject())
+    yield from jx101.by_jnp(context)
 
 
-def _once(asked: Asked) -> Iterator[Candidate]:
+def _once(context: FixContext) -> Iterator[Candidate]:
     """Compute the expression before the function, when the module is imported."""
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        called = asked.called(call.func)
+        called = context.called(call.func)
         if not called.startswith("jax."):
             continue
         of = f"_of_{call.args[0].id}" if call.args and isinstance(call.args[0], ast.Name) else ""
-        name = asked.fresh(f"{called.rpartition('.')[2]}{of}".upper())
-        yield from asked.hoisted(call, name, f"Compute it once as `{name}`")
+        name = context.fresh(f"{called.rpartition('.')[2]}{of}".upper())
+        yield from context.hoisted(call, name, f"Compute it once as `{name}`")
         return
 
 
-def _unfolded(asked: Asked) -> Iterator[Candidate]:
+def _unfolded(context: FixContext) -> Iterator[Candidate]:
     """Add the option to the `jax.jit` that decorates the function; inner ones accept none."""
-    for decorator in asked.subject.decorator_list if asked.subject is not None else ():
-        if (edits := _with_option(asked, decorator)) is not None:
+    for decorator in context.subject.decorator_list if context.subject is not None else ():
+        if (edits := _with_option(context, decorator)) is not None:
             yield Candidate("Compute it on every call, by `compiler_options`", edits)
 
 
-def _with_option(asked: Asked, decorator: ast.expr) -> tuple[Edit, ...] | None:
+def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] | None:
     """Return the edits that add the option to a decorator.
 
     Return `None` if it is not a `jax.jit`, or if its options are not a literal dictionary.
     """
     if not isinstance(decorator, ast.Call):
-        if asked.called(decorator) != "jax.jit":
+        if context.called(decorator) != "jax.jit":
             return None
-        text = f"{asked.partial}({asked.text(decorator)}, compiler_options={_OPTION})"
-        return (*asked.functools_import(), asked.replace(decorator, text))
-    called = [asked.called(node) for node in (decorator.func, *decorator.args[:1])]
+        text = f"{context.partial}({context.text(decorator)}, compiler_options={_OPTION})"
+        return (*context.functools_import(), context.replace(decorator, text))
+    called = [context.called(node) for node in (decorator.func, *decorator.args[:1])]
     if called[0] != "jax.jit" and called != ["functools.partial", "jax.jit"]:
         return None
     options = keyword(decorator, "compiler_options")
     if options is None:
-        places = asked.arguments(decorator)
-        end = asked.range(decorator).end
+        places = context.arguments(decorator)
+        end = context.range(decorator).end
         last = places[-1].end if places else Position(end.line, end.column - 1)
         comma = ", " if places else ""
         return (Edit(Range(last, last), f"{comma}compiler_options={_OPTION}"),)
@@ -77,8 +78,8 @@ def _with_option(asked: Asked, decorator: ast.expr) -> tuple[Edit, ...] | None:
             isinstance(key, ast.Constant) and key.value != _PASSES for key in keys
         ):
             if not values:
-                return (asked.replace(options.value, _OPTION),)
-            last = asked.range(values[-1]).end
+                return (context.replace(options.value, _OPTION),)
+            last = context.range(values[-1]).end
             return (Edit(Range(last, last), f", {_OPTION[1:-1]}"),)
     return None
 
@@ -89,6 +90,6 @@ REMEDY = Remedy(
     "`jax.jit`; `jnp` instead of `np`",
     candidates,
     timed=True,
-    trades=effects.ALL,
+    trades=figures.ALL,
     costs_any=True,
 )

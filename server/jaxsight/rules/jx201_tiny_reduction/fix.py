@@ -5,26 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, integer, keyword
-from jaxsight.engine.fixes.remedy import Proof, Remedy
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import integer, keyword
 
 _JOINED = {"sum": " + ", "prod": " * ", "any": " | ", "all": " & "}
 _PAIRED = {"max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum"}
 _MOST = 8
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the reduction as operators between the slices of its operand.
 
     An operand that is an expression is assigned to a name first.
     """
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        read = _read(asked, call)
+        read = _read(context, call)
         if read is None:
             continue
         name, operand, axis, keep = read
-        aval = asked.seen(operand)
+        aval = context.aval_of(operand)
         if aval is None or not -len(aval.shape) <= axis < len(aval.shape):
             continue
         length = aval.shape[axis]
@@ -32,68 +33,68 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
             continue
         parts = [_index(axis, keep, index) for index in range(length)]
         title = f"Write out `{name}` over the axis of size {length}"
-        statement = asked.statement(call)
+        statement = context.statement(call)
         if isinstance(operand, ast.Name | ast.Attribute) or statement is None:
-            text = _joined(asked, name, asked.operand(operand), parts)
-            yield Candidate(title, (asked.replace(call, asked.bracketed(call, text)),))
+            text = _joined(context, name, context.operand(operand), parts)
+            yield Candidate(title, (context.replace(call, context.bracketed(call, text)),))
             return
-        terms = asked.fresh("terms")
-        text = _joined(asked, name, terms, parts)
+        terms = context.fresh("terms")
+        text = _joined(context, name, terms, parts)
         yield Candidate(
             title,
             (
-                asked.before(statement, f"{terms} = {asked.on_its_own(operand)}"),
-                asked.replace(call, asked.bracketed(call, text)),
+                context.before(statement, f"{terms} = {context.on_its_own(operand)}"),
+                context.replace(call, context.bracketed(call, text)),
             ),
         )
         return
 
 
-def _read(asked: Asked, call: ast.Call) -> tuple[str, ast.expr, int, bool] | None:
+def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool] | None:
     """Return the function's name, operand, axis, and whether dimensions are kept.
 
     Return `None` if the call has other arguments.
     """
     if not isinstance(call.func, ast.Attribute | ast.Name):
         return None
-    given = list(call.args)
-    called = asked.called(call.func)
+    arguments = list(call.args)
+    called = context.called(call.func)
     if called.startswith("jax.numpy."):
         name = called.rpartition(".")[2]
-        if not given:
+        if not arguments:
             return None
-        operand, given = given[0], given[1:]
+        operand, arguments = arguments[0], arguments[1:]
     elif isinstance(call.func, ast.Attribute):
         name, operand = call.func.attr, call.func.value
     else:
         return None
-    if (name not in _JOINED and name not in _PAIRED) or len(given) > 1:
+    if (name not in _JOINED and name not in _PAIRED) or len(arguments) > 1:
         return None
-    if any(each.arg not in ("axis", "keepdims") for each in call.keywords):
+    if any(keyword.arg not in ("axis", "keepdims") for keyword in call.keywords):
         return None
-    along = given[0] if given else (key.value if (key := keyword(call, "axis")) else None)
+    along = arguments[0] if arguments else (key.value if (key := keyword(call, "axis")) else None)
     axis = integer(along)
     keep = keyword(call, "keepdims")
-    kept = keep.value.value if keep and isinstance(keep.value, ast.Constant) else False
-    if along is None and (aval := asked.seen(operand)) is not None and len(aval.shape) == 1:
+    keeps = keep.value.value if keep and isinstance(keep.value, ast.Constant) else False
+    if along is None and (aval := context.aval_of(operand)) is not None and len(aval.shape) == 1:
         axis = 0
-    return (name, operand, axis, bool(kept)) if axis is not None else None
+    return (name, operand, axis, bool(keeps)) if axis is not None else None
 
 
 def _index(axis: int, keep: bool, index: int) -> str:
-    one = f"{index}:{index + 1}" if keep else str(index)
+    index_text = f"{index}:{index + 1}" if keep else str(index)
     if axis >= 0:
-        return ", ".join((*(":" for _ in range(axis)), one))
-    return ", ".join(("...", one, *(":" for _ in range(-axis - 1))))
+        return ", ".join((*(":" for _ in range(axis)), index_text))
+    return ", ".join(("...", index_text, *(":" for _ in range(-axis - 1))))
 
 
-def _joined(asked: Asked, name: str, operand: str, parts: list[str]) -> str:
+def _joined(context: FixContext, name: str, operand: str, parts: list[str]) -> str:
     terms = [f"{operand}[{part}]" for part in parts]
     if name in _JOINED:
         return _JOINED[name].join(terms)
     text = terms[0]
     for term in terms[1:]:
-        text = f"{asked.jnp}.{_PAIRED[name]}({text}, {term})"
+        text = f"{context.jnp}.{_PAIRED[name]}({text}, {term})"
     return text
 
 

@@ -7,22 +7,23 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode, integer, keyword
-from jaxsight.engine.fixes.remedy import Proof, Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode, integer, keyword
+from jaxsight.source.text import Edit, Range
 
 _FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]?)")
 _EXAMPLE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\[\]]*)\]")
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield one FFT for consecutive ones along different axes, then the batch axes first.
 
     The latter changes the layout of arguments and results, which callers have to follow.
     """
-    yield from _joined(asked)
-    yield from _batch_first(asked)
+    yield from _joined(context)
+    yield from _batch_first(context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,22 @@ class _Fft:
     axes: tuple[int, ...]
 
     @staticmethod
-    def of(asked: Asked, node: ast.AST) -> _Fft | None:
+    def of(context: FixContext, node: ast.AST) -> _Fft | None:
         """Return `None` for other calls, and for those with lengths or norms."""
         if not isinstance(node, ast.Call) or len(node.args) != 1:
             return None
-        found = _FFT.fullmatch(asked.called(node.func))
-        if found is None or any(each.arg not in ("axis", "axes") for each in node.keywords):
+        match = _FFT.fullmatch(context.called(node.func))
+        if match is None or any(keyword.arg not in ("axis", "axes") for keyword in node.keywords):
             return None
-        many, given = found["many"], keyword(node, "axes" if found["many"] else "axis")
-        axes = _integers(given.value) if given is not None else {"": (-1,), "2": (-2, -1)}.get(many)
+        many, argument = match["many"], keyword(node, "axes" if match["many"] else "axis")
+        axes = (
+            _integers(argument.value)
+            if argument is not None
+            else {"": (-1,), "2": (-2, -1)}.get(many)
+        )
         if axes is None:
             return None
-        return _Fft(node, bool(found["inverse"]), bool(found["real"]), axes)
+        return _Fft(node, bool(match["inverse"]), bool(match["real"]), axes)
 
     @property
     def operand(self) -> ast.expr:
@@ -55,58 +60,58 @@ class _Fft:
 
 def _integers(node: ast.expr) -> tuple[int, ...] | None:
     parts = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
-    found = [value for part in parts if (value := integer(part)) is not None]
-    return tuple(found) if len(found) == len(parts) else None
+    values = [value for part in parts if (value := integer(part)) is not None]
+    return tuple(values) if len(values) == len(parts) else None
 
 
-def _joined(asked: Asked) -> Iterator[Candidate]:
+def _joined(context: FixContext) -> Iterator[Candidate]:
     """Write `fft(fft(x, axis=0), axis=1)` as `fftn(x, axes=(0, 1))`.
 
     The inner FFT may have a name, if that is read only once.
     """
-    function = asked.subject
+    function = context.subject
     if function is None:
         return
-    place = asked.finding.range
-    chains = [_chain(asked, function, node) for node in ast.walk(function)]
-    for chain, removed in sorted(chains, key=lambda each: -len(each[0])):
+    extent = context.finding.range
+    chains = [_chain(context, function, node) for node in ast.walk(function)]
+    for chain, removed in sorted(chains, key=lambda pair: -len(pair[0])):
         name = _one_for(chain)
-        seen = asked.seen(chain[-1].operand) if name else None
-        if seen is None or not any(asked.range(each.call).touches(place) for each in chain):
+        aval = context.aval_of(chain[-1].operand) if name else None
+        if aval is None or not any(context.range(fft.call).touches(extent) for fft in chain):
             continue
         outer, inner = chain[0], chain[-1]
-        rank = len(seen.shape)
+        rank = len(aval.shape)
         real = inner if inner.real else outer if outer.real else None
         last = [axis % rank for axis in real.axes] if real is not None else []
-        first = sorted(axis % rank for each in chain if each is not real for axis in each.axes)
+        first = sorted(axis % rank for fft in chain if fft is not real for axis in fft.axes)
         axes = (*first, *last)
         if len(set(axes)) == len(axes):
-            head = asked.text(outer.call.func).rpartition(".")
-            text = f"{head[0]}{head[1]}{name}({asked.text(inner.operand)}, axes={axes})"
-            lines = (Edit(asked.lines(each), "") for each in removed)
+            head = context.text(outer.call.func).rpartition(".")
+            text = f"{head[0]}{head[1]}{name}({context.text(inner.operand)}, axes={axes})"
+            lines = (Edit(context.lines(statement), "") for statement in removed)
             title = f"Transform axes {', '.join(map(str, axes))} with one FFT"
-            yield Candidate(title, (asked.replace(outer.call, text), *lines))
+            yield Candidate(title, (context.replace(outer.call, text), *lines))
 
 
 def _chain(
-    asked: Asked, function: FunctionNode, node: ast.AST
+    context: FixContext, function: FunctionNode, node: ast.AST
 ) -> tuple[list[_Fft], list[ast.stmt]]:
     """Return nested FFTs, the outermost first, and the statements that name the inner ones."""
     chain: list[_Fft] = []
     removed: list[ast.stmt] = []
-    while (fft := _Fft.of(asked, node)) is not None:
+    while (fft := _Fft.of(context, node)) is not None:
         chain.append(fft)
         node = fft.operand
         if isinstance(node, ast.Name):
-            statement = _only(asked, function, node)
-            if statement is None or _Fft.of(asked, statement.value) is None:
+            statement = _only(context, function, node)
+            if statement is None or _Fft.of(context, statement.value) is None:
                 break
             removed.append(statement)
             node = statement.value
     return chain, removed
 
 
-def _only(asked: Asked, function: FunctionNode, name: ast.Name) -> ast.Assign | None:
+def _only(context: FixContext, function: FunctionNode, name: ast.Name) -> ast.Assign | None:
     """Return the assignment that a name reads, if nothing else reads that value.
 
     Return `None` if the assignment shares a line with other code.
@@ -117,12 +122,12 @@ def _only(asked: Asked, function: FunctionNode, name: ast.Name) -> ast.Assign | 
                 pass
             case _:
                 continue
-        rest = function.body[function.body.index(statement) + 1 :]
+        following = function.body[function.body.index(statement) + 1 :]
         again = _counted([statement], name.id, ast.Store) > 0
         if name not in ast.walk(statement) or _counted([statement], name.id, ast.Load) != 1:
             continue
-        if again or not _counted(rest, name.id, ast.Load):
-            alone = asked.begins_line(before) and asked.ends_line(before)
+        if again or not _counted(following, name.id, ast.Load):
+            alone = context.begins_line(before) and context.ends_line(before)
             return before if alone else None
     return None
 
@@ -137,92 +142,92 @@ def _counted(body: Sequence[ast.stmt], name: str, kind: type[ast.expr_context]) 
 
 def _one_for(chain: Sequence[_Fft]) -> str:
     """Return the name of the one function that does what a chain does; empty if there is none."""
-    if len(chain) < 2 or len({each.inverse for each in chain}) > 1:
+    if len(chain) < 2 or len({fft.inverse for fft in chain}) > 1:
         return ""
     inverse = chain[0].inverse
-    real = [index for index, each in enumerate(chain) if each.real]
+    real = [index for index, fft in enumerate(chain) if fft.real]
     # The real FFT is applied first (innermost), the real inverse FFT last (outermost).
     if real and real != [0 if inverse else len(chain) - 1]:
         return ""
     return f"{'i' if inverse else ''}{'r' if real else ''}fftn"
 
 
-def _batch_first(asked: Asked) -> Iterator[Candidate]:
+def _batch_first(context: FixContext) -> Iterator[Candidate]:
     """Rewrite the function for arrays whose batch axes come first.
 
     That changes its example inputs, the axes of its calls, and the layout of its result.
     """
-    function = asked.subject
-    if function is None or asked.view.subject.examples.source != "docstring":
+    function = context.subject
+    if function is None or not context.view.example_places:
         return
-    ffts = [fft for node in ast.walk(function) if (fft := _Fft.of(asked, node)) is not None]
-    ranks = {len(seen.shape) for each in ffts if (seen := asked.seen(each.operand)) is not None}
+    ffts = [fft for node in ast.walk(function) if (fft := _Fft.of(context, node)) is not None]
+    ranks = {len(aval.shape) for fft in ffts if (aval := context.aval_of(fft.operand)) is not None}
     if len(ranks) != 1:
         return
     (rank,) = ranks
-    transformed = {axis % rank for each in ffts for axis in each.axes}
+    transformed = {axis % rank for fft in ffts for axis in fft.axes}
     order = [*(axis for axis in range(rank) if axis not in transformed), *sorted(transformed)]
     if order == list(range(rank)):
         return
-    examples = list(_examples(asked, order))
+    examples = list(_examples(context, order))
     names = [name for name, _ in examples]
     body = [
-        *_axes(asked, function, order),
-        *_broadcasts(asked, function, rank, transformed),
+        *_axes(context, function, order),
+        *_broadcasts(context, function, rank, transformed),
     ]
-    if not names or len(function.body) < 2 or not asked.begins_line(function.body[1]):
+    if not names or len(function.body) < 2 or not context.begins_line(function.body[1]):
         return
     listed = ", ".join(f"`{name}`" for name in names)
     yield Candidate(
         f"Move the batch axes first in {listed} and in the result",
         (*dict.fromkeys(edit for _, edit in examples), *body),
         safe=False,
-        adapted=(*body, *_adapted(asked, function, names, order)),
+        adapted=(*body, *_adapted(context, function, names, order)),
     )
 
 
-def _examples(asked: Asked, order: Sequence[int]) -> Iterator[tuple[str, Edit]]:
+def _examples(context: FixContext, order: Sequence[int]) -> Iterator[tuple[str, Edit]]:
     """Yield the arguments of the FFTs' rank, with the edits of their example inputs."""
-    for name, place in asked.view.answer.question.set.places:
-        where = place.shifted(asked.chunk.first_line)
-        found = _EXAMPLE.fullmatch(asked.module.slice_text(where).strip())
-        sizes = [each.strip() for each in found["shape"].split(",")] if found else []
-        if found is not None and len(sizes) == len(order):
+    for name, line_range in context.view.example_places:
+        where = line_range.shifted(context.chunk.first_line)
+        match = _EXAMPLE.fullmatch(context.module.slice_text(where).strip())
+        sizes = [size.strip() for size in match["shape"].split(",")] if match else []
+        if match is not None and len(sizes) == len(order):
             shape = ", ".join(sizes[axis] for axis in order)
-            yield name, Edit(where, f"{found['dtype']}[{shape}]")
+            yield name, Edit(where, f"{match['dtype']}[{shape}]")
 
 
-def _axes(asked: Asked, function: FunctionNode, order: Sequence[int]) -> Iterator[Edit]:
+def _axes(context: FixContext, function: FunctionNode, order: Sequence[int]) -> Iterator[Edit]:
     """Yield edits of the axes of FFTs, reductions and the like."""
     for node in ast.walk(function):
         if not isinstance(node, ast.Call):
             continue
         along = keyword(node, "axis") or keyword(node, "axes")
         axes = _integers(along.value) if along is not None else None
-        if along is None or axes is None or not _has_rank(asked, node, len(order)):
+        if along is None or axes is None or not _has_rank(context, node, len(order)):
             continue
         moved = tuple(order.index(axis % len(order)) for axis in axes)
         single = not isinstance(along.value, ast.Tuple | ast.List)
-        yield asked.replace(along.value, str(moved[0] if single else moved))
+        yield context.replace(along.value, str(moved[0] if single else moved))
 
 
-def _has_rank(asked: Asked, call: ast.Call, rank: int) -> bool:
+def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:
     """Whether a call works on an array of that rank.
 
     The array is the first argument or the object of the method; for a list of arrays, such as that
     of `stack`, it is the result.
     """
     about = call.args[0] if call.args else call
-    if isinstance(call.func, ast.Attribute) and asked.seen(call.func.value) is not None:
+    if isinstance(call.func, ast.Attribute) and context.aval_of(call.func.value) is not None:
         about = call.func.value
     if isinstance(about, ast.List | ast.Tuple):
         about = call
-    seen = asked.seen(about)
-    return seen is not None and len(seen.shape) == rank
+    aval = context.aval_of(about)
+    return aval is not None and len(aval.shape) == rank
 
 
 def _broadcasts(
-    asked: Asked, function: FunctionNode, rank: int, transformed: set[int]
+    context: FixContext, function: FunctionNode, rank: int, transformed: set[int]
 ) -> Iterator[Edit]:
     """Write `k[..., None]` as `k` if the batch axis was last: a first axis broadcasts anyway."""
     if transformed != set(range(rank - 1)):
@@ -231,10 +236,10 @@ def _broadcasts(
         match node:
             case ast.Subscript(
                 value=value, slice=ast.Tuple(elts=[*before, ast.Constant(value=None)])
-            ) if all(_is_whole(each) for each in before):
-                seen = asked.seen(node)
-                if seen is not None and len(seen.shape) == rank:
-                    yield Edit(Range(asked.range(value).end, asked.range(node).end), "")
+            ) if all(_is_whole(index) for index in before):
+                aval = context.aval_of(node)
+                if aval is not None and len(aval.shape) == rank:
+                    yield Edit(Range(context.range(value).end, context.range(node).end), "")
 
 
 def _is_whole(index: ast.expr) -> bool:
@@ -248,22 +253,22 @@ def _is_whole(index: ast.expr) -> bool:
 
 
 def _adapted(
-    asked: Asked, function: FunctionNode, names: Sequence[str], order: Sequence[int]
+    context: FixContext, function: FunctionNode, names: Sequence[str], order: Sequence[int]
 ) -> Iterator[Edit]:
     """Yield edits that transpose the arguments, and the results back, to compare both forms."""
     back = [order.index(axis) for axis in range(len(order))]
     turned = "; ".join(f"{name} = {name}.transpose({tuple(order)})" for name in names)
-    yield asked.before(function.body[1], turned)
+    yield context.before(function.body[1], turned)
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
-            if asked.function(node) is not function:
+            if context.function(node) is not function:
                 continue
-            place = asked.range(node.value)
+            extent = context.range(node.value)
             turn = (
                 f"lambda each: each.transpose({tuple(back)}) if each.ndim == {len(order)} else each"
             )
-            yield Edit(Range(place.start, place.start), f'__import__("jax").tree.map({turn}, (')
-            yield Edit(Range(place.end, place.end), "))")
+            yield Edit(Range(extent.start, extent.start), f'__import__("jax").tree.map({turn}, (')
+            yield Edit(Range(extent.end, extent.end), "))")
 
 
 # Fewer kernels, for larger temporaries.
@@ -272,5 +277,5 @@ REMEDY = Remedy(
     "and results (unsafe)",
     candidates,
     proof=Proof.FEWER,
-    trades=frozenset({effects.STORED}),
+    trades=frozenset({figures.STORED}),
 )

@@ -5,28 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Proof, Remedy
-from jaxsight.engine.text import Edit
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.source.text import Edit
 
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Copy the assignments of names that a loop body captures into the body.
 
     Yield first those that the body reads, then these with all that they depend on.
     """
-    asked = asked.of_subject()
-    function = asked.subject
+    context = context.of_subject()
+    function = context.subject
     if function is None:
         return
     assignments = [
-        (each, names)
-        for each in function.body
-        if isinstance(each, ast.Assign) and (names := _names(each.targets))
+        (statement, names)
+        for statement in function.body
+        if isinstance(statement, ast.Assign) and (names := _names(statement.targets))
     ]
-    for body in _bodies(asked, function):
+    for body in _bodies(context, function):
         for deep in (False, True):
             wanted = _read(body)
             chosen: list[ast.Assign] = []
@@ -36,16 +36,16 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
                     if deep:
                         wanted |= _read(statement.value)
             if chosen:
-                yield _moved(asked, function, body, chosen)
+                yield _moved(context, function, body, chosen)
 
 
 def _moved(
-    asked: Asked,
+    context: FixContext,
     function: ast.AST,
     body: ast.FunctionDef | ast.Lambda,
     chosen: list[ast.Assign],
 ) -> Candidate:
-    inside = {node for each in (body, *chosen) for node in ast.walk(each)}
+    inside = {node for root in (body, *chosen) for node in ast.walk(root)}
     read_elsewhere = {
         node.id
         for node in ast.walk(function)
@@ -54,49 +54,51 @@ def _moved(
     edits: list[Edit] = []
     if isinstance(body, ast.FunctionDef):
         first = body.body[0]
-        joint = f"\n{asked.indent(first)}"
-        edits.append(asked.before(first, joint.join(map(asked.text, chosen))))
+        joint = f"\n{context.indent(first)}"
+        edits.append(context.before(first, joint.join(map(context.text, chosen))))
     else:
-        statement = next(node for node in asked.around(body) if isinstance(node, ast.stmt))
-        name, indent = asked.fresh("body"), asked.indent(statement)
-        lines = [f"def {name}({asked.text_of_parameters(body)}):"]
-        lines += [f"{indent}    {asked.text(each)}" for each in chosen]
-        lines += [f"{indent}    return {asked.text(body.body)}", ""]
-        edits += [asked.before(statement, "\n".join(lines)), asked.replace(body, name)]
+        statement = next(node for node in context.around(body) if isinstance(node, ast.stmt))
+        name, indent = context.fresh("body"), context.indent(statement)
+        lines = [f"def {name}({context.text_of_parameters(body)}):"]
+        lines += [f"{indent}    {context.text(statement)}" for statement in chosen]
+        lines += [f"{indent}    return {context.text(body.body)}", ""]
+        edits += [context.before(statement, "\n".join(lines)), context.replace(body, name)]
     edits += [
-        Edit(asked.lines(each), "")
-        for each in chosen
-        if not _names(each.targets) & read_elsewhere
-        and asked.begins_line(each)
-        and asked.ends_line(each)
+        Edit(context.lines(assignment), "")
+        for assignment in chosen
+        if not _names(assignment.targets) & read_elsewhere
+        and context.begins_line(assignment)
+        and context.ends_line(assignment)
     ]
-    names = ", ".join(sorted(set().union(*(_names(each.targets) for each in chosen))))
+    names = ", ".join(sorted(set().union(*(_names(assignment.targets) for assignment in chosen))))
     return Candidate(f"Compute `{names}` inside the loop", tuple(edits))
 
 
-def _bodies(asked: Asked, function: ast.AST) -> Iterator[ast.FunctionDef | ast.Lambda]:
+def _bodies(context: FixContext, function: ast.AST) -> Iterator[ast.FunctionDef | ast.Lambda]:
     """Yield the bodies of loops: lambdas in the loop's call, or functions defined around it."""
     named = {node.name: node for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
     for call in ast.walk(function):
-        if not isinstance(call, ast.Call) or asked.called(call.func) not in _LOOPS:
+        if not isinstance(call, ast.Call) or context.called(call.func) not in _LOOPS:
             continue
-        for given in call.args:
-            if isinstance(given, ast.Lambda) and asked.begins_statement(given):
-                yield given
-            body = named.get(given.id) if isinstance(given, ast.Name) else None
-            if body is not None and asked.begins_line(body.body[0]):
+        for argument in call.args:
+            if isinstance(argument, ast.Lambda) and context.begins_statement(argument):
+                yield argument
+            body = named.get(argument.id) if isinstance(argument, ast.Name) else None
+            if body is not None and context.begins_line(body.body[0]):
                 yield body
 
 
 def _names(targets: list[ast.expr]) -> set[str]:
-    return {node.id for each in targets for node in ast.walk(each) if isinstance(node, ast.Name)}
+    return {
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    }
 
 
 def _read(node: ast.AST) -> set[str]:
     return {
-        each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        node.id
+        for node in ast.walk(node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
 
 

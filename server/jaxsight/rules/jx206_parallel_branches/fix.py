@@ -5,24 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Proof, Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.source.text import Edit, Range
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `total, x = optimization_barrier((total, x))` at the end of the loop body.
 
     The next iteration reads an `x` that depends on the total of this one.
     """
-    node = next(iter(asked.nodes), None)
-    loop = next((n for n in asked.around(node) if isinstance(n, ast.For)), None) if node else None
-    function = asked.function(loop) if loop is not None else None
+    node = next(iter(context.nodes), None)
+    loop = next((n for n in context.around(node) if isinstance(n, ast.For)), None) if node else None
+    function = context.function(loop) if loop is not None else None
     if loop is None or function is None or loop.orelse:
         return
     last = loop.body[-1]
-    if not asked.begins_line(last) or not asked.ends_line(last):
+    if not context.begins_line(last) or not context.ends_line(last):
         return
     totals = dict.fromkeys(
         target.id
@@ -30,21 +30,23 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
         for target in _targets(statement)
         if isinstance(target, ast.Name) and _is_read(statement, target.id)
     )
-    given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+    parameters = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     read = dict.fromkeys(
-        each.id
+        node.id
         for statement in loop.body
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Name) and each.id in given and asked.seen(each) is not None
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+        and node.id in parameters
+        and context.aval_of(node) is not None
     )
     names = ", ".join([*totals, *(name for name in read if name not in totals)])
     if not totals or len(read) != 1:
         return
-    end = asked.range(last).end
-    line = f"\n{asked.indent(last)}{names} = {asked.lax}.optimization_barrier(({names}))"
+    end = context.range(last).end
+    line = f"\n{context.indent(last)}{names} = {context.lax}.optimization_barrier(({names}))"
     yield Candidate(
         "Serialize the iterations with an `optimization_barrier`",
-        (*asked.jax_import(), Edit(Range(end, end), line)),
+        (*context.jax_import(), Edit(Range(end, end), line)),
     )
 
 
@@ -63,8 +65,8 @@ def _is_read(statement: ast.stmt, name: str) -> bool:
     if isinstance(statement, ast.AugAssign):
         return True
     return any(
-        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
-        for each in ast.walk(statement)
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(statement)
     )
 
 
@@ -73,5 +75,5 @@ REMEDY = Remedy(
     "`optimization_barrier` at the end of the body of a Python loop",
     candidates,
     proof=Proof.SMALLER,
-    trades=frozenset({effects.LAUNCHED, effects.MOVED, effects.TIME}),
+    trades=frozenset({figures.LAUNCHED, figures.MOVED, figures.TIME}),
 )

@@ -5,27 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate, keyword
-from jaxsight.engine.fixes.remedy import Proof, Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import keyword
+from jaxsight.source.text import Edit, Range
 
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `unroll=True` for the loop, instead of a number that is given."""
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        if asked.called(call.func) not in _LOOPS or not call.args:
+        if context.called(call.func) not in _LOOPS or not call.args:
             continue
-        given = keyword(call, "unroll")
-        if given is not None and not isinstance(given.value, ast.Constant):
+        argument = keyword(call, "unroll")
+        if argument is not None and not isinstance(argument.value, ast.Constant):
             return  # the caller decides
-        if given is not None:
-            edit = asked.replace(given.value, "True")
+        if argument is not None:
+            edit = context.replace(argument.value, "True")
         else:
-            last = asked.arguments(call)[-1].end
+            last = context.arguments(call)[-1].end
             edit = Edit(Range(last, last), ", unroll=True")
         yield Candidate("Unroll the loop", (edit,))
         return
@@ -36,5 +37,5 @@ REMEDY = Remedy(
     "`unroll=True` for the loop",
     candidates,
     proof=Proof.FEWER,
-    trades=frozenset({effects.STORED}),
+    trades=frozenset({figures.STORED}),
 )

@@ -5,31 +5,32 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, keyword
-from jaxsight.engine.fixes.remedy import Proof, Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import keyword
+from jaxsight.source.text import Edit, Range
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield frequencies computed from `arange`, which fuse, then `sparse=True`."""
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        if asked.called(call.func) != "jax.numpy.meshgrid" or not call.args:
+        if context.called(call.func) != "jax.numpy.meshgrid" or not call.args:
             continue
-        edits = [edit for each in _sources(asked, call) for edit in _counted(asked, each)]
+        edits = [edit for array in _sources(context, call) for edit in _counted(context, array)]
         if edits:
             yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:
-            last = asked.arguments(call)[-1].end
+            last = context.arguments(call)[-1].end
             yield Candidate("Make the grid sparse", (Edit(Range(last, last), ", sparse=True"),))
         return
 
 
-def _sources(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
+def _sources(context: FixContext, call: ast.Call) -> Iterator[ast.Call]:
     """Yield the calls that compute the grid's axes: arguments, or what names are assigned."""
-    function = asked.function(call)
-    names = {each.id for each in call.args if isinstance(each, ast.Name)}
-    yield from (each for each in call.args if isinstance(each, ast.Call))
+    function = context.function(call)
+    names = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
+    yield from (argument for argument in call.args if isinstance(argument, ast.Call))
     for node in ast.walk(function) if function is not None else ():
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as source) if (
@@ -38,20 +39,20 @@ def _sources(asked: Asked, call: ast.Call) -> Iterator[ast.Call]:
                 yield source
 
 
-def _counted(asked: Asked, source: ast.Call) -> Iterator[Edit]:
+def _counted(context: FixContext, source: ast.Call) -> Iterator[Edit]:
     """Write `fftfreq(n)` as `((arange(n) + n // 2) % n - n // 2) / n`."""
     if source.keywords or len(source.args) != 1:
         return
-    size = asked.operand(source.args[0])
-    match asked.called(source.func):
+    size = context.operand(source.args[0])
+    match context.called(source.func):
         case "jax.numpy.fft.fftfreq":
             half = f"{size} // 2"
-            text = f"(({asked.jnp}.arange({size}) + {half}) % {size} - {half}) / {size}"
+            text = f"(({context.jnp}.arange({size}) + {half}) % {size} - {half}) / {size}"
         case "jax.numpy.fft.rfftfreq":
-            text = f"{asked.jnp}.arange({size} // 2 + 1) / {size}"
+            text = f"{context.jnp}.arange({size} // 2 + 1) / {size}"
         case _:
             return
-    yield asked.replace(source, asked.bracketed(source, text))
+    yield context.replace(source, context.bracketed(source, text))
 
 
 REMEDY = Remedy(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit, Position, Range
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.source.text import Edit, Position, Range
 
 _REFUSED = (
     *(ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await),
@@ -17,37 +17,37 @@ _REFUSED = (
 """Statements that a body of `fori_loop` cannot have."""
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Rewrite `for i in range(…)`; the names that the body assigns become the loop's carry."""
-    nodes = asked.nodes[:1]
+    nodes = context.nodes[:1]
     loop = next(
         (
-            each
+            parent
             for node in nodes
-            for each in (node, *asked.around(node))
-            if isinstance(each, ast.For)
+            for parent in (node, *context.around(node))
+            if isinstance(parent, ast.For)
         ),
         None,
     )
-    function = asked.function(loop) if loop is not None else None
-    if loop is None or function is None or loop.orelse or not asked.begins_line(loop):
+    function = context.function(loop) if loop is not None else None
+    if loop is None or function is None or loop.orelse or not context.begins_line(loop):
         return
-    bounds = _bounds(asked, loop)
+    bounds = _bounds(context, loop)
     if bounds is None or not isinstance(loop.target, ast.Name):
         return
-    inside = [node for each in loop.body for node in ast.walk(each)]
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
     if any(isinstance(node, _REFUSED) or _is_stored(node) for node in inside):
         return
     state = _state(function, loop)
     if not state or loop.target.id in state:
         return
-    text = _written(asked, loop, state, *bounds)
-    place = Range(asked.range(loop).start, asked.range(loop).end)
-    head = Range(place.start, asked.range(loop.body[0]).start)
+    text = _written(context, loop, state, *bounds)
+    range_ = Range(context.range(loop).start, context.range(loop).end)
+    head = Range(range_.start, context.range(loop.body[0]).start)
     yield Candidate(
-        f"Loop over `{loop.target.id}` with `{asked.lax}.fori_loop`",
-        (*asked.jax_import(), Edit(place, text)),
-        safe="#" not in asked.module.slice_text(head) and all(map(asked.is_pure, loop.body)),
+        f"Loop over `{loop.target.id}` with `{context.lax}.fori_loop`",
+        (*context.jax_import(), Edit(range_, text)),
+        safe="#" not in context.module.slice_text(head) and all(map(context.is_pure, loop.body)),
     )
 
 
@@ -56,12 +56,12 @@ def _is_stored(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
 
 
-def _bounds(asked: Asked, loop: ast.For) -> tuple[str, str] | None:
+def _bounds(context: FixContext, loop: ast.For) -> tuple[str, str] | None:
     match loop.iter:
         case ast.Call(func=ast.Name(id="range"), args=[stop], keywords=[]):
-            return "0", asked.text(stop)
+            return "0", context.text(stop)
         case ast.Call(func=ast.Name(id="range"), args=[start, stop], keywords=[]):
-            return asked.text(start), asked.text(stop)
+            return context.text(start), context.text(stop)
         case _:
             return None
 
@@ -84,14 +84,14 @@ def _state(function: ast.AST, loop: ast.For) -> list[str]:
 
 
 def _names(body: Sequence[ast.stmt], kind: type[ast.expr_context]) -> list[str]:
-    found = [
+    nodes = [
         node
-        for each in body
-        for node in ast.walk(each)
+        for statement in body
+        for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, kind)
     ]
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    return list(dict.fromkeys(node.id for node in found))
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    return list(dict.fromkeys(node.id for node in nodes))
 
 
 def _read_first(body: Sequence[ast.stmt]) -> set[str]:
@@ -100,38 +100,38 @@ def _read_first(body: Sequence[ast.stmt]) -> set[str]:
     Names that a compound statement assigns count as read: it may not execute the assignment.
     """
     stored: set[str] = set()
-    found: set[str] = set()
+    names: set[str] = set()
     for statement in body:
         reads = set(_names([statement], ast.Load))
         if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
             reads.add(statement.target.id)
         if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
             reads |= set(_names([statement], ast.Store))
-        found |= reads - stored
+        names |= reads - stored
         stored |= set(_names([statement], ast.Store))
-    return found
+    return names
 
 
-def _written(asked: Asked, loop: ast.For, state: list[str], start: str, stop: str) -> str:
-    indent = asked.indent(loop)
+def _written(context: FixContext, loop: ast.For, state: list[str], start: str, stop: str) -> str:
+    indent = context.indent(loop)
     assert isinstance(loop.target, ast.Name)
-    first = asked.range(loop.body[0]).start
-    deeper = asked.module.line(first.line)[: first.column]
+    first = context.range(loop.body[0]).start
+    deeper = context.module.line(first.line)[: first.column]
     if deeper.strip():  # on the line of the `for`
         deeper = indent + "    "
-    name = asked.fresh("body" if "body" not in asked.names else f"{loop.target.id}_body")
-    last = asked.range(loop.body[-1]).end
-    inside = asked.module.slice_text(Range(first, Position(last.line, last.column)))
-    carry = state[0] if len(state) == 1 else asked.fresh("carry")
+    name = context.fresh("body" if "body" not in context.names else f"{loop.target.id}_body")
+    last = context.range(loop.body[-1]).end
+    inside = context.module.slice_text(Range(first, Position(last.line, last.column)))
+    carry = state[0] if len(state) == 1 else context.fresh("carry")
     lines = [f"def {name}({loop.target.id}, {carry}):"]
     if len(state) > 1:
         lines.append(f"{deeper}{', '.join(state)} = {carry}")
-    whole = state[0] if len(state) == 1 else f"({', '.join(state)})"
+    initial = state[0] if len(state) == 1 else f"({', '.join(state)})"
     lines += [
         deeper + inside,
         f"{deeper}return {', '.join(state)}",
         "",
-        f"{indent}{', '.join(state)} = {asked.lax}.fori_loop({start}, {stop}, {name}, {whole})",
+        f"{indent}{', '.join(state)} = {context.lax}.fori_loop({start}, {stop}, {name}, {initial})",
     ]
     return "\n".join(lines)
 
@@ -141,5 +141,5 @@ REMEDY = Remedy(
     "`jax.lax.fori_loop`, for a loop over `range`",
     candidates,
     timed=True,
-    trades=effects.ALL,
+    trades=figures.ALL,
 )

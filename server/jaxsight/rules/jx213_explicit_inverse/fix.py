@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.products import factors
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.source.text import Edit
 
 _INVERSES = ("jax.numpy.linalg.inv", "jax.scipy.linalg.inv")
-_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,121 +25,118 @@ class _Factor:
     """The statement that gives it a name."""
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `solve(a, b)` for `inv(a) @ b`, and the like with the inverse on the right."""
-    for node in asked.nodes:
-        factors = _factors(asked, node)
-        if factors is None or not isinstance(node, ast.expr):
+    for node in context.nodes:
+        pair = _factors(context, node)
+        if pair is None or not isinstance(node, ast.expr):
             continue
-        left, right = factors
-        for side, each in enumerate((left, right)):
-            factor = _inverse(asked, each)
+        for side in (0, 1):
+            factor = _inverse(context, pair[side])
             if factor is None:
                 continue
-            edits = _solved(asked, node, factor, right if side == 0 else left, side)
+            edits = _solved(context, node, factor, pair[1 - side], side)
             if edits:
                 yield Candidate("Solve the system without the inverse", edits)
             return
 
 
-def _factors(asked: Asked, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two factors of a product of matrices."""
+def _factors(context: FixContext, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """Return the two factors of a product of matrices, which may be the method `dot`."""
     match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return node.left, node.right
-        case ast.Call(args=[left, right], keywords=[]) if asked.called(node.func) in _PRODUCTS:
-            return left, right
         case ast.Call(func=ast.Attribute(value=left, attr="dot"), args=[right], keywords=[]) if (
-            not asked.called(node.func).startswith("jax.")
+            not context.called(node.func).startswith("jax.")
         ):
             return left, right
-    return None
+    return factors(context, node)
 
 
-def _inverse(asked: Asked, node: ast.expr) -> _Factor | None:
+def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
     """Read a factor as an inverse; a name is looked up if it is assigned once and read once."""
     match node:
         case ast.Attribute(value=inner, attr="T" | "mT"):
-            factor = _inverse(asked, inner)
+            factor = _inverse(context, inner)
             return _Factor(factor.matrix, not factor.turned, factor.assigned) if factor else None
-        case ast.Call(args=[matrix], keywords=[]) if asked.called(node.func) in _INVERSES:
+        case ast.Call(args=[matrix], keywords=[]) if context.called(node.func) in _INVERSES:
             return _Factor(matrix, False, None)
         case ast.Name(id=name):
-            function = asked.function(node)
+            function = context.function(node)
             named = [
-                each
-                for each in (ast.walk(function) if function is not None else ())
-                if isinstance(each, ast.Name) and each.id == name
+                node
+                for node in (ast.walk(function) if function is not None else ())
+                if isinstance(node, ast.Name) and node.id == name
             ]
-            stored = [each for each in named if isinstance(each.ctx, ast.Store)]
-            assigned = asked.parents.get(stored[0]) if len(stored) == 1 else None
+            stored = [named_node for named_node in named if isinstance(named_node.ctx, ast.Store)]
+            assigned = context.parents.get(stored[0]) if len(stored) == 1 else None
             if len(named) != 2 or not isinstance(assigned, ast.Assign):
                 return None
             if not isinstance(assigned.value, ast.Call) or len(assigned.targets) != 1:
                 return None
-            if not asked.begins_line(assigned) or not asked.ends_line(assigned):
+            if not context.begins_line(assigned) or not context.ends_line(assigned):
                 return None
-            factor = _inverse(asked, assigned.value)
+            factor = _inverse(context, assigned.value)
             return _Factor(factor.matrix, factor.turned, assigned) if factor else None
     return None
 
 
 def _solved(
-    asked: Asked, node: ast.expr, factor: _Factor, other: ast.expr, side: int
+    context: FixContext, node: ast.expr, factor: _Factor, right_hand_side: ast.expr, side: int
 ) -> tuple[Edit, ...]:
     """Return the edits that put the solution of a system in a product's place.
 
     `x @ inv(a) @ y` and `inv(a) @ x.T @ y` are read from their ends, where the fewest
     right-hand sides are.
     """
-    if not asked.jnp:
+    if not context.jnp:
         return ()
-    matrix = asked.text(factor.matrix)
-    matrix_kind = asked.seen(factor.matrix)
+    matrix = context.text(factor.matrix)
+    matrix_kind = context.aval_of(factor.matrix)
     turn = "mT" if matrix_kind is None or len(matrix_kind.shape) > 2 else "T"
-    turned = _transposed(asked, factor.matrix, turn)
-    outer = asked.parents.get(node)
-    kind = asked.seen(other)
+    turned = _transposed(context, factor.matrix, turn)
+    outer = context.parents.get(node)
+    kind = context.aval_of(right_hand_side)
     chained = (
         isinstance(outer, ast.BinOp)
         and isinstance(outer.op, ast.MatMult)
         and outer.left is node
         and (side == 1 or (kind is not None and len(kind.shape) > 1))
     )
-    place: ast.expr = node
+    product: ast.expr = node
     if isinstance(outer, ast.BinOp) and chained:
-        place = outer
-        last = asked.text(outer.right) if side == 1 else ""
-        together = f"{asked.operand(other)} @ {asked.operand(outer.right)}"
-        solution = _solve(asked, turned if factor.turned else matrix, last or together)
-        text = f"{asked.operand(other)} @ {solution}" if side == 1 else solution
+        product = outer
+        last = context.text(outer.right) if side == 1 else ""
+        together = f"{context.operand(right_hand_side)} @ {context.operand(outer.right)}"
+        solution = _solve(context, turned if factor.turned else matrix, last or together)
+        text = f"{context.operand(right_hand_side)} @ {solution}" if side == 1 else solution
         if side == 1:
-            text = asked.bracketed(place, text)
+            text = context.bracketed(product, text)
     elif side == 0:
-        text = _solve(asked, turned if factor.turned else matrix, asked.text(other))
+        text = _solve(context, turned if factor.turned else matrix, context.text(right_hand_side))
     else:
         if kind is None:
             return ()
         vector = len(kind.shape) == 1
         turn = "T" if len(kind.shape) == 2 else "mT"
-        right = asked.text(other) if vector else _transposed(asked, other, turn)
-        text = _solve(asked, matrix if factor.turned else turned, right)
+        right = (
+            context.text(right_hand_side) if vector else _transposed(context, right_hand_side, turn)
+        )
+        text = _solve(context, matrix if factor.turned else turned, right)
         text += "" if vector else f".{turn}"
-    edits = [asked.replace(place, text)]
+    edits = [context.replace(product, text)]
     if factor.assigned is not None:
-        edits.append(Edit(asked.lines(factor.assigned), ""))
+        edits.append(Edit(context.lines(factor.assigned), ""))
     return tuple(edits)
 
 
-def _transposed(asked: Asked, node: ast.expr, turn: str) -> str:
+def _transposed(context: FixContext, node: ast.expr, turn: str) -> str:
     """Return a matrix's text with its last two axes swapped."""
     if isinstance(node, ast.Attribute) and node.attr == turn:
-        return asked.text(node.value)
-    return f"{asked.operand(node)}.{turn}"
+        return context.text(node.value)
+    return f"{context.operand(node)}.{turn}"
 
 
-def _solve(asked: Asked, matrix: str, right: str) -> str:
-    return f"{asked.jnp}.linalg.solve({matrix}, {right})"
+def _solve(context: FixContext, matrix: str, right: str) -> str:
+    return f"{context.jnp}.linalg.solve({matrix}, {right})"
 
 
 REMEDY = Remedy("`jnp.linalg.solve` instead of a product with the inverse", candidates)

@@ -5,143 +5,133 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.products import factors
+from jaxsight.rules.fixing.remedy import Remedy
 
-_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 _DIAGONALS = ("jax.numpy.diag", "jax.numpy.diagflat")
 _IDENTITIES = ("jax.numpy.eye", "jax.numpy.identity")
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield another form for the first expression that is one of the wasteful ones."""
-    if not asked.jnp:
+    if not context.jnp:
         return
-    for node in asked.nodes:
+    for node in context.nodes:
         if not isinstance(node, ast.expr):
             continue
-        found = False
+        is_proposed = False
         for form in (_scaled, _of_factors, _diagonal, _reordered):
-            for candidate in form(asked, node):
-                found = True
+            for candidate in form(context, node):
+                is_proposed = True
                 yield candidate
-        if found:
+        if is_proposed:
             return
 
 
-def _factors(asked: Asked, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two factors of a product of matrices."""
-    match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return node.left, node.right
-        case ast.Call(args=[left, right], keywords=[]) if asked.called(node.func) in _PRODUCTS:
-            return left, right
-    return None
-
-
-def _assigned(asked: Asked, node: ast.expr) -> ast.expr:
+def _assigned(context: FixContext, node: ast.expr) -> ast.expr:
     """Return the expression that a name stands for, where it is assigned once."""
-    function = asked.function(node)
+    function = context.function(node)
     if not isinstance(node, ast.Name) or function is None:
         return node
     stored = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and each.id == node.id and isinstance(each.ctx, ast.Store)
+        part
+        for part in ast.walk(function)
+        if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
     ]
-    parent = asked.parents.get(stored[0]) if len(stored) == 1 else None
+    parent = context.parents.get(stored[0]) if len(stored) == 1 else None
     if isinstance(parent, ast.Assign) and parent.targets == [stored[0]]:
         return parent.value
     return node
 
 
-def _scaled(asked: Asked, node: ast.expr) -> Iterator[Candidate]:
+def _scaled(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `a * d` for `a @ diag(d)`, `d[:, None] * a` for `diag(d) @ a`, `a` for `eye(n) @ a`."""
-    pair = _factors(asked, node)
-    for side, each in enumerate(pair or ()):
-        made = _assigned(asked, each)
-        if pair is None or not isinstance(made, ast.Call):
+    pair = factors(context, node)
+    for side, factor in enumerate(pair or ()):
+        call = _assigned(context, factor)
+        if pair is None or not isinstance(call, ast.Call):
             continue
-        other = pair[1 - side]
-        function = asked.called(made.func)
+        matrix = pair[1 - side]
+        function = context.called(call.func)
         if function in _IDENTITIES:
             yield Candidate(
                 "Drop the product with the identity matrix",
-                (asked.replace(node, asked.bracketed(node, asked.text(other))),),
+                (context.replace(node, context.bracketed(node, context.text(matrix))),),
             )
-        if function not in _DIAGONALS or len(made.args) != 1 or made.keywords:
+        if function not in _DIAGONALS or len(call.args) != 1 or call.keywords:
             continue
-        entries, seen = asked.operand(made.args[0]), asked.seen(other)
-        rows = side == 0 and not (seen is not None and len(seen.shape) == 1)
-        left, right = f"{entries}[:, None]" if rows else entries, asked.operand(other)
+        entries, aval = context.operand(call.args[0]), context.aval_of(matrix)
+        rows = side == 0 and not (aval is not None and len(aval.shape) == 1)
+        left, right = f"{entries}[:, None]" if rows else entries, context.operand(matrix)
         text = f"{left} * {right}" if side == 0 else f"{right} * {left}"
         yield Candidate(
             "Scale by the diagonal",
-            (asked.replace(node, asked.bracketed(node, text)),),
+            (context.replace(node, context.bracketed(node, text)),),
         )
 
 
-def _of_factors(asked: Asked, node: ast.expr) -> Iterator[Candidate]:
+def _of_factors(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield products with the factors of `kron(a, b) @ x` and `outer(a, b) @ x`."""
-    pair = _factors(asked, node)
-    made = _assigned(asked, pair[0]) if pair is not None else None
-    if pair is None or not isinstance(made, ast.Call) or made.keywords or len(made.args) != 2:
+    pair = factors(context, node)
+    call = _assigned(context, pair[0]) if pair is not None else None
+    if pair is None or not isinstance(call, ast.Call) or call.keywords or len(call.args) != 2:
         return
-    a, b = map(asked.operand, made.args)
-    vector = asked.operand(pair[1])
-    match asked.called(made.func):
+    a, b = map(context.operand, call.args)
+    vector = context.operand(pair[1])
+    match context.called(call.func):
         case "jax.numpy.kron":
             text = f"({a} @ {vector}.reshape({a}.shape[1], -1) @ {b}.T).ravel()"
         case "jax.numpy.outer":
-            text = asked.bracketed(node, f"{a} * ({b} @ {vector})")
+            text = context.bracketed(node, f"{a} * ({b} @ {vector})")
         case _:
             return
-    yield Candidate("Multiply by the factors", (asked.replace(node, text),))
+    yield Candidate("Multiply by the factors", (context.replace(node, text),))
 
 
-def _diagonal(asked: Asked, node: ast.expr) -> Iterator[Candidate]:
+def _diagonal(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `sum(a * b.T)` for `trace(a @ b)`, and the same along an axis for `diag(a @ b)`."""
     match node:
-        case ast.Call(args=[whole], keywords=[]) if asked.called(node.func).startswith("jax."):
-            name = asked.called(node.func).rpartition(".")[2]
-        case ast.Call(func=ast.Attribute(value=whole, attr=name), args=[], keywords=[]):
+        case ast.Call(args=[argument], keywords=[]) if context.called(node.func).startswith("jax."):
+            name = context.called(node.func).rpartition(".")[2]
+        case ast.Call(func=ast.Attribute(value=argument, attr=name), args=[], keywords=[]):
             pass
         case _:
             return
     if name not in ("trace", "diag", "diagonal"):
         return
-    pair = _factors(asked, _assigned(asked, whole))
+    pair = factors(context, _assigned(context, argument))
     if pair is None:
         return
-    left, right = asked.operand(pair[0]), _transposed(asked, pair[1])
-    total = f"{asked.jnp}.sum({left} * {right}{'' if name == 'trace' else ', axis=1'})"
+    left, right = context.operand(pair[0]), _transposed(context, pair[1])
+    total = f"{context.jnp}.sum({left} * {right}{'' if name == 'trace' else ', axis=1'})"
     kind = "trace" if name == "trace" else "diagonal"
-    yield Candidate(f"Compute the {kind} alone", (asked.replace(node, total),))
+    yield Candidate(f"Compute the {kind} alone", (context.replace(node, total),))
 
 
-def _transposed(asked: Asked, node: ast.expr) -> str:
+def _transposed(context: FixContext, node: ast.expr) -> str:
     if isinstance(node, ast.Attribute) and node.attr == "T":
-        return asked.operand(node.value)
-    return f"{asked.operand(node)}.T"
+        return context.operand(node.value)
+    return f"{context.operand(node)}.T"
 
 
-def _reordered(asked: Asked, node: ast.expr) -> Iterator[Candidate]:
+def _reordered(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `a @ (b @ c)` for `(a @ b) @ c`, and the other way round."""
-    pair = _factors(asked, node)
-    for side, each in enumerate(pair or ()):
-        inner = _factors(asked, _assigned(asked, each))
+    pair = factors(context, node)
+    for side, factor in enumerate(pair or ()):
+        inner = factors(context, _assigned(context, factor))
         if pair is None or inner is None:
             continue
-        first, second = map(asked.operand, inner)
+        first, second = map(context.operand, inner)
         if side == 0:
-            text = f"{first} @ ({second} @ {asked.operand(pair[1])})"
+            text = f"{first} @ ({second} @ {context.operand(pair[1])})"
         else:
-            text = f"({asked.operand(pair[0])} @ {first}) @ {second}"
+            text = f"({context.operand(pair[0])} @ {first}) @ {second}"
         yield Candidate(
             "Multiply in the other order",
-            (asked.replace(node, asked.bracketed(node, text)),),
+            (context.replace(node, context.bracketed(node, text)),),
         )
 
 
-REMEDY = Remedy("the same with fewer operations", candidates, trades=frozenset({effects.LAUNCHED}))
+REMEDY = Remedy("the same with fewer operations", candidates, trades=frozenset({figures.LAUNCHED}))

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, integer, keyword
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer, keyword
+from jaxsight.source.text import Edit
 
 _SORTS = ("jax.numpy.sort", "jax.numpy.argsort", "jax.lax.sort")
 
@@ -25,31 +26,31 @@ class _Sorted:
     rank: int
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array."""
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        read = _sorted(asked, call)
+        read = _sorted(context, call)
         if read is None:
             continue
-        node, edits = _read_at(asked, call)
-        form = _form(asked, read, node)
+        node, edits = _read_at(context, call)
+        form = _form(context, read, node)
         if form is not None:
             title, text, imports = form
-            whole = _whole(asked, node)
-            outer = asked.parents.get(whole)
+            expression = _whole(context, node)
+            outer = context.parents.get(expression)
             match outer:
                 case ast.UnaryOp(op=ast.USub()) if text.startswith("-"):
-                    whole, text = outer, text[1:]
+                    expression, text = outer, text[1:]
             # Indices of equal values, and NaN in a minimum, are not the same.
             safe = not read.indices and not title.endswith("min`")
-            yield Candidate(title, (*imports, asked.replace(whole, text), *edits), safe=safe)
+            yield Candidate(title, (*imports, context.replace(expression, text), *edits), safe=safe)
         return
 
 
-def _sorted(asked: Asked, call: ast.Call) -> _Sorted | None:
+def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
     """Read a call of a function that sorts."""
-    name = asked.called(call.func)
+    name = context.called(call.func)
     method = isinstance(call.func, ast.Attribute) and call.func.attr in ("sort", "argsort")
     arguments = list(call.args)
     if name in _SORTS and arguments:
@@ -58,15 +59,15 @@ def _sorted(asked: Asked, call: ast.Call) -> _Sorted | None:
         name, values = call.func.attr, call.func.value
     else:
         return None
-    if any(each.arg not in ("axis", "dimension", "descending") for each in call.keywords):
+    if any(keyword.arg not in ("axis", "dimension", "descending") for keyword in call.keywords):
         return None
-    seen = asked.seen(values)
+    aval = context.aval_of(values)
     along = keyword(call, "axis") or keyword(call, "dimension")
     if arguments or along is not None:
-        known = integer(arguments[0] if arguments else along.value if along else None)
-        if known is None or seen is None or known not in (-1, len(seen.shape) - 1):
+        axis = integer(arguments[0] if arguments else along.value if along else None)
+        if axis is None or aval is None or axis not in (-1, len(aval.shape) - 1):
             return None
-    if seen is None or not asked.jnp:
+    if aval is None or not context.jnp:
         return None
     down = keyword(call, "descending")
     descending = (
@@ -75,12 +76,12 @@ def _sorted(asked: Asked, call: ast.Call) -> _Sorted | None:
     negated = isinstance(values, ast.UnaryOp) and isinstance(values.op, ast.USub)
     if isinstance(values, ast.UnaryOp) and negated:
         values = values.operand
-    return _Sorted(values, negated, descending, name.endswith("argsort"), len(seen.shape))
+    return _Sorted(values, negated, descending, name.endswith("argsort"), len(aval.shape))
 
 
-def _read_at(asked: Asked, call: ast.Call) -> tuple[ast.expr, tuple[Edit, ...]]:
+def _read_at(context: FixContext, call: ast.Call) -> tuple[ast.expr, tuple[Edit, ...]]:
     """Return where a sorted array is read, and the edits that drop a name that only it had."""
-    parent, function = asked.parents.get(call), asked.function(call)
+    parent, function = context.parents.get(call), context.function(call)
     if not isinstance(parent, ast.Assign) or function is None or len(parent.targets) != 1:
         return call, ()
     target = parent.targets[0]
@@ -90,39 +91,42 @@ def _read_at(asked: Asked, call: ast.Call) -> tuple[ast.expr, tuple[Edit, ...]]:
         if isinstance(node, ast.Name) and isinstance(target, ast.Name) and node.id == target.id
     ]
     uses = [node for node in names if node is not target]
-    if len(uses) != 1 or not asked.begins_line(parent) or not asked.ends_line(parent):
+    if len(uses) != 1 or not context.begins_line(parent) or not context.ends_line(parent):
         return call, ()
-    return uses[0], (Edit(asked.lines(parent), ""),)
+    return uses[0], (Edit(context.lines(parent), ""),)
 
 
-def _subscripts(asked: Asked, node: ast.expr) -> list[ast.Subscript]:
+def _subscripts(context: FixContext, node: ast.expr) -> list[ast.Subscript]:
     """Return the subscripts of an expression, the innermost first."""
-    found: list[ast.Subscript] = []
-    while isinstance(parent := asked.parents.get(node), ast.Subscript) and parent.value is node:
-        found.append(parent)
+    subscripts: list[ast.Subscript] = []
+    while isinstance(parent := context.parents.get(node), ast.Subscript) and parent.value is node:
+        subscripts.append(parent)
         node = parent
-    return found
+    return subscripts
 
 
-def _whole(asked: Asked, node: ast.expr) -> ast.expr:
+def _whole(context: FixContext, node: ast.expr) -> ast.expr:
     """Return an expression with the subscripts that say what is read of it."""
-    found = _subscripts(asked, node)
-    whole: ast.expr = node
-    for each in found[:2]:
-        whole = each
-        if _index(each) is not None and not _is_reversal(_index(each)):
+    subscripts = _subscripts(context, node)
+    outermost: ast.expr = node
+    for subscript in subscripts[:2]:
+        outermost = subscript
+        if _index(subscript) is not None and not _is_reversal(_index(subscript)):
             break
-    return whole
+    return outermost
 
 
 def _index(node: ast.Subscript) -> ast.expr | None:
     """Return the index of the last axis; nothing where others are indexed too."""
     if not isinstance(node.slice, ast.Tuple):
         return node.slice
-    *others, last = node.slice.elts
-    for each in others:
-        whole = isinstance(each, ast.Slice) and each.lower is each.upper is each.step is None
-        if not whole and not (isinstance(each, ast.Constant) and each.value is ...):
+    *leading, last = node.slice.elts
+    for element in leading:
+        is_full = (
+            isinstance(element, ast.Slice)
+            and element.lower is element.upper is element.step is None
+        )
+        if not is_full and not (isinstance(element, ast.Constant) and element.value is ...):
             return None
     return last
 
@@ -135,9 +139,11 @@ def _is_reversal(index: ast.expr | None) -> bool:
     )
 
 
-def _form(asked: Asked, read: _Sorted, node: ast.expr) -> tuple[str, str, tuple[Edit, ...]] | None:
+def _form(
+    context: FixContext, read: _Sorted, node: ast.expr
+) -> tuple[str, str, tuple[Edit, ...]] | None:
     """Return a title, what to write for a sorted array and its subscripts, and imports for it."""
-    subscripts = _subscripts(asked, node)
+    subscripts = _subscripts(context, node)
     if not subscripts:
         return None
     if read.rank > 1 and not isinstance(subscripts[0].slice, ast.Tuple):
@@ -145,34 +151,34 @@ def _form(asked: Asked, read: _Sorted, node: ast.expr) -> tuple[str, str, tuple[
     index, descending = _index(subscripts[0]), read.descending
     if _is_reversal(index) and len(subscripts) > 1:
         index, descending = _index(subscripts[1]), not descending
-    text, signed = asked.text(read.values), asked.operand(read.values)
+    text, signed = context.text(read.values), context.operand(read.values)
     if not isinstance(index, ast.Slice):
-        place = integer(index)
-        if place not in (0, -1) or (read.negated and not read.indices):
+        position = integer(index)
+        if position not in (0, -1) or (read.negated and not read.indices):
             return None
-        largest = (place == -1) ^ descending ^ read.negated
+        largest = (position == -1) ^ descending ^ read.negated
         name = f"{'arg' if read.indices else ''}{'max' if largest else 'min'}"
         along = ", axis=-1" if read.rank > 1 else ""
-        return f"Use `jnp.{name}`", f"{asked.jnp}.{name}({text}{along})", ()
-    count = _count(asked, index)
+        return f"Use `jnp.{name}`", f"{context.jnp}.{name}({text}{along})", ()
+    count = _count(context, index)
     if count is None:
         return None
     size, at_end = count
     largest = at_end ^ descending ^ read.negated
-    kind = asked.seen(read.values)
+    kind = context.aval_of(read.values)
     if not largest and (kind is None or not kind.dtype.startswith(("f", "bf", "i"))):
         return None
     # `top_k` gives the largest first; what is sorted in the other order is reversed.
-    top = f"{asked.lax}.top_k({'' if largest else '-'}{text if largest else signed}, {size})"
+    top = f"{context.lax}.top_k({'' if largest else '-'}{text if largest else signed}, {size})"
     top += "[1]" if read.indices else "[0]"
     if at_end:
         top += "[..., ::-1]" if read.rank > 1 else "[::-1]"
     if not read.indices and largest == read.negated:
         top = f"-{top}"
-    return f"Use `{asked.lax}.top_k`", top, asked.jax_import()
+    return f"Use `{context.lax}.top_k`", top, context.jax_import()
 
 
-def _count(asked: Asked, index: ast.Slice) -> tuple[str, bool] | None:
+def _count(context: FixContext, index: ast.Slice) -> tuple[str, bool] | None:
     """Return how many values a slice reads, and whether they are the last ones."""
     if index.step is not None:
         return None
@@ -180,9 +186,9 @@ def _count(asked: Asked, index: ast.Slice) -> tuple[str, bool] | None:
         case (None | ast.Constant(value=0), ast.expr() as upper) if not isinstance(
             upper, ast.UnaryOp
         ):
-            return asked.text(upper), False
+            return context.text(upper), False
         case ast.UnaryOp(op=ast.USub(), operand=size), None:
-            return asked.text(size), True
+            return context.text(size), True
     return None
 
 

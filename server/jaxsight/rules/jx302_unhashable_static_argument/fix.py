@@ -5,27 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the call with tuples in place of the lists among its arguments."""
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        given = [*call.args, *(each.value for each in call.keywords)]
-        lists = [each for each in given if isinstance(each, ast.List)]
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        lists = [argument for argument in arguments if isinstance(argument, ast.List)]
         if lists:
             yield Candidate(
                 "Pass a tuple instead of the list",
-                tuple(asked.replace(each, _tuple(asked, each)) for each in lists),
+                tuple(context.replace(list_, _tuple(context, list_)) for list_ in lists),
                 same=False,
             )
             return
 
 
-def _tuple(asked: Asked, node: ast.List) -> str:
-    inside = asked.text(node)[1:-1]
+def _tuple(context: FixContext, node: ast.List) -> str:
+    inside = context.text(node)[1:-1]
     comma = "," if len(node.elts) == 1 and not inside.rstrip().endswith(",") else ""
     return f"({inside}{comma})"
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode
-from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the jitted function as a name of the module, if all that it uses is known there."""
-    call = next(asked.find(ast.Call), None)
-    if not isinstance(call, ast.Call) or isinstance(asked.parents.get(call), FunctionNode):
+    call = next(context.find(ast.Call), None)
+    if not isinstance(call, ast.Call) or isinstance(context.parents.get(call), FunctionNode):
         return  # a decorator re-creates it wherever it is written
-    function = asked.function(call)
-    name = asked.fresh(
+    function = context.function(call)
+    name = context.fresh(
         f"_{function.name.strip('_') if function is not None else 'function'}_jitted"
     )
-    yield from asked.hoisted(call, name, f"Jit it once, as `{name}`")
+    yield from context.hoisted(call, name, f"Jit it once, as `{name}`")
 
 
 REMEDY = Remedy(

@@ -5,25 +5,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx304_truncated_to_32_bit.rule import Truncated
+from jaxsight.source.text import Edit
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the expression with the 32-bit type wherever the 64-bit one is named."""
-    types = asked.finding.data
+    types = context.finding.data
     if not isinstance(types, Truncated):
         return
     edits: list[Edit] = []
-    for node in asked.find(ast.Attribute, ast.Name, ast.Constant):
+    for node in context.find(ast.Attribute, ast.Name, ast.Constant):
         match node:
             case ast.Attribute(attr=name) | ast.Name(id=name) if name == types.requested:
-                text = asked.text(node)
-                edits.append(asked.replace(node, text.removesuffix(name) + types.used))
+                text = context.text(node)
+                edits.append(context.replace(node, text.removesuffix(name) + types.used))
             case ast.Constant(value=str(name)) if name == types.requested:
-                edits.append(asked.replace(node, asked.text(node).replace(name, types.used)))
+                edits.append(context.replace(node, context.text(node).replace(name, types.used)))
     if edits:
         yield Candidate(f"Use `{types.used}`", tuple(edits))
 

@@ -5,31 +5,31 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `maximum(a, b) - minimum(a, b)` for `abs(a - b)`.
 
     The values change on purpose.
     """
-    difference = next(iter(asked.nodes), None)
-    call = asked.parents.get(difference) if difference is not None else None
+    difference = next(iter(context.nodes), None)
+    call = context.parents.get(difference) if difference is not None else None
     match difference, call:
         case ast.BinOp(op=ast.Sub(), left=a, right=b), ast.Call(keywords=[], args=[_]):
             pass
         case _:
             return
     assert isinstance(call, ast.Call)
-    if not asked.jnp or asked.called(call.func).rpartition(".")[2] not in ("abs", "absolute"):
+    if not context.jnp or context.called(call.func).rpartition(".")[2] not in ("abs", "absolute"):
         return
-    pair = f"({asked.text(a)}, {asked.text(b)})"
-    text = f"{asked.jnp}.maximum{pair} - {asked.jnp}.minimum{pair}"
+    pair = f"({context.text(a)}, {context.text(b)})"
+    text = f"{context.jnp}.maximum{pair} - {context.jnp}.minimum{pair}"
     yield Candidate(
         "Subtract the smaller from the larger",
-        (asked.replace(call, asked.bracketed(call, text)),),
+        (context.replace(call, context.bracketed(call, text)),),
         same=False,
     )
 
@@ -38,6 +38,6 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 REMEDY = Remedy(
     "`jnp.maximum(a, b) - jnp.minimum(a, b)` instead of `jnp.abs(a - b)` (unsafe)",
     candidates,
-    trades=effects.ALL,
+    trades=figures.ALL,
     costs_any=True,
 )

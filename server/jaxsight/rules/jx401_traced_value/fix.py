@@ -5,37 +5,37 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx416_item_assignment import fix as jx416
+from jaxsight.source.text import Edit, Range
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp.where` and `jax.lax.cond` for an `if`, and `jnp` in place of a NumPy function."""
-    found = _conditional(asked)
-    if found is not None and asked.jnp:
+    conditional = _conditional(context)
+    if conditional is not None and context.jnp:
         for title, write in (
-            (f"Select with `{asked.jnp}.where`", _Where(asked)),
-            (f"Branch with `{asked.lax}.cond`", _Cond(asked)),
+            (f"Select with `{context.jnp}.where`", _Where(context)),
+            (f"Branch with `{context.lax}.cond`", _Cond(context)),
         ):
-            edit = _rewritten(asked, found, write)
+            edit = _rewritten(context, conditional, write)
             if edit is not None:
-                imports = asked.jax_import() if isinstance(write, _Cond) else ()
+                imports = context.jax_import() if isinstance(write, _Cond) else ()
                 # The edit drops comments, which only the user may decide.
-                safe = "#" not in asked.module.slice_text(edit.range)
+                safe = "#" not in context.module.slice_text(edit.range)
                 yield Candidate(title, (*imports, edit), safe)
         return
-    yield from jx101.by_jnp(asked)
-    yield from jx416.in_place(asked)
+    yield from jx101.by_jnp(context)
+    yield from jx416.in_place(context)
 
 
 class _Where:
     """Compute both values, and select one."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, context: FixContext) -> None:
+        self._asked = context
 
     def __call__(self, test: str, yes: str, no: str) -> str:
         return f"{self._asked.jnp}.where({test}, {yes}, {no})"
@@ -48,45 +48,51 @@ class _Cond(_Where):
         return f"{self._asked.lax}.cond({test}, lambda: {yes}, lambda: {no})"
 
 
-def _conditional(asked: Asked) -> ast.If | ast.IfExp | None:
+def _conditional(context: FixContext) -> ast.If | ast.IfExp | None:
     """Return the conditional whose test the finding is about."""
-    for node in asked.nodes[:1]:
-        for each in (node, *asked.around(node)):
-            if isinstance(each, ast.If | ast.IfExp):
-                test = asked.range(each.test)
-                place = asked.finding.range
-                if test.start <= place.start and place.end <= test.end:
-                    return each
+    for node in context.nodes[:1]:
+        for ancestor in (node, *context.around(node)):
+            if isinstance(ancestor, ast.If | ast.IfExp):
+                test = context.range(ancestor.test)
+                extent = context.finding.range
+                if test.start <= extent.start and extent.end <= test.end:
+                    return ancestor
     # Python has no positions for the parts of a comprehension.
-    inside = list(asked.find(ast.IfExp))
+    inside = list(context.find(ast.IfExp))
     return inside[0] if len(inside) == 1 and isinstance(inside[0], ast.IfExp) else None
 
 
-def _rewritten(asked: Asked, found: ast.If | ast.IfExp, write: _Where) -> Edit | None:
-    if isinstance(found, ast.IfExp):
-        text = write(_test(asked, found.test), asked.text(found.body), asked.text(found.orelse))
-        return asked.replace(found, text)
-    if not asked.begins_line(found):
-        return _elif(asked, found, write)
-    after = _after(asked, found)
-    value = _returned(asked, [found, *after], write)
+def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, write: _Where) -> Edit | None:
+    if isinstance(conditional, ast.IfExp):
+        text = write(
+            _test(context, conditional.test),
+            context.text(conditional.body),
+            context.text(conditional.orelse),
+        )
+        return context.replace(conditional, text)
+    if not context.begins_line(conditional):
+        return _elif(context, conditional, write)
+    after = _after(context, conditional)
+    value = _returned(context, [conditional, *after], write)
     if value is not None:
-        last: ast.stmt = found
-        if not _ends([found]):
-            last = next((each for each in after if _ends([each])), found)
-        return Edit(Range(asked.range(found).start, asked.range(last).end), f"return {value}")
-    assigned = _assigned(asked, found, write)
-    return asked.replace(found, assigned) if assigned is not None else None
+        last: ast.stmt = conditional
+        if not _ends([conditional]):
+            last = next((statement for statement in after if _ends([statement])), conditional)
+        return Edit(
+            Range(context.range(conditional).start, context.range(last).end), f"return {value}"
+        )
+    assigned = _assigned(context, conditional, write)
+    return context.replace(conditional, assigned) if assigned is not None else None
 
 
-def _elif(asked: Asked, found: ast.If, write: _Where) -> Edit | None:
+def _elif(context: FixContext, conditional: ast.If, write: _Where) -> Edit | None:
     """Return the edit of the `if` that an `elif` is part of."""
-    parent = asked.parents.get(found)
-    return _rewritten(asked, parent, write) if isinstance(parent, ast.If) else None
+    parent = context.parents.get(conditional)
+    return _rewritten(context, parent, write) if isinstance(parent, ast.If) else None
 
 
-def _after(asked: Asked, node: ast.stmt) -> Sequence[ast.stmt]:
-    parent = asked.parents.get(node)
+def _after(context: FixContext, node: ast.stmt) -> Sequence[ast.stmt]:
+    parent = context.parents.get(node)
     for name in ("body", "orelse", "finalbody"):
         block = getattr(parent, name, None)
         if isinstance(block, list) and node in block:
@@ -105,44 +111,44 @@ def _ends(block: Sequence[ast.stmt]) -> bool:
             return False
 
 
-def _returned(asked: Asked, block: Sequence[ast.stmt], write: _Where) -> str | None:
+def _returned(context: FixContext, block: Sequence[ast.stmt], write: _Where) -> str | None:
     """Return the value that a block returns, as one expression."""
     match block:
         case [ast.Return(value=ast.expr() as value), *_]:
-            return asked.text(value)
+            return context.text(value)
         case [ast.If(test=test, body=body, orelse=orelse), *after]:
-            yes = _returned(asked, [*body, *after], write)
-            no = _returned(asked, [*orelse, *after], write)
-            return write(_test(asked, test), yes, no) if yes and no else None
+            yes = _returned(context, [*body, *after], write)
+            no = _returned(context, [*orelse, *after], write)
+            return write(_test(context, test), yes, no) if yes and no else None
         case _:
             return None
 
 
-def _assigned(asked: Asked, found: ast.If, write: _Where) -> str | None:
+def _assigned(context: FixContext, conditional: ast.If, write: _Where) -> str | None:
     """Return one assignment for `y = …` in each branch, or in one of them."""
-    match found.body, found.orelse:
+    match conditional.body, conditional.orelse:
         case (
             [ast.Assign(targets=[ast.Name(id=name)], value=yes)],
-            [ast.Assign(targets=[ast.Name(id=other)], value=no)],
-        ) if name == other:
-            no_text = asked.text(no)
+            [ast.Assign(targets=[ast.Name(id=other_name)], value=no)],
+        ) if name == other_name:
+            no_text = context.text(no)
         case ([ast.Assign(targets=[ast.Name(id=name)], value=yes)], []):
             no_text = name
         case _:
             return None
-    return f"{name} = {write(_test(asked, found.test), asked.text(yes), no_text)}"
+    return f"{name} = {write(_test(context, conditional.test), context.text(yes), no_text)}"
 
 
-def _test(asked: Asked, test: ast.expr) -> str:
+def _test(context: FixContext, test: ast.expr) -> str:
     """Return a condition without `and`, `or` and `not`."""
     match test:
         case ast.BoolOp(op=op, values=values):
             joint = " & " if isinstance(op, ast.And) else " | "
-            return joint.join(f"({_test(asked, value)})" for value in values)
+            return joint.join(f"({_test(context, value)})" for value in values)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return f"{asked.jnp}.logical_not({_test(asked, operand)})"
+            return f"{context.jnp}.logical_not({_test(context, operand)})"
         case _:
-            return asked.text(test)
+            return context.text(test)
 
 
 REMEDY = Remedy(

@@ -5,52 +5,52 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield one `split` before the first use, with a key for each use.
 
     The drawn numbers change on purpose.
     """
-    node = next(iter(asked.nodes), None)
-    function = asked.function(node) if node is not None else None
+    node = next(iter(context.nodes), None)
+    function = context.function(node) if node is not None else None
     if function is None:
-        asked = asked.of_subject()
-        function = asked.subject
+        context = context.of_subject()
+        function = context.subject
     if function is None:
         return
     calls = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Call) and asked.called(each.func).startswith("jax.random.")
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and context.called(node.func).startswith("jax.random.")
     ]
-    keys = [each.args[0].id for each in calls if each.args and isinstance(each.args[0], ast.Name)]
+    keys = [call.args[0].id for call in calls if call.args and isinstance(call.args[0], ast.Name)]
     for key in dict.fromkeys(keys):
         if keys.count(key) > 1:
-            random = asked.text(calls[0].func).rpartition(".")[0]
-            yield from _split(asked, function, key, f"{random or 'jax.random'}.split")
+            random = context.text(calls[0].func).rpartition(".")[0]
+            yield from _split(context, function, key, f"{random or 'jax.random'}.split")
 
 
-def _split(asked: Asked, function: ast.AST, key: str, split: str) -> Iterator[Candidate]:
+def _split(context: FixContext, function: ast.AST, key: str, split: str) -> Iterator[Candidate]:
     uses = [
         node
         for node in ast.walk(function)
         if isinstance(node, ast.Name) and node.id == key and isinstance(node.ctx, ast.Load)
     ]
     uses.sort(key=lambda node: (node.lineno, node.col_offset))
-    statement = asked.statement(uses[0])
+    statement = context.statement(uses[0])
     if statement is None:
         return
-    names = [asked.fresh(f"{key}_{number}") for number in range(1, len(uses) + 1)]
+    names = [context.fresh(f"{key}_{number}") for number in range(1, len(uses) + 1)]
     count = "" if len(names) == 2 else f", {len(names)}"
     yield Candidate(
         f"Split `{key}` into {len(uses)} keys",
         (
-            asked.before(statement, f"{', '.join(names)} = {split}({key}{count})"),
-            *(asked.replace(use, name) for use, name in zip(uses, names, strict=True)),
+            context.before(statement, f"{', '.join(names)} = {split}({key}{count})"),
+            *(context.replace(use, name) for use, name in zip(uses, names, strict=True)),
         ),
         same=False,
     )
@@ -60,6 +60,6 @@ def _split(asked: Asked, function: ast.AST, key: str, split: str) -> Iterator[Ca
 REMEDY = Remedy(
     "`jax.random.split` before the first use (unsafe)",
     candidates,
-    trades=effects.ALL,
+    trades=figures.ALL,
     costs_any=True,
 )

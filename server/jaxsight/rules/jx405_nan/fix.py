@@ -5,38 +5,39 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate, same
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import same
+from jaxsight.rules.wording import quoted
 
 _SAFE = ("1.0", "0.5", "1")
 """Values for the hidden elements: each unsafe function is safe for one of them."""
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `where(ok, f(where(ok, x, 1)), 0)` for `where(ok, f(x), 0)`.
 
     The inner `where` gets a name if a statement fits before the expression.
     """
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        if asked.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
+        if context.called(call.func) not in ("jax.numpy.where", "jax.lax.select") or call.keywords:
             continue
         if len(call.args) != 3:
             continue
         condition, *cases = call.args
         for case in (0, 1):
-            for compared in _compared(asked, _named(asked, condition)):
+            for compared in _compared(context, _named(context, condition)):
                 uses = [node for node in ast.walk(cases[case]) if same(node, compared)]
                 if uses:
-                    yield from _guarded(asked, call, compared, uses, case)
+                    yield from _guarded(context, call, compared, uses, case)
         return
 
 
-def _named(asked: Asked, condition: ast.expr) -> ast.expr:
+def _named(context: FixContext, condition: ast.expr) -> ast.expr:
     """Return the condition that a name stands for, if it is assigned once."""
-    function = asked.function(condition)
+    function = context.function(condition)
     if not isinstance(condition, ast.Name) or function is None:
         return condition
     values = [
@@ -49,43 +50,43 @@ def _named(asked: Asked, condition: ast.expr) -> ast.expr:
     return values[0] if len(values) == 1 else condition
 
 
-def _compared(asked: Asked, condition: ast.expr) -> Iterator[ast.expr]:
+def _compared(context: FixContext, condition: ast.expr) -> Iterator[ast.expr]:
     """Yield what a condition compares: the sides of comparisons, and the names of variables."""
-    seen: set[str] = set()
-    modules = set(asked.imports.values())
+    reported: set[str] = set()
+    modules = set(context.imports.values())
     for node in ast.walk(condition):
         sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         for side in (
             *sides,
             *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
         ):
-            if not isinstance(side, ast.Constant) and ast.dump(side) not in seen:
-                seen.add(ast.dump(side))
+            if not isinstance(side, ast.Constant) and ast.dump(side) not in reported:
+                reported.add(ast.dump(side))
                 yield side
 
 
 def _guarded(
-    asked: Asked, call: ast.Call, compared: ast.expr, uses: list[ast.AST], case: int
+    context: FixContext, call: ast.Call, compared: ast.expr, uses: list[ast.AST], case: int
 ) -> Iterator[Candidate]:
-    condition, value = asked.text(call.args[0]), asked.text(compared)
-    statement = asked.statement(call)
+    condition, value = context.text(call.args[0]), context.text(compared)
+    statement = context.statement(call)
     title = f"Guard {quoted(value, most=30)} with a second `where`"
     for safe in _SAFE:
         pair = f"{value}, {safe}" if case == 0 else f"{safe}, {value}"
         # `lax.select` needs arrays of one shape, so `where` selects the number.
-        where = f"{asked.jnp}.where" if asked.jnp else asked.text(call.func)
+        where = f"{context.jnp}.where" if context.jnp else context.text(call.func)
         guarded = f"{where}({condition}, {pair})"
         if statement is None:
             name = guarded
             edits = []
         else:
-            name = asked.fresh("safe")
-            edits = [asked.before(statement, f"{name} = {guarded}")]
-        edits += [asked.replace(use, name) for use in uses if isinstance(use, ast.expr)]
+            name = context.fresh("safe")
+            edits = [context.before(statement, f"{name} = {guarded}")]
+        edits += [context.replace(use, name) for use in uses if isinstance(use, ast.expr)]
         yield Candidate(title, tuple(edits))
 
 
 # Numbers that are right, for what it takes to compute them.
 REMEDY = Remedy(
-    "a second `where` that makes the operand safe", candidates, trades=effects.ALL, costs_any=True
+    "a second `where` that makes the operand safe", candidates, trades=figures.ALL, costs_any=True
 )

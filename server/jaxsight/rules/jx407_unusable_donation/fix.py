@@ -6,42 +6,45 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, integer
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.jx407_unusable_donation.rule import UnusableDonation
+from jaxsight.source.text import Edit, Range
 
 _DONATES = ("donate_argnums", "donate_argnames")
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the decorator without the argument in `donate_argnums` or `donate_argnames`.
 
     The keyword goes too if nothing else is in it.
     """
-    function, donation = asked.subject, asked.finding.data
+    function, donation = context.subject, context.finding.data
     if function is None or not isinstance(donation, UnusableDonation):
         return
     named = re.match(r"\w+", donation.argument)
     if named is None:
         return
     title = f"Do not donate `{named[0]}`"
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call):
             continue
         for key in decorator.keywords:
             if key.arg not in _DONATES:
                 continue
-            given = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
-            kept = [each for each in given if _name(each, names) != named[0]]
-            if len(kept) == len(given):
+            donated = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
+            usable = [argument for argument in donated if _name(argument, names) != named[0]]
+            if len(usable) == len(donated):
                 continue
-            if not kept:
-                yield Candidate(title, (_without(asked, decorator, key),))
+            if not usable:
+                yield Candidate(title, (_without(context, decorator, key),))
             else:
-                texts = ", ".join(map(asked.text, kept))
-                edit = asked.replace(key.value, f"({texts},)" if len(kept) == 1 else f"({texts})")
+                texts = ", ".join(map(context.text, usable))
+                edit = context.replace(
+                    key.value, f"({texts},)" if len(usable) == 1 else f"({texts})"
+                )
                 yield Candidate(title, (edit,))
 
 
@@ -52,15 +55,15 @@ def _name(node: ast.expr, names: list[str]) -> str:
     return names[index] if index is not None and -len(names) <= index < len(names) else ""
 
 
-def _without(asked: Asked, call: ast.Call, key: ast.keyword) -> Edit:
+def _without(context: FixContext, call: ast.Call, key: ast.keyword) -> Edit:
     """Delete a keyword of a call, with the comma before it, or after it if it is the first."""
-    parts = asked.arguments(call)
-    place = asked.range(key)
-    index = parts.index(place)
+    parts = context.arguments(call)
+    extent = context.range(key)
+    index = parts.index(extent)
     if index:
-        return Edit(Range(parts[index - 1].end, place.end), "")
-    end = parts[1].start if len(parts) > 1 else place.end
-    return Edit(Range(place.start, end), "")
+        return Edit(Range(parts[index - 1].end, extent.end), "")
+    end = parts[1].start if len(parts) > 1 else extent.end
+    return Edit(Range(extent.start, end), "")
 
 
 REMEDY = Remedy(

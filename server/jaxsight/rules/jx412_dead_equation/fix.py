@@ -5,29 +5,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.source.text import Edit
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the text without an assignment to a name that is never read, or a bare expression."""
-    node = next(iter(asked.nodes), None)
+    node = next(iter(context.nodes), None)
     if node is None:
         return
-    statement = node if isinstance(node, ast.stmt) else asked.statement(node)
-    function = asked.function(statement) if statement is not None else None
+    statement = node if isinstance(node, ast.stmt) else context.statement(node)
+    function = context.function(statement) if statement is not None else None
     if statement is None or function is None or not _is_unread(statement, function):
         return
-    title = f"Delete `{_short(asked.text(statement))}`"
-    parent = asked.parents[statement]
+    title = f"Delete `{_short(context.text(statement))}`"
+    parent = context.parents[statement]
     alone = any(getattr(parent, block, None) == [statement] for block in ("body", "orelse"))
     # A call of another function may have effects.
-    safe = asked.is_pure(statement)
+    safe = context.is_pure(statement)
     if alone:
-        yield Candidate(title, (asked.replace(statement, "pass"),), safe)
-    elif asked.begins_line(statement) and asked.ends_line(statement):
-        yield Candidate(title, (Edit(asked.lines(statement), ""),), safe)
+        yield Candidate(title, (context.replace(statement, "pass"),), safe)
+    elif context.begins_line(statement) and context.ends_line(statement):
+        yield Candidate(title, (Edit(context.lines(statement), ""),), safe)
 
 
 def _is_unread(statement: ast.stmt, function: ast.AST) -> bool:

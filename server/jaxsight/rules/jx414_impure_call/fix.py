@@ -5,28 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.effects import ALL
-from jaxsight.engine.fixes.remedy import Remedy
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.figures import ALL
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.jx414_impure_call.rule import Impure
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jax.debug.print` in place of a `print`."""
-    impure = asked.finding.data
-    call = next(iter(asked.nodes), None)
+    impure = context.finding.data
+    call = next(iter(context.nodes), None)
     if isinstance(call, ast.Expr):
         call = call.value
     if not isinstance(impure, Impure) or impure.kind not in ("print", "text"):
         return
-    if not isinstance(call, ast.Call) or asked.called(call.func) != "print":
+    if not isinstance(call, ast.Call) or context.called(call.func) != "print":
         return
-    jax = asked.imports.get("jax", "jax")
-    text = debug_print(call, asked.text, f"{jax}.debug.print")
+    jax = context.imports.get("jax", "jax")
+    text = debug_print(call, context.text, f"{jax}.debug.print")
     if text is not None:
         title = f"Print each time with `{jax}.debug.print`"
-        edits = (*asked.jax_import(), asked.replace(call, text))
+        edits = (*context.jax_import(), context.replace(call, text))
         yield Candidate(title, edits, safe=False, same=False)
 
 

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxsight.engine.fixes.asked import Asked, Candidate, FunctionNode
-from jaxsight.engine.fixes.effects import ALL
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.engine.text import Edit, Range
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.figures import ALL
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx416_item_assignment.updates import (
     discarded,
@@ -20,6 +20,7 @@ from jaxsight.rules.jx416_item_assignment.updates import (
     updated,
     updated_array,
 )
+from jaxsight.source.text import Edit, Range
 
 _TITLE = 40
 """Characters of a statement in a title."""
@@ -29,78 +30,78 @@ _PYTHON = (
 _PYTHON_CALLS = frozenset({"list", "dict", "set", "defaultdict", "OrderedDict", "deque"})
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the assignment of a dropped update, else updates in place of item assignments."""
-    dropped = next((d for node in asked.nodes[:1] if (d := _dropped(asked, node))), None)
+    dropped = next((d for node in context.nodes[:1] if (d := _dropped(context, node))), None)
     if dropped is not None:
         statement, text = dropped
-        edit = asked.replace(statement, text)
+        edit = context.replace(statement, text)
         yield Candidate(f"Assign the result: `{_short(text)}`", (edit,), same=False)
         return
-    yield from in_place(asked)
+    yield from in_place(context)
 
 
-def in_place(asked: Asked) -> Iterator[Candidate]:
+def in_place(context: FixContext) -> Iterator[Candidate]:
     """Yield updates by `.at[…]` in place of the item assignments around a finding.
 
     All those of the function, and `jnp` instead of `np` where the arrays come from it; then those
     of the arrays that are not NumPy's; then `jnp` everywhere.
     """
-    node = next(iter(asked.nodes), None)
-    function = asked.function(node) if node is not None else None
+    node = next(iter(context.nodes), None)
+    function = context.function(node) if node is not None else None
     if node is None or function is None:
         return
     statements = list(_own_statements(function))
-    made: list[Candidate] = []
+    candidates: list[Candidate] = []
     for merged in (True, False):
         writes = [
             (statement, text, name)
             for statement in statements
-            if (text := _written(asked, statement, merged)) is not None
+            if (text := _written(context, statement, merged)) is not None
             and (name := _array(target_of(statement), merged))
         ]
-        arrays = [each for each in writes if _kind(asked, function, each[2]) != "python"]
-        of_jax = [each for each in arrays if _kind(asked, function, each[2]) != "numpy"]
+        arrays = [write for write in writes if _kind(context, function, write[2]) != "python"]
+        of_jax = [array for array in arrays if _kind(context, function, array[2]) != "numpy"]
         for chosen, numpy in (
-            (arrays, _with_jnp(asked, function, {name for _, _, name in arrays})),
+            (arrays, _with_jnp(context, function, {name for _, _, name in arrays})),
             (of_jax, ()),
-            (arrays, _with_jnp(asked, function, None)),
+            (arrays, _with_jnp(context, function, None)),
         ):
-            edits = [asked.replace(statement, text) for statement, text, _ in chosen]
+            edits = [context.replace(statement, text) for statement, text, _ in chosen]
             if chosen and not _overlap(numpy, edits):
-                made.append(Candidate(_title(chosen), (*numpy, *edits)))
-    if any(_accumulates(asked, statement) for statement in statements):
+                candidates.append(Candidate(_title(chosen), (*numpy, *edits)))
+    if any(_accumulates(context, statement) for statement in statements):
         # NumPy adds once where an index comes twice, `.at[…].add` as often as it comes.
-        made = [replace(each, safe=False, same=False) for each in made]
-    yield from made
+        candidates = [replace(candidate, safe=False, same=False) for candidate in candidates]
+    yield from candidates
 
 
-def _accumulates(asked: Asked, statement: ast.stmt) -> bool:
+def _accumulates(context: FixContext, statement: ast.stmt) -> bool:
     """Whether a statement is `x[indices] += y` for several indices."""
     match statement:
         case ast.AugAssign(target=ast.Subscript(slice=index), op=ast.Add() | ast.Sub()):
-            aval = asked.seen(index)
+            aval = context.aval_of(index)
             return aval is not None and bool(aval.shape) and aval.dtype != "bool"
         case _:
             return False
 
 
-def _written(asked: Asked, statement: ast.stmt, merged: bool) -> str | None:
+def _written(context: FixContext, statement: ast.stmt, merged: bool) -> str | None:
     """Return a statement without its change in place; `None` where it has none."""
-    place = place_of(target_of(statement), merged=False)
-    if place is not None and asked.jnp:
-        index = place.indices[0]
-        aval = asked.seen(index)
-        seen = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
-        if seen or (seen is None and any(map(is_mask, _values(asked, index)))):
-            return masked(statement, asked.text, asked.jnp)
-    return updated(statement, asked.text, merged=merged)
+    target = place_of(target_of(statement), merged=False)
+    if target is not None and context.jnp:
+        index = target.indices[0]
+        aval = context.aval_of(index)
+        is_boolean = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
+        if is_boolean or (is_boolean is None and any(map(is_mask, _values(context, index)))):
+            return masked(statement, context.text, context.jnp)
+    return updated(statement, context.text, merged=merged)
 
 
-def _values(asked: Asked, index: ast.expr) -> Iterator[ast.expr]:
+def _values(context: FixContext, index: ast.expr) -> Iterator[ast.expr]:
     """Yield an index, and what is assigned to it where it is a name."""
     yield index
-    function = asked.function(index)
+    function = context.function(index)
     if isinstance(index, ast.Name) and function is not None:
         for node in ast.walk(function):
             match node:
@@ -123,13 +124,13 @@ def _short(text: str) -> str:
     return text if len(text) <= _TITLE else text[: _TITLE - 1].rstrip() + "…"
 
 
-def _dropped(asked: Asked, node: ast.AST) -> tuple[ast.stmt, str] | None:
+def _dropped(context: FixContext, node: ast.AST) -> tuple[ast.stmt, str] | None:
     """Return the statement of an update whose result is dropped, and the one that keeps it."""
-    for statement in (node, asked.parents.get(node)):
+    for statement in (node, context.parents.get(node)):
         call = discarded(statement) if isinstance(statement, ast.stmt) else None
         if isinstance(statement, ast.stmt) and call is not None:
-            array = asked.text(updated_array(call))
-            return statement, f"{array} = {asked.text(call)}"
+            array = context.text(updated_array(call))
+            return statement, f"{array} = {context.text(call)}"
     return None
 
 
@@ -147,26 +148,27 @@ def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
 
 def _array(target: ast.expr | None, merged: bool) -> str:
     """Return the source of the array that an item belongs to: `self.x` for `self.x[0]`."""
-    place = place_of(target, merged=merged)
-    return ast.unparse(place.array) if place is not None else ""
+    target_place = place_of(target, merged=merged)
+    return ast.unparse(target_place.array) if target_place is not None else ""
 
 
-def _kind(asked: Asked, function: FunctionNode, name: str) -> str:
+def _kind(context: FixContext, function: FunctionNode, name: str) -> str:
     """Return `python` or `numpy` for a name that is bound to a container or array of these."""
     kinds = {
-        _kind_of(asked, node.value)
+        _kind_of(context, node.value)
         for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and any(ast.unparse(each) == name for each in node.targets)
+        if isinstance(node, ast.Assign)
+        and any(ast.unparse(target) == name for target in node.targets)
     }
     return kinds.pop() if len(kinds) == 1 else ""
 
 
-def _kind_of(asked: Asked, value: ast.expr) -> str:
+def _kind_of(context: FixContext, value: ast.expr) -> str:
     match value:
         case ast.BinOp(left=ast.List()):
             return "python"
         case ast.Call(func=function):
-            called = asked.called(function)
+            called = context.called(function)
             if called.startswith("numpy."):
                 return "numpy"
             return "python" if called.rpartition(".")[2] in _PYTHON_CALLS else ""
@@ -174,41 +176,43 @@ def _kind_of(asked: Asked, value: ast.expr) -> str:
             return "python" if isinstance(value, _PYTHON) else ""
 
 
-def _with_jnp(asked: Asked, function: FunctionNode, names: set[str] | None) -> tuple[Edit, ...]:
+def _with_jnp(
+    context: FixContext, function: FunctionNode, names: set[str] | None
+) -> tuple[Edit, ...]:
     """Return what makes the arrays that NumPy creates in a function JAX's.
 
     Args:
-        asked: the finding.
+        context: the finding.
         function: the function.
         names: the arrays, by the names that they are assigned to; all calls when it is `None`.
     """
-    if not asked.jnp:
+    if not context.jnp:
         return ()
     edits: dict[Range, Edit] = {}
     for node in ast.walk(function):
         if names is not None:
-            if not isinstance(node, ast.Assign) or _kind_of(asked, node.value) != "numpy":
+            if not isinstance(node, ast.Assign) or _kind_of(context, node.value) != "numpy":
                 continue
             if not any(ast.unparse(target) in names for target in node.targets):
                 continue
             inside = ast.walk(node.value)
         else:
             inside = iter((node,))
-        for each in inside:
-            if isinstance(each, ast.Attribute) and jx101.NUMPY.fullmatch(asked.called(each)):
-                root: ast.expr = each
+        for inner in inside:
+            if isinstance(inner, ast.Attribute) and jx101.NUMPY.fullmatch(context.called(inner)):
+                root: ast.expr = inner
                 while isinstance(root, ast.Attribute):
                     root = root.value
-                edits[asked.range(root)] = asked.replace(root, asked.jnp)
+                edits[context.range(root)] = context.replace(root, context.jnp)
     return tuple(edits.values())
 
 
-def _overlap(one: Sequence[Edit], other: Sequence[Edit]) -> bool:
+def _overlap(first: Sequence[Edit], second: Sequence[Edit]) -> bool:
     """Whether an edit is inside of another one."""
     return any(
         outer.range.start <= edit.range.start and edit.range.end <= outer.range.end
-        for edit in one
-        for outer in other
+        for edit in first
+        for outer in second
     )
 
 

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate, same
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import same
+from jaxsight.rules.wording import quoted
 
 _AXES = frozenset({"axis", "keepdims"})
 _LOG_OF_CALL = {
@@ -19,14 +20,14 @@ _LOG_OF_CALL = {
 _DENSITIES = {"cdf": "logcdf", "sf": "logsf", "pdf": "logpdf", "pmf": "logpmf"}
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the stable form of the expression that the finding is about."""
-    for node in asked.nodes:
-        if isinstance(node, ast.expr) and asked.range(node) == asked.finding.range:
-            text = _stable(_Words(asked), node)
+    for node in context.nodes:
+        if isinstance(node, ast.expr) and context.range(node) == context.finding.range:
+            text = _stable(_Words(context), node)
             if text:
-                imported = asked.jax_import() if text.startswith(("jax.", "-jax.")) else ()
-                edits = (asked.replace(node, text), *imported)
+                imported = context.jax_import() if text.startswith(("jax.", "-jax.")) else ()
+                edits = (context.replace(node, text), *imported)
                 # Where these are NaN or round, the stable function is right and so differs.
                 differs = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
                 differs |= text.endswith("[1]")
@@ -38,14 +39,14 @@ def candidates(asked: Asked) -> Iterator[Candidate]:
 class _Words:
     """Read and write expressions of a module."""
 
-    asked: Asked
+    context: FixContext
 
     def calls(self, node: ast.expr, *names: str) -> ast.Call | None:
         """Return a node that calls one of some functions of `jax.numpy`, `jax.lax` or elsewhere."""
         if not isinstance(node, ast.Call) or not node.args:
             return None
-        called = self.asked.called(node.func)
-        full = [each for name in names for each in _full(name)]
+        called = self.context.called(node.func)
+        full = [full_name for name in names for full_name in _full(name)]
         return node if called in full else None
 
     def argument(self, node: ast.expr, *names: str) -> ast.expr | None:
@@ -60,31 +61,31 @@ class _Words:
         if any(key.arg not in _AXES for key in node.keywords) or len(node.args) > 2:
             return None
         if self.calls(node, name):
-            operand, rest = node.args[0], node.args[1:]
+            operand, arguments = node.args[0], node.args[1:]
         elif isinstance(node.func, ast.Attribute) and node.func.attr == name and len(node.args) < 2:
-            if self.asked.called(node.func.value) in ("jax.numpy", "numpy"):
+            if self.context.called(node.func.value) in ("jax.numpy", "numpy"):
                 return None
-            operand, rest = node.func.value, node.args
+            operand, arguments = node.func.value, node.args
         else:
             return None
-        texts = [f"axis={self.text(each)}" for each in rest]
+        texts = [f"axis={self.text(argument)}" for argument in arguments]
         texts += [f"{key.arg}={self.text(key.value)}" for key in node.keywords]
         return operand, "".join(f", {text}" for text in texts)
 
     def text(self, node: ast.expr) -> str:
-        return self.asked.text(node)
+        return self.context.text(node)
 
     def negated(self, node: ast.expr) -> str:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self.text(node.operand)
-        return f"-{self.asked.operand(node)}"
+        return f"-{self.context.operand(node)}"
 
     def nn(self, name: str) -> str:
-        module = self.asked.imports.get("jax.nn", f"{self.asked.imports.get('jax', 'jax')}.nn")
+        module = self.context.imports.get("jax.nn", f"{self.context.imports.get('jax', 'jax')}.nn")
         return f"{module}.{name}"
 
     def jnp(self, name: str) -> str:
-        return f"{self.asked.jnp or 'jax.numpy'}.{name}"
+        return f"{self.context.jnp or 'jax.numpy'}.{name}"
 
 
 def _full(name: str) -> tuple[str, ...]:
@@ -127,14 +128,14 @@ _SIGMOIDS = ("jax.nn.sigmoid", "jax.scipy.special.expit", "jax.lax.logistic")
 def _of_log(words: _Words, operand: ast.expr) -> str:
     call = words.calls(operand, *_LOG_OF_CALL)
     if call is not None:
-        name = _LOG_OF_CALL[words.asked.called(call.func)]
+        name = _LOG_OF_CALL[words.context.called(call.func)]
         return f"{words.nn(name)}({_arguments(words, call)})"
     call = words.calls(operand, "jax.numpy.linalg.det")
     if call is not None:
         return f"{words.text(call.func).removesuffix('det')}slogdet({_arguments(words, call)})[1]"
     if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute):
         stable = _DENSITIES.get(operand.func.attr)
-        if stable and words.asked.called(operand.func).startswith("jax.scipy.stats."):
+        if stable and words.context.called(operand.func).startswith("jax.scipy.stats."):
             name = f"{words.text(operand.func.value)}.{stable}"
             return f"{name}({_arguments(words, operand)})"
     reduced = words.reduced(operand, "sum")
@@ -157,15 +158,15 @@ def _of_log(words: _Words, operand: ast.expr) -> str:
 
 
 def _log_of_sum(words: _Words, left: ast.expr, right: ast.expr) -> str:
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, ast.Constant) and one.value == 1:
-            x = words.argument(other, "exp")
+    for term, other_term in ((left, right), (right, left)):
+        if isinstance(term, ast.Constant) and term.value == 1:
+            x = words.argument(other_term, "exp")
             if x is not None:
                 return f"{words.nn('softplus')}({words.text(x)})"
-            if words.reduced(other, "sum") is not None:
+            if words.reduced(other_term, "sum") is not None:
                 return ""
-            return f"{words.jnp('log1p')}({words.text(other)})"
-    a, b = (words.argument(each, "exp") for each in (left, right))
+            return f"{words.jnp('log1p')}({words.text(other_term)})"
+    a, b = (words.argument(side, "exp") for side in (left, right))
     if a is None or b is None:
         return ""
     return f"{words.jnp('logaddexp')}({words.text(a)}, {words.text(b)})"
@@ -223,16 +224,16 @@ def _of_quotient(words: _Words, node: ast.BinOp) -> str:
         inner = words.argument(total[0], "exp")
         if inner is None or not same(inner, x):
             return ""
-        rest = total[1].replace(", keepdims=True", "")
-        return f"{words.nn('softmax')}({words.text(x)}{rest or ', axis=None'})"
+        axis = total[1].replace(", keepdims=True", "")
+        return f"{words.nn('softmax')}({words.text(x)}{axis or ', axis=None'})"
     y = words.argument(node.right, "exp")
     if y is not None:
-        return f"{words.jnp('exp')}({words.text(x)} - {words.asked.operand(y)})"
+        return f"{words.jnp('exp')}({words.text(x)} - {words.context.operand(y)})"
     match node.right:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            for one, other in ((left, right), (right, left)):
-                inner = words.argument(other, "exp")
-                if isinstance(one, ast.Constant) and one.value == 1 and inner is not None:
+            for term, other_term in ((left, right), (right, left)):
+                inner = words.argument(other_term, "exp")
+                if isinstance(term, ast.Constant) and term.value == 1 and inner is not None:
                     return f"{words.nn('sigmoid')}({words.text(x)})" if same(inner, x) else ""
     return ""
 
@@ -247,6 +248,6 @@ def _arguments(words: _Words, call: ast.Call) -> str:
 REMEDY = Remedy(
     "the stable function in place of the expression",
     candidates,
-    trades=effects.ALL,
+    trades=figures.ALL,
     costs_any=True,
 )

@@ -5,56 +5,56 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.rules.jx418_nan_gradient.rule import Squares
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.jx418_nan_gradient.gradients import Squares
 
 _AXES = frozenset({"axis", "keepdims"})
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `where(s > 0, sqrt(where(s > 0, s, 1.0)), 0.0)` for `sqrt(s)` and for norms."""
-    if not isinstance(asked.finding.data, Squares) or not asked.jnp:
+    if not isinstance(context.finding.data, Squares) or not context.jnp:
         return
-    for call in asked.find(ast.Call):
+    for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        squares = _squares(asked, call)
-        statement = asked.statement(call)
+        squares = _squares(context, call)
+        statement = context.statement(call)
         if squares is None:
             continue
         if statement is None:
             return
-        name, jnp = asked.fresh("squares"), asked.jnp
+        name, jnp = context.fresh("squares"), context.jnp
         root = f"{jnp}.sqrt({jnp}.where({name} > 0, {name}, 1.0))"
         yield Candidate(
             "Guard the root with two `where`",
             (
-                asked.before(statement, f"{name} = {squares}"),
-                asked.replace(call, f"{jnp}.where({name} > 0, {root}, 0.0)"),
+                context.before(statement, f"{name} = {squares}"),
+                context.replace(call, f"{jnp}.where({name} > 0, {root}, 0.0)"),
             ),
             same=False,  # NaN is no longer what it was
         )
         return
 
 
-def _squares(asked: Asked, call: ast.Call) -> str | None:
+def _squares(context: FixContext, call: ast.Call) -> str | None:
     """Return the text of the sum of squares that a call takes the root of."""
-    function = asked.called(call.func)
+    function = context.called(call.func)
     if function in ("jax.numpy.sqrt", "jax.lax.sqrt") and len(call.args) == 1:
-        return asked.on_its_own(call.args[0])
+        return context.on_its_own(call.args[0])
     if function != "jax.numpy.linalg.norm" or len(call.args) != 1:
         return None
     if any(key.arg not in _AXES for key in call.keywords):
         return None
-    rest = "".join(f", {key.arg}={asked.text(key.value)}" for key in call.keywords)
-    return f"{asked.jnp}.sum({asked.operand(call.args[0])} ** 2{rest})"
+    keywords = "".join(f", {key.arg}={context.text(key.value)}" for key in call.keywords)
+    return f"{context.jnp}.sum({context.operand(call.args[0])} ** 2{keywords})"
 
 
 # A gradient that is right, for what it takes to compute it.
 REMEDY = Remedy(
     "two `where` around the root of a sum of squares",
     candidates,
-    trades=effects.ALL,
+    trades=figures.ALL,
     costs_any=True,
 )

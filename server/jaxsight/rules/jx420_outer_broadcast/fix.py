@@ -5,31 +5,33 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.engine.fixes import effects
-from jaxsight.engine.fixes.asked import Asked, Candidate
-from jaxsight.engine.fixes.remedy import Remedy
-from jaxsight.rules.exceptions import quoted
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx420_outer_broadcast.rule import OuterBroadcast
+from jaxsight.rules.wording import quoted
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the expression with `.squeeze(-1)` on each operand that has the column's shape.
 
     The values change on purpose.
     """
-    shapes = asked.finding.data
-    node = next(iter(asked.nodes), None)
+    shapes = context.finding.data
+    node = next(iter(context.nodes), None)
     if not isinstance(shapes, OuterBroadcast) or node is None:
         return
     columns = []
     for operand in _operands(node):
-        aval = asked.seen(operand)
+        aval = context.aval_of(operand)
         if aval is not None and aval.shape == shapes.column:
             columns.append(operand)
     if not columns:
         return
-    names = " and ".join(quoted(asked.text(column), most=30) for column in columns)
-    edits = [asked.replace(each, f"{asked.operand(each)}.squeeze(-1)") for each in columns]
+    names = " and ".join(quoted(context.text(column), most=30) for column in columns)
+    edits = [
+        context.replace(column, f"{context.operand(column)}.squeeze(-1)") for column in columns
+    ]
     yield Candidate(f"Drop the last axis of {names}", tuple(edits), same=False)
 
 
@@ -51,5 +53,5 @@ def _operands(node: ast.AST) -> list[ast.expr]:
 REMEDY = Remedy(
     "the column without its axis of size 1 (unsafe)",
     candidates,
-    trades=effects.ALL,
+    trades=figures.ALL,
 )

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import Program, opened
-from jaxsight.interpreters.same import live
+from jaxsight.interpreters.same.liveness import live
 from jaxsight.sourcerizer.calls.signature import Call
 from jaxsight.sourcerizer.compat import functions
 from jaxsight.sourcerizer.rules.functions.calls import decorated, jit_options

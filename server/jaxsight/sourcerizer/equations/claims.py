@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import rule_identity
 from jaxsight.interpreters.compat.staging import is_literal, opened
-from jaxsight.interpreters.same import value_token
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import program_key
 from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.errors import Unwritable
@@ -79,7 +79,7 @@ def spelling_key(equation: Any) -> Any:
     primitive, params = equation.primitive, equation.params
     parameters: Any = tuple(params.items())
     if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
-        parameters = (program_key(opened(params["call_jaxpr"])), read.rules_key(params))
+        parameters = (program_key(opened(params["call_jaxpr"])), rule_identity.rules_key(params))
         if parameters[0] is None:
             return None
         parameters = (*parameters, params["num_consts"], params["symbolic_zeros"])

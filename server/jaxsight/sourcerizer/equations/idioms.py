@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import Program, is_literal
-from jaxsight.interpreters.same import value_token
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Expr, Slot
 from jaxsight.sourcerizer.values import scalars

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import rule_identity
 from jaxsight.interpreters.compat.staging import (
     is_dropped,
     is_jaxpr,
     is_literal,
     opened,
 )
-from jaxsight.interpreters.same import value_token
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.folding.steps import Step
 
 
@@ -41,7 +41,7 @@ def _look(equation: Any, exact: bool) -> Hashable:
     if equation.primitive.name in ("custom_jvp_call", "custom_vjp_call"):
         parameters: Hashable = (
             _frozen(params["call_jaxpr"]),
-            read.rules_key(params),
+            rule_identity.rules_key(params),
             params["num_consts"],
             params["symbolic_zeros"],
         )

@@ -21,7 +21,8 @@ from jax.extend.core import primitives
 from jax.interpreters import ad
 
 from jaxsight.interpreters.compat.staging import stage, surroundings
-from jaxsight.interpreters.same import Block, Comparison
+from jaxsight.interpreters.same.comparison import Comparison
+from jaxsight.interpreters.same.tokens import Block
 from jaxsight.sourcerizer.text.exprs import Expr, modules_in
 from jaxsight.sourcerizer.text.layout import flat
 

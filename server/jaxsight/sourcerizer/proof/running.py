@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_jaxpr, is_literal, opened
-from jaxsight.interpreters.same import same_jaxpr
+from jaxsight.interpreters.same.comparison import same_jaxpr
 
 Way = Literal["eagerly", "under jit", "under grad"]
 
@@ -172,15 +172,15 @@ def _concrete(value: Any, generator: np.random.Generator) -> Any:
     if not isinstance(value, jax.ShapeDtypeStruct):
         return value
     shape, dtype = value.shape, value.dtype
-    if read.is_key(value):
-        keys = jax.random.split(jax.random.key(0, impl=read.key_impl(dtype)), math.prod(shape))
+    if dtypes.is_key(value):
+        keys = jax.random.split(jax.random.key(0, impl=dtypes.key_impl(dtype)), math.prod(shape))
         return keys.reshape(shape)
     if dtype == jnp.bool_:
         return jnp.asarray(generator.integers(0, 2, shape) == 1)
-    if read.is_subtype(dtype, np.integer):
+    if dtypes.is_subtype(dtype, np.integer):
         return jnp.asarray(generator.integers(0, 2, shape), dtype)
     drawn = generator.normal(size=shape)
-    if read.is_subtype(dtype, np.complexfloating):
+    if dtypes.is_subtype(dtype, np.complexfloating):
         return jnp.asarray(drawn + 1j * generator.normal(size=shape), dtype)
     return jnp.asarray(drawn, dtype)
 
@@ -286,12 +286,12 @@ def _is_float(leaf: Any) -> bool:
     dtype = getattr(leaf, "dtype", None)
     if dtype is None:
         return isinstance(leaf, float)
-    return bool(read.is_subtype(dtype, np.floating))
+    return bool(dtypes.is_subtype(dtype, np.floating))
 
 
 def _agree(subject: str, wanted: Any, leaf: Any) -> None:
     """Raise `Differs` if two results have different types, or differ by more than rounding."""
-    if read.is_key(getattr(wanted, "aval", wanted)):
+    if dtypes.is_key(getattr(wanted, "aval", wanted)):
         if getattr(leaf, "dtype", None) != wanted.dtype:
             raise Differs(f"{subject} is not an array of keys")
         wanted, leaf = jax.random.key_data(wanted), jax.random.key_data(leaf)
@@ -302,7 +302,7 @@ def _agree(subject: str, wanted: Any, leaf: Any) -> None:
         )
     if first.tobytes() == second.tobytes():
         return
-    if not read.is_subtype(first.dtype, np.inexact):
+    if not dtypes.is_subtype(first.dtype, np.inexact):
         raise Differs(f"{subject} has different values")
     wide = np.complex128 if first.dtype.kind == "c" else np.float64
     a, b = first.astype(wide), second.astype(wide)

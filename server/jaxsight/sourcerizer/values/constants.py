@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
-from jaxsight.interpreters.same import value_token
+from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, list_
 from jaxsight.sourcerizer.text.layout import flat
@@ -116,10 +116,10 @@ def listed(value: Any) -> Expr:
 
 def spelled(value: Any) -> Expr | None:
     """Return a short expression for a constant, or None if only its bytes can represent it."""
-    if read.is_key(getattr(value, "aval", value)):
+    if dtypes.is_key(getattr(value, "aval", value)):
         data = jax.random.key_data(value)
         inside = spelled(data)
-        impl = scalars.text(read.key_impl(value.dtype))
+        impl = scalars.text(dtypes.key_impl(value.dtype))
         return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
     array = np.asarray(value)
     weak = getattr(value, "weak_type", False)

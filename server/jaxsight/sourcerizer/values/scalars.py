@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call
 from jaxsight.sourcerizer.text.layout import flat
@@ -21,8 +21,8 @@ from jaxsight.sourcerizer.text.layout import flat
 
 def dtype(value: Any) -> Expr:
     """Return `jnp.float32`; for a dtype of PRNG keys, that of a key."""
-    if read.is_subtype(value, jax.dtypes.prng_key):
-        impl = read.key_impl(value)
+    if dtypes.is_subtype(value, jax.dtypes.prng_key):
+        impl = dtypes.key_impl(value)
         return Atom(f'jax.random.key(0, impl="{impl}").dtype')
     converted = np.dtype(value)
     if converted == jax.dtypes.float0:
@@ -39,7 +39,7 @@ def kind(dtype: Any) -> str:
         ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
         ("f", np.floating), ("c", np.complexfloating),
     ):  # fmt: skip
-        if read.is_subtype(dtype, family):
+        if dtypes.is_subtype(dtype, family):
             return letter
     return ""
 
@@ -89,12 +89,12 @@ def _plain(array: Any) -> Expr:
     as_python: Any
     if array.dtype == bool:
         as_python = bool(array)
-    elif read.is_subtype(array.dtype, np.integer):
+    elif dtypes.is_subtype(array.dtype, np.integer):
         as_python = int(array)
     elif kind == "c":
         parts = np.asarray(array.real), np.asarray(array.imag)
         as_python = complex(*(math.nan if np.isnan(part) else _short_float(part) for part in parts))
-    elif read.is_subtype(array.dtype, np.floating):
+    elif dtypes.is_subtype(array.dtype, np.floating):
         as_python = math.nan if np.isnan(array) else _short_float(array)
     else:
         raise Unwritable(array)

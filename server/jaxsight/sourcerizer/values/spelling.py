@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
@@ -259,7 +259,7 @@ def _object(subject: Any) -> Expr:
         return _fields(subject, fields)
     if isinstance(subject, jax.lax.Tolerance):
         return _fields(subject, vars(subject).items())
-    if read.is_subtype(getattr(subject, "type", None), jax.dtypes.extended):
+    if dtypes.is_subtype(getattr(subject, "type", None), jax.dtypes.extended):
         return dtype(subject)
     raise Unwritable(subject)
 

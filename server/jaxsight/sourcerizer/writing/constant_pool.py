@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.interpreters.compat.staging import is_ref
-from jaxsight.interpreters.same import value_token
+from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.errors import TooLarge, Unwritable
 from jaxsight.sourcerizer.options import Constants
 from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, is_identifier, parsed
@@ -95,7 +95,7 @@ class ConstantPool:
             return scalars.number(value)
         if not hasattr(value, "shape"):
             raise Unwritable(value)
-        if value.shape == () and not read.is_key(getattr(value, "aval", value)):
+        if value.shape == () and not dtypes.is_key(getattr(value, "aval", value)):
             return scalars.scalar(value, weak=bool(getattr(value, "weak_type", False)))
         if not hasattr(value, "nbytes"):
             value = np.asarray(value)  # JAX 0.8 wraps NumPy arrays
@@ -110,9 +110,9 @@ class ConstantPool:
             self.statements.append(Assign(name, short))
         elif in_argument:
             self.stored[name] = value
-        elif read.is_key(getattr(value, "aval", value)):
+        elif dtypes.is_key(getattr(value, "aval", value)):
             data = self.constant(jax.random.key_data(value))
-            impl = scalars.text(read.key_impl(value.dtype))
+            impl = scalars.text(dtypes.key_impl(value.dtype))
             self.derived.append(Assign(name, call("jax.random.wrap_key_data", data, impl=impl)))
         elif getattr(value, "weak_type", False):
             options = {"new_dtype": scalars.dtype(value.dtype), "weak_type": Atom("True")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import hi_primitives
 from jaxsight.interpreters.compat.staging import Program
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, is_identifier, tuple_
 from jaxsight.sourcerizer.text.names import identifier, of_path, without_number
@@ -47,7 +47,11 @@ def shape_text(aval: Any) -> str:
 def primitive_name(equation: Any) -> str:
     """Return the name of the computation; for a high-level primitive, that of its class."""
     name = str(equation.primitive.name)
-    return read.high(equation.params)[0].lower() if name == "call_hi_primitive" else name
+    return (
+        hi_primitives.class_and_params(equation.params)[0].lower()
+        if name == "call_hi_primitive"
+        else name
+    )
 
 
 def after_function(equation: Any) -> str | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import derivative_rules
 from jaxsight.interpreters.compat.locations import scope as scope_of
 from jaxsight.interpreters.compat.staging import (
     Program,
@@ -21,7 +21,7 @@ from jaxsight.interpreters.compat.staging import (
     on_its_mesh,
     variable,
 )
-from jaxsight.interpreters.same import live, needed_by, read_by_live
+from jaxsight.interpreters.same.liveness import live, needed_by, read_by_live
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.equations.claims import claim_of, spelling_key
 from jaxsight.sourcerizer.equations.idioms import FoundWindow, find_windows
@@ -144,12 +144,12 @@ class Scope(Variables):
         """Return the expression of a value that a rule captures from an enclosing program.
 
         Raises:
-            read.Outlived: if no enclosing program has the value.
+            derivative_rules.Outlived: if no enclosing program has the value.
         """
         try:
             return self.read(variable(tracer))
         except KeyError:
-            raise read.Outlived("it captures values of a finished trace") from None
+            raise derivative_rules.Outlived("it captures values of a finished trace") from None
 
     def equations(
         self, equations: Sequence[Any], outputs: Sequence[Any], *, named: bool = True

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import derivative_rules
 from jaxsight.interpreters.compat.staging import Program
-from jaxsight.interpreters.same import Comparison
+from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.sourcerizer.folding.repeats import Listed
 from jaxsight.sourcerizer.text.exprs import Atom, Expr
 from jaxsight.sourcerizer.text.layout import flat
@@ -45,12 +45,12 @@ class SharedFunctions:
         """Enter the writing of a custom rule.
 
         Raises:
-            read.Refused: if the rule is nested too deeply to be written.
+            derivative_rules.Refused: if the rule is nested too deeply to be written.
         """
         if self._rules >= self._orders:
             self._cut += 1
             orders = "1 order" if self._orders == 1 else f"{self._orders} orders"
-            raise read.Refused(f"rules are written for {orders} of derivatives")
+            raise derivative_rules.Refused(f"rules are written for {orders} of derivatives")
         self._rules += 1
         try:
             yield
@@ -76,7 +76,7 @@ class SharedFunctions:
         around, self.inside = self.inside, []  # not visible at the top of the module
         try:
             statements = build(stand_in)
-        except read.Outlived:
+        except derivative_rules.Outlived:
             del self.statements[start:]
             raise
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import equations
 from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -50,7 +50,7 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
     for side in ("in", "out"):
         shardings = params[f"{side}_shardings"]
         layouts = params.get(f"{side}_layouts") or (None,) * len(shardings)
-        if not all(map(read.is_unspecified, shardings)) or any(
+        if not all(map(equations.is_unspecified, shardings)) or any(
             array_layout is not None for array_layout in layouts
         ):
             spelled = [_placed(*pair) for pair in zip(shardings, layouts, strict=True)]
@@ -94,7 +94,7 @@ def decorated(
 
 def _placed(sharding: Any, layout: Any) -> Expr:
     """Return the sharding and layout of an argument or result of a jitted function, if given."""
-    where = NONE if read.is_unspecified(sharding) else value(sharding)
+    where = NONE if equations.is_unspecified(sharding) else value(sharding)
     if layout is None:
         return where
     parts = [spelling.layout(layout)] + ([where] if where != NONE else [])
@@ -135,16 +135,16 @@ def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
     def with_literals(atoms: Sequence[Any]) -> list[Any]:
         return [literals.get(id(atom), atom) for atom in atoms]
 
-    equations: list[Any] = []
+    inlined: list[Any] = []
     for inner in program.jaxpr.eqns:
         invars = with_literals(inner.invars)
         if (number := folded(inner, invars)) is not None:
             literals[id(inner.outvars[0])] = number
         else:
-            equations.append(inner.replace(invars=invars))
+            inlined.append(inner.replace(invars=invars))
     inside = SimpleNamespace(
         constvars=program.jaxpr.constvars,
-        eqns=equations,
+        eqns=inlined,
         outvars=with_literals(program.jaxpr.outvars),
     )
     results = scope.program(Program(inside, program.consts))

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.interpreters.same import Comparison
+from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.calls import closed_function, decorated, function_name

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import derivative_rules, rule_identity
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.claims import equation_key
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -30,10 +30,13 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
     program = opened(params["call_jaxpr"])
     captured = params["num_consts"]
     base = function_name(program, "function")
-    if params["symbolic_zeros"] and (count := read.jvp_inputs(params)) > read.MOST_PATTERNS:
+    if (
+        params["symbolic_zeros"]
+        and (count := derivative_rules.jvp_inputs(params)) > derivative_rules.MOST_PATTERNS
+    ):
         why = (
             f"its rule asks for symbolic zeros of {count} tangents, and at most "
-            f"{read.MOST_PATTERNS} are supported"
+            f"{derivative_rules.MOST_PATTERNS} are supported"
         )
         return _with_rules_passed_in(scope, equation, why)
 
@@ -46,8 +49,8 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
                     bases = argument_bases(program)[captured:]
                     return [function, *with_symbolic_zeros(home, name, params, bases, base)]
                 derivative = _jvp_function(home, name, program, params)
-        except read.Refused as error:
-            if isinstance(error, read.Outlived) and home is not scope:
+        except derivative_rules.Refused as error:
+            if isinstance(error, derivative_rules.Outlived) and home is not scope:
                 raise
             derivative = Function(f"{name}_jvp", ("primals", "tangents"), [_refusal(base, error)])
         if params["symbolic_zeros"]:
@@ -62,7 +65,7 @@ def custom_jvp(scope: Scope, equation: Any) -> Proved:
 
 def _jvp_function(home: Scope, name: str, program: Program, params: dict[str, Any]) -> Function:
     """Write the rule of a `custom_jvp` function `name`."""
-    rule = read.jvp_rule(params)
+    rule = derivative_rules.jvp_rule(params)
     jvp = home.inner()
     primals = [jvp.names.fresh(base) for base in argument_bases(program)[params["num_consts"] :]]
     tangents = [jvp.names.fresh(f"{primal}_dot") for primal in primals]
@@ -99,7 +102,7 @@ def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
     return Proved(call(function, *operands), nested_results(len(equation.outvars)))
 
 
-def _refusal(name: str, why: read.Refused) -> Statement:
+def _refusal(name: str, why: derivative_rules.Refused) -> Statement:
     """Return the body of a rule for a function that cannot be differentiated."""
     message = scalars.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
     return Effect(call("raise NotImplementedError", message))
@@ -141,13 +144,15 @@ def _custom(
         return build(Scope.top(scope.writer), name)
 
     if not captured or all(map(is_literal, equation.invars[:captured])):
-        identity = read.rule_identity(equation.params)
-        with contextlib.suppress(read.Outlived):  # a rule that captures values stays here
+        identity = rule_identity.rule_identity(equation.params)
+        with contextlib.suppress(
+            derivative_rules.Outlived
+        ):  # a rule that captures values stays here
             name = scope.writer.functions.custom(identity, program, base, shared)
             return Proved(call(name, *operands), nested_results(count))
     captures = [_known(scope, atom) for atom in equation.invars[:captured]]
     types = [var.aval for var in program.jaxpr.invars]
-    key = (read.rule_identity(equation.params), captures, types)
+    key = (rule_identity.rule_identity(equation.params), captures, types)
     for own_key, around in scope.writer.functions.inside:
         if own_key == key:  # its own rule calls it
             return Proved(call(around, *operands), nested_results(count))
@@ -177,12 +182,12 @@ def custom_vjp(scope: Scope, equation: Any) -> Proved:
         try:
             with scope.writer.functions.rule():
                 rules = _vjp_functions(home, pair, program, params)
-        except read.Refused as error:
-            if isinstance(error, read.Outlived) and home is not scope:
+        except derivative_rules.Refused as error:
+            if isinstance(error, derivative_rules.Outlived) and home is not scope:
                 raise
             pair = f"{name}_refused", f"{name}_refused"
             rules = [Function(pair[0], ("*_",), [_refusal(base, error)])]
-        except read.Unreadable as error:
+        except derivative_rules.Unreadable as error:
             raise Unsourceable("custom_vjp_call", str(error)) from error
         return [function, *rules, Effect(call(f"{name}.defvjp", *map(Atom, pair)))]
 
@@ -193,7 +198,7 @@ def _vjp_functions(
     home: Scope, names: tuple[str, str], program: Program, params: dict[str, Any]
 ) -> list[Function]:
     """Write the forward and the backward rule of a `custom_vjp` function, under these names."""
-    rules = read.vjp_rules(params)
+    rules = derivative_rules.vjp_rules(params)
     bases = argument_bases(program)[params["num_consts"] :]
     forward = home.inner()
     parameters = forward.parameters(rules.forward.jaxpr.invars, bases)
@@ -214,7 +219,7 @@ def _vjp_functions(
 
 
 def _backward_parameter(
-    backward: Scope, rules: read.VjpRules, forward_parameters: Sequence[str], count: int
+    backward: Scope, rules: derivative_rules.VjpRules, forward_parameters: Sequence[str], count: int
 ) -> str:
     """Unpack the parameters of a backward rule; return the name of the second one.
 
@@ -246,5 +251,5 @@ def _known(scope: Scope, atom: Any) -> str:
         return ""
 
 
-def _residual_bases(rules: read.VjpRules, named: Sequence[str]) -> list[str]:
+def _residual_bases(rules: derivative_rules.VjpRules, named: Sequence[str]) -> list[str]:
     return ["residual" if source is None else named[source] for source in rules.forwarded]

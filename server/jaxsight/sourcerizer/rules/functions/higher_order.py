@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened, stage
-from jaxsight.interpreters.same import Comparison
+from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.calls import closed_function

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import derivative_rules
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, dict_, tuple_
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Raw, Return, Statement
 from jaxsight.sourcerizer.values import scalars
@@ -51,9 +51,9 @@ def with_symbolic_zeros(
     primals, tangents, zero = (jvp.names.fresh(name) for name in ("primals", "tangents", "zero"))
     written = _Rule(jvp, [jvp.names.fresh(base) for base in bases], tangents, zero)
     unpacked: Statement = Assign(tuple_(map(Atom, written.primals)), Atom(primals))
-    patterns = read.absences(params)
+    patterns = derivative_rules.absences(params)
     if patterns is None:
-        raise read.Refused("its rule asks for too many patterns of zeros")
+        raise derivative_rules.Refused("its rule asks for too many patterns of zeros")
     if len(patterns) == 1:
         statements, makes_zeros = _for_one_pattern(written, params, patterns[0])
     else:
@@ -69,7 +69,7 @@ def _for_one_pattern(
     written: _Rule, params: dict[str, Any], absent: Sequence[bool]
 ) -> tuple[list[Statement], bool]:
     """Write the rule for the only pattern; return its statements, and whether it makes zeros."""
-    rule = read.jvp_rule(params, absent)
+    rule = derivative_rules.jvp_rule(params, absent)
     dots, statements = _by(written, rule, absent)
     present = iter(dots)
     targets = [Atom("_" if is_zero else next(present)) for is_zero in absent]
@@ -83,18 +83,18 @@ def _for_patterns(
 
     Return the statements, and whether a rule makes zeros.
     """
-    names, may_be = written.scope.names, read.differentiable(params)
+    names, may_be = written.scope.names, derivative_rules.differentiable(params)
     chooser = written.scope.writer.functions.helper("by_zeros", _chooser)
     body: list[Statement] = []
     rules: list[tuple[Expr, Expr]] = []
     refused: list[Expr] = []
-    whys: list[read.Refused] = []
+    whys: list[derivative_rules.Refused] = []
     makes_zeros = False
     for absent in patterns:
         pattern = value(tuple(is_zero for is_zero, may in zip(absent, may_be, strict=True) if may))
         try:
-            rule = read.jvp_rule(params, absent)
-        except read.Refused as error:
+            rule = derivative_rules.jvp_rule(params, absent)
+        except derivative_rules.Refused as error:
             refused.append(pattern)
             whys.append(error)
             continue
@@ -133,7 +133,7 @@ def _chooser() -> Function:
 
 
 def _by(
-    written: _Rule, rule: read.Rule, absent: Sequence[bool]
+    written: _Rule, rule: derivative_rules.Rule, absent: Sequence[bool]
 ) -> tuple[list[str], list[Statement]]:
     """Write the rule for one pattern of zeros.
 

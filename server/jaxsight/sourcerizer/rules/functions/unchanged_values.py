@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal
-from jaxsight.interpreters.same import live
+from jaxsight.interpreters.same.liveness import live
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Star, call, list_
 from jaxsight.sourcerizer.text.statements import Function, Raw, Return, Statement
@@ -28,7 +28,7 @@ def forwarded(program: Program) -> list[int | None]:
     return [None if is_literal(atom) else positions.get(id(atom)) for atom in program.jaxpr.outvars]
 
 
-def scan_hands_on(loop: read.Scan) -> bool:
+def scan_hands_on(loop: control_flow.Scan) -> bool:
     """Return whether a scan carries an unchanged value, or returns slices of its inputs."""
     sources = forwarded(loop.body)
     unchanged = [index == loop.consts + i for i, index in enumerate(sources[: loop.carry])]
@@ -70,7 +70,7 @@ def flat_function(scope: Scope, name: str, program: Program) -> Expr:
     return scope.function(name, program, [], parameters, list_)
 
 
-def bound_scan(scope: Scope, equation: Any, loop: read.Scan) -> Proved:
+def bound_scan(scope: Scope, equation: Any, loop: control_flow.Scan) -> Proved:
     carried = loop.consts + loop.carry
     # The body's inputs are slices of the arrays that the loop scans over.
     binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -52,7 +52,7 @@ def _numbers(start: int, count: int) -> Any:
 
 @STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved:
-    loop = read.scan(equation.params)
+    loop = control_flow.scan(equation.params)
     if scan_hands_on(loop):
         return bound_scan(scope, equation, loop)
     consts, carried = loop.consts, loop.consts + loop.carry

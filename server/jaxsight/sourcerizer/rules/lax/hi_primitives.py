@@ -13,9 +13,9 @@ from typing import Any
 
 import jax
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import hi_primitives
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
-from jaxsight.interpreters.same import all_operands, live
+from jaxsight.interpreters.same.liveness import all_operands, live
 from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
 from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -31,7 +31,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 @LAX("call_hi_primitive")
 def high(view: View) -> Iterator[Expr]:
     """Yield the public function that creates the primitive, under `vmap` if it was."""
-    name, fields = read.high(view.params)
+    name, fields = hi_primitives.class_and_params(view.params)
     match name:
         case "Nonzero":
             yield from _nonzero(view, fields)
@@ -112,12 +112,12 @@ _OPEN = frozenset({"scan", "while", "custom_linear_solve"})
 @STRUCTURES("call_hi_primitive")
 def root_finding(scope: Scope, equation: Any) -> Proved | None:
     """Write `lax.custom_root`, and the linear map that it passes to `tangent_solve`."""
-    if read.high(equation.params)[0] not in _ROOTS:
+    if hi_primitives.class_and_params(equation.params)[0] not in _ROOTS:
         return None
-    if (linear := read.root_map(equation)) is not None:
+    if (linear := hi_primitives.root_map(equation)) is not None:
         applied = _root_map(scope, equation, linear)
         return applied or scope.passed_in(equation, _DERIVATIVE, "derivative_of_root")
-    root = read.root(equation)
+    root = hi_primitives.root(equation)
     if root is None:
         return scope.passed_in(equation, _NOT_WRITTEN, "custom_root")
     if _is_hidden(root.tangent.jaxpr):
@@ -137,7 +137,7 @@ def _is_hidden(jaxpr: Any, closed: bool = False) -> bool:
     return False
 
 
-def _custom_root(scope: Scope, root: read.Root) -> Proved:
+def _custom_root(scope: Scope, root: hi_primitives.Root) -> Proved:
     of_function, of_solve, of_tangent = root.captured
     count = len(root.guess)
     function = _of_roots(scope, "function", root.function, of_function, count)
@@ -157,7 +157,7 @@ def _of_roots(
     captured: Sequence[Any],
     count: int,
     function_name: str = "",
-    root: read.Root | None = None,
+    root: hi_primitives.Root | None = None,
 ) -> Expr:
     """Write a function of `count` values, preceded by a function parameter if `root` is set.
 
@@ -188,8 +188,8 @@ def _of_roots(
 def _nested(results: Any, values: Sequence[Expr]) -> Expr:
     if isinstance(results, tuple):
         return tuple_([_nested(part, values) for part in results])
-    value: Expr = values[results]
-    return value
+    single: Expr = values[results]
+    return single
 
 
 def _without_roots(program: Program, captured: int, count: int) -> Program:
@@ -212,11 +212,11 @@ def _linear_in(equation: Any) -> Sequence[Any] | None:
     """Return the operands of a root's linear map, or None for other equations."""
     if equation.primitive.name != "call_hi_primitive":
         return None
-    linear = read.root_map(equation)
+    linear = hi_primitives.root_map(equation)
     return None if linear is None else equation.invars[-linear.count :]
 
 
-def _root_map(scope: Scope, equation: Any, linear: read.RootMap) -> Proved | None:
+def _root_map(scope: Scope, equation: Any, linear: hi_primitives.RootMap) -> Proved | None:
     try:
         function = scope.read(linear.function.jaxpr)
     except KeyError:  # the map of a derivative, which no public function creates

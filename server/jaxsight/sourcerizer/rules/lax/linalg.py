@@ -46,9 +46,10 @@ def jitted_by_jax(view: View) -> Iterator[Expr]:
     """
     if view.params["name"] == "qr":
         yield call("jnp.linalg.qr", *view.operands, mode=Atom('"raw"'))
-    *before, inside = opened(view.params["jaxpr"]).jaxpr.eqns or [None]
-    if inside is None or inside.primitive.name != view.params["name"]:
+    equations = opened(view.params["jaxpr"]).jaxpr.eqns
+    if not equations or equations[-1].primitive.name != view.params["name"]:
         return
+    *before, inside = equations
     if all(equation.primitive.name == "convert_element_type" for equation in before):
         yield from by_name(replace(view, primitive=inside.primitive, params=inside.params))
 

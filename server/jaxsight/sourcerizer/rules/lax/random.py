@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.equations.fallback import keywords
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX
@@ -15,7 +15,7 @@ from jaxsight.sourcerizer.values.spelling import value
 
 
 def _impl(view: View) -> dict[str, Expr]:
-    return {"impl": scalars.text(read.key_impl(view.outputs[0].dtype))}
+    return {"impl": scalars.text(dtypes.key_impl(view.outputs[0].dtype))}
 
 
 @LAX("random_seed")

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import dtypes
 from jaxsight.sourcerizer.equations.fallback import keywords
 from jaxsight.sourcerizer.equations.registry import LAX
 from jaxsight.sourcerizer.equations.view import View
@@ -59,7 +59,7 @@ def _identity(view: View) -> Iterator[Expr]:
     low = view.name == "reduce_window_max"
     if dtype == np.bool_:
         yield Atom("False" if sum_ or low else "True")
-    elif read.is_subtype(dtype, np.integer):
+    elif dtypes.is_subtype(dtype, np.integer):
         info: Any = getattr(jax.numpy, "iinfo")(dtype)  # noqa: B009 - it has no types
         yield scalars.typed(np.asarray(0 if sum_ else info.min if low else info.max, dtype))
     else:

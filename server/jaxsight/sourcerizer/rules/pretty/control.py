@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat import parameters as read
+from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -26,7 +26,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 @PRETTY_STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved | None:
-    loop = read.scan(equation.params)
+    loop = control_flow.scan(equation.params)
     if loop.reverse or loop.unroll != 1 or loop.split_transpose or scan_hands_on(loop):
         return None
     if loop.carry == 0:

@@ -1,0 +1,126 @@
+"""Examples from jaxtyping annotations.
+
+`Float[Array, "b d"]` with sizes for `b` and `d` describes an array. Axes of any rank (`...`,
+`*batch`) become no axis; an axis of any size (`_`, `_name`) has size 1. An annotation of another
+form gives no example and no problem.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.shapes import read_size
+from jaxsight.examples.notation.tokens import Reader
+from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
+from jaxsight.examples.problems import Malformed
+
+_KINDS = {
+    "Float": "float32",
+    "Inexact": "float32",
+    "Real": "float32",
+    "Num": "float32",
+    "Shaped": "float32",
+    "Int": "int32",
+    "Integer": "int32",
+    "UInt": "uint32",
+    "Complex": "complex64",
+    "Bool": "bool",
+    "BFloat16": "bfloat16",
+    **{f"Float{n}": f"float{n}" for n in (16, 32, 64)},
+    **{f"Int{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"UInt{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"Complex{n}": f"complex{n}" for n in (64, 128)},
+    "Float4e2m1fn": "float4_e2m1fn",
+    **{
+        f"Float8{kind}": f"float8_{kind}"
+        for kind in (
+            "e3m4",
+            "e4m3",
+            "e4m3b11fnuz",
+            "e4m3fn",
+            "e4m3fnuz",
+            "e5m2",
+            "e5m2fnuz",
+            "e8m0fnu",
+        )
+    },
+}
+"""The dtype of an example by jaxtyping's name."""
+
+_MODIFIERS = "#*?"
+_DOCUMENTED = re.compile(r"[^\W\d]\w*=(?=.)")
+"""The name in `rows=4`, which only documents the axis."""
+
+
+def example_of(annotation: str | None) -> Node | None:
+    """Return the example that an annotation describes, its sizes by name; `None` without one."""
+    if annotation is None:
+        return None
+    try:
+        tree = ast.parse(annotation.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return _example(tree)
+
+
+def _example(tree: ast.expr) -> Node | None:
+    match tree:
+        case ast.Constant(value=str(quoted)):
+            return example_of(quoted)
+        case ast.Name(id="PRNGKeyArray") | ast.Attribute(attr="PRNGKeyArray"):
+            return Key("fry", ())
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _example(left) or _example(right)
+        case ast.Subscript(
+            value=value, slice=ast.Tuple(elts=[array, ast.Constant(value=str(axes))])
+        ):
+            shape = shape_of(axes)
+            name = _last_name(value)
+            if shape is None or name is None:
+                return None
+            inner = _example(array)
+            if isinstance(inner, Array):
+                shape += inner.shape
+            if name == "Key":
+                return Key("fry", shape)
+            return Array(_KINDS[name], shape) if name in _KINDS else None
+        case ast.Subscript(value=value, slice=inside) if _last_name(value) in (
+            "Optional",
+            "Union",
+            "Annotated",
+        ):
+            options = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+            return next((found for option in options if (found := _example(option))), None)
+        case _:
+            return None
+
+
+def _last_name(tree: ast.expr) -> str | None:
+    match tree:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return None
+
+
+def shape_of(axes: str) -> tuple[Size, ...] | None:
+    """Return jaxtyping's axes as sizes; `None` if one is not a size (`{n}` of an f-string)."""
+    shape: list[Size] = []
+    for axis in axes.split():
+        name = axis.lstrip(_MODIFIERS)
+        if name == "..." or "*" in axis[: len(axis) - len(name)]:
+            continue
+        name = _DOCUMENTED.sub("", name)
+        if name.startswith("_"):
+            shape.append(Number(1))
+            continue
+        reader = Reader(Source(name))
+        try:
+            size = read_size(reader)
+            reader.finish()
+        except Malformed:
+            return None
+        shape.append(size)
+    return tuple(shape)

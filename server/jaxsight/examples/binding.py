@@ -1,0 +1,312 @@
+"""Bind the lines of an example set to the parameters of a function, and evaluate its sizes.
+
+Lines are bound in layers, later ones over earlier ones: the class's section, the first set of the
+function, then the set itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.examples.annotations import example_of
+from jaxsight.examples.docstrings.lines import DeclaredSet, Given
+from jaxsight.examples.notation.expressions import Expression
+from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.values import (
+    Node,
+    Tree,
+    is_literal,
+    names_in,
+    sizes_of,
+    to_spec,
+)
+from jaxsight.examples.problems import (
+    CONFLICT,
+    MALFORMED,
+    MISSING_ARGUMENT,
+    UNKNOWN_ARGUMENT,
+    UNKNOWN_SIZE,
+    Malformed,
+    Problem,
+    listed,
+    nearest,
+    problem,
+    quoted,
+)
+from jaxsight.examples.sets import ExampleSet
+from jaxsight.examples.signature import Signature
+from jaxsight.rules.finding import Severity
+from jaxsight.source.text import Range
+from jaxsight.text.inert import clause
+from jaxsight.wire.messages.inputs import Argument, InputSpec, ValueSpec
+
+_REMOVE = "remove this line"
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The sets that one set consists of, weakest first: `shared` of the class, then `own`."""
+
+    shared: tuple[DeclaredSet, ...]
+    own: tuple[DeclaredSet, ...]
+
+    @property
+    def all(self) -> tuple[DeclaredSet, ...]:
+        return (*self.shared, *self.own)
+
+    @property
+    def last(self) -> DeclaredSet:
+        return self.all[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A parameter without example; `sizes` are the undefined ones of its annotation."""
+
+    name: str
+    sizes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The outcome: a set, unless an example is missing or wrong.
+
+    The ranges of `shared_problems` are in the class's docstring.
+    """
+
+    set: ExampleSet | None
+    missing: tuple[Missing, ...]
+    problems: tuple[Problem, ...]
+    shared_problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """The example of a parameter, and its place."""
+
+    value: Node | Expression
+    range: Range
+    shared: bool
+
+
+@dataclass(slots=True)
+class _Binding:
+    signature: Signature
+    sizes: Sizes
+    values: dict[str, _Value] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    shared_problems: list[Problem] = field(default_factory=list)
+    expression_names: set[str] = field(default_factory=set)
+    used_sizes: set[str] = field(default_factory=set)
+    arguments: list[Argument] = field(default_factory=list)
+    places: list[tuple[str, Range]] = field(default_factory=list)
+
+    def report(self, found: Problem, *, shared: bool) -> None:
+        (self.shared_problems if shared else self.problems).append(found)
+
+
+def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Bound:
+    """Bind the layers for a function; `sizes` are those of the settings."""
+    defined = {d.name: d.size for layer in layers.all for d in layer.sizes}
+    binding = _Binding(signature, Sizes(defined, sizes))
+    for layer in layers.shared:
+        for given in layer.given:
+            if given.stars == 0 and given.name in signature.plain:
+                binding.values[given.name] = _Value(given.value, given.value.range, shared=True)
+    for layer in layers.own:
+        binding.problems += layer.problems
+        for given in layer.given:
+            _place(binding, given)
+    missing = _fill(binding, frozenset().union(*(layer.spoiled for layer in layers.all)))
+    for name in dict.fromkeys((*signature.slots, *binding.values)):
+        if name in binding.values:
+            _argument(binding, name, binding.values[name])
+    numbers = _numbers(binding, layers)
+    wrong = any(p.severity is Severity.ERROR for p in (*binding.problems, *binding.shared_problems))
+    made: ExampleSet | None = None
+    if not wrong and not missing:
+        names = binding.expression_names
+        made = ExampleSet(
+            layers.last.name,
+            tuple(binding.arguments),
+            numbers,
+            None,
+            layers.last.expects,
+            layers.last.heading.start.line,
+            tuple(sorted(names - {name for name, _ in numbers})),
+            tuple(binding.places),
+        )
+    return Bound(made, missing, tuple(binding.problems), tuple(binding.shared_problems))
+
+
+def _place(binding: _Binding, given: Given) -> None:
+    """Bind a line of the function's own section to the parameter that it names."""
+    signature = binding.signature
+    name, stars = given.name, given.stars
+    value = _Value(given.value, given.value.range, shared=False)
+    if stars == 0 and name in signature.plain:
+        if name in signature.function.static_names and _holds_array(given.value):
+            message = f"static parameter {quoted(name)} cannot be an array"
+            help = f"use a literal, or a Python expression: `{name} = …`"
+            binding.problems.append(problem(MALFORMED, given.value.range, message, help))
+        binding.values[name] = value
+    elif stars == 1 and name == signature.variadic:
+        if isinstance(given.value, Tree) and given.value.kind != "dict":
+            binding.values["*"] = value
+        else:
+            message = f"{quoted(f'*{name}')} takes a tuple of examples"
+            help = f"write `*{name}: (f32[8], f32[8])`"
+            binding.problems.append(problem(MALFORMED, given.value.range, message, help))
+    elif stars == 2 and name == signature.keywords:
+        _place_keywords(binding, given)
+    elif stars == 0 and name in (signature.variadic, signature.keywords):
+        written = f"*{name}" if name == signature.variadic else f"**{name}"
+        display = "(f32[8], f32[8])" if name == signature.variadic else "{'a': f32[8]}"
+        kind = "positional" if name == signature.variadic else "keyword"
+        message = f"{quoted(name)} collects {kind} arguments"
+        help = f"write `{written}: {display}`"
+        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message, help))
+    elif stars == 0 and name == signature.class_parameter:
+        message = f"{quoted(name)} is bound to the class and takes no example"
+        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message, _REMOVE))
+    elif stars == 0 and signature.keywords is not None:
+        binding.values[name] = value
+    else:
+        binding.problems.append(_unknown(signature, given))
+
+
+def _place_keywords(binding: _Binding, given: Given) -> None:
+    tree = given.value
+    write = f"write `**{given.name}: {{'a': f32[8]}}`"
+    if not isinstance(tree, Tree) or tree.kind != "dict":
+        message = f"{quoted(f'**{given.name}')} takes a dict of examples"
+        binding.problems.append(problem(MALFORMED, tree.range, message, write))
+        return
+    for key, child in zip(tree.keys, tree.children, strict=True):
+        name = key[1:-1]
+        if key[0] not in "'\"" or not name.isidentifier():
+            message = f"expected a quoted parameter name as key, found {quoted(key)}"
+            binding.problems.append(problem(MALFORMED, given.range, message, write))
+        elif name in binding.signature.plain:
+            message = f"{quoted(name)} is a parameter and cannot be a key of `**{given.name}`"
+            help = f"write its example on a line of its own: `{name}: …`"
+            binding.problems.append(problem(CONFLICT, given.range, message, help))
+        else:
+            binding.values[name] = _Value(child, child.range, shared=False)
+
+
+def _unknown(signature: Signature, given: Given) -> Problem:
+    shown = "*" * given.stars + given.name
+    names = [p.name for p in signature.parameters]
+    message = f"{quoted(signature.function.qualname)} has no parameter {quoted(shown)}"
+    near = nearest(given.name, names)
+    if near is not None:
+        help = f"did you mean `{near}`?"
+    elif names:
+        help = f"use a parameter of the function: {', '.join(f'`{name}`' for name in names)}"
+    else:
+        help = _REMOVE
+    return problem(UNKNOWN_ARGUMENT, given.range, message, help)
+
+
+def _holds_array(value: Node | Expression) -> bool:
+    return not isinstance(value, Expression) and not is_literal(value)
+
+
+def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Missing, ...]:
+    """Take missing examples from annotations; return the parameters that still have none."""
+    missing: list[Missing] = []
+    for parameter in binding.signature.required:
+        if parameter.name in binding.values or parameter.name in spoiled:
+            continue
+        node = example_of(parameter.annotation)
+        if node is None:
+            missing.append(Missing(parameter.name))
+            continue
+        names = [name for size in sizes_of(node) for name in names_in(size)]
+        unknown = [name for name in dict.fromkeys(names) if not binding.sizes.knows(name)]
+        try:
+            to_spec(node, binding.sizes.value)
+        except Malformed:
+            missing.append(Missing(parameter.name, tuple(unknown)))
+        else:
+            binding.values[parameter.name] = _Value(node, parameter.range, shared=False)
+    return tuple(missing)
+
+
+def _argument(binding: _Binding, name: str, bound: _Value) -> None:
+    """Add a parameter's argument, or one for each item of `*args`."""
+    try:
+        match name, bound.value:
+            case "*", Tree(_, children):
+                for number, child in enumerate(children):
+                    _add(binding, f"{binding.signature.variadic}[{number}]", child, child.range)
+            case _, value:
+                _add(binding, name, value, bound.range)
+    except Malformed as malformed:
+        binding.report(malformed.problem, shared=bound.shared)
+
+
+def _add(binding: _Binding, name: str, value: Node | Expression, range: Range) -> None:
+    spec: InputSpec
+    match value:
+        case Expression(source, names):
+            binding.expression_names.update(names)
+            binding.used_sizes.update(names)
+            spec = ValueSpec(source, literal=False)
+        case node:
+            for size in sizes_of(node):
+                binding.used_sizes |= binding.sizes.used(size)
+            spec = to_spec(node, binding.sizes.value)
+    binding.arguments.append(Argument(name, spec))
+    binding.places.append((name, range))
+
+
+def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:
+    """Return the sizes that the set's expressions may use.
+
+    These are all sizes of the set, and those of the class and the settings that it uses.
+    """
+    sizes = binding.sizes
+    numbers: dict[str, int] = {}
+    layered = [(d, layer in layers.own) for layer in layers.all for d in layer.sizes]
+    for definition, own in layered:
+        if not own and definition.name not in binding.used_sizes:
+            continue
+        try:
+            numbers[definition.name] = sizes.value(sizes.defined[definition.name])
+        except Malformed as malformed:
+            binding.report(malformed.problem, shared=not own)
+    for name in sorted(binding.used_sizes):
+        if name not in sizes.defined and name in sizes.given:
+            numbers[name] = sizes.given[name]
+    return tuple(numbers.items())
+
+
+def missing_problems(
+    signature: Signature, missing: Sequence[Missing], heading: Range
+) -> list[Problem]:
+    """Return problems for parameters without example, at the heading of the set."""
+    problems: list[Problem] = []
+    if any(one.name == signature.self_name for one in missing):
+        message = f"no example for `{signature.self_name}`"
+        help = (
+            f"add `{signature.self_name} = {signature.class_name}(…)` here, or to an"
+            f" `Example inputs:` section in the docstring of `{signature.class_name}`"
+        )
+        problems.append(problem(MISSING_ARGUMENT, heading, message, help))
+    rest = [one for one in missing if one.name != signature.self_name]
+    sizes = dict.fromkeys(size for one in rest for size in one.sizes)
+    if sizes:
+        annotated = [one.name for one in rest if one.sizes]
+        of = f"annotation{'s' * (len(annotated) > 1)} of {listed(annotated)}"
+        what = f"size{'s' * (len(sizes) > 1)} {listed(sizes)}"
+        help = f"add `where {', '.join(f'{size}=…' for size in sizes)}`"
+        problems.append(
+            problem(UNKNOWN_SIZE, heading, clause(f"undefined {what} in the {of}", 100), help)
+        )
+    if bare := [one.name for one in rest if not one.sizes]:
+        help = f"add `{', '.join(bare)}: f32[8, 8]`"
+        problems.append(problem(MISSING_ARGUMENT, heading, f"no example for {listed(bare)}", help))
+    return problems

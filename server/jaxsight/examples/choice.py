@@ -1,0 +1,176 @@
+"""Choose the source of a function's example inputs, from its docstring down to its annotations.
+
+Explicit examples come first: the function's section, its class's, the project's table; then
+doctests, then annotations. Annotations also fill in arguments that the others lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from jaxsight.examples.binding import Bound, Layers, bind, missing_problems
+from jaxsight.examples.docstrings.doctests import calls_in
+from jaxsight.examples.docstrings.lines import Declared, DeclaredSet, read_docstring, read_project
+from jaxsight.examples.problems import PROJECT_EXAMPLE, Problem, problem
+from jaxsight.examples.sets import Examples, ExampleSet
+from jaxsight.examples.signature import Signature
+from jaxsight.source.functions import Function
+from jaxsight.source.text import Range
+
+
+def of(function: Function, *, sizes: Mapping[str, int], project: str | None = None) -> Examples:
+    """Return the example inputs of a function.
+
+    Args:
+        function: the function as read from its text.
+        sizes: the settings' sizes by name.
+        project: the text of the function's entry in `[tool.jaxsight.examples]`, if it has one.
+    """
+    signature = Signature(function)
+    own = read_docstring(function.docstring)
+    shared = read_docstring(function.class_docstring) if signature.self_name else Declared()
+    if own.sets:
+        examples = _declared(signature, own, shared, sizes)
+    else:
+        examples = _elsewhere(signature, shared, sizes, project)
+    problems = (*own.problems, *examples.problems)
+    sets = examples.sets
+    if own.expects and sets:
+        sets = (replace(sets[0], expects=(*own.expects, *sets[0].expects)), *sets[1:])
+    return Examples(sets, _in_order(problems), examples.source)
+
+
+def _declared(
+    signature: Signature, own: Declared, shared: Declared, sizes: Mapping[str, int]
+) -> Examples:
+    """Return the sets of the function's own sections; missing arguments are problems."""
+    bounds = [bind(signature, layers, sizes) for layers in _layers(own, shared)]
+    problems = [p for b in bounds for p in (*b.problems, *b.shared_problems)]
+    problems += _problems_of(shared)
+    problems += _missing(signature, own, bounds)
+    return Examples(_sets(bounds), tuple(problems), "docstring")
+
+
+def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[Problem]:
+    """Report each missing argument once, at the first set that lacks it."""
+    reported: set[str] = set()
+    problems: list[Problem] = []
+    for declared, bound in zip(own.sets, bounds, strict=True):
+        new = [one for one in bound.missing if one.name not in reported]
+        reported.update(one.name for one in new)
+        problems += missing_problems(signature, new, declared.heading)
+    return problems
+
+
+def _elsewhere(
+    signature: Signature, shared: Declared, sizes: Mapping[str, int], project: str | None
+) -> Examples:
+    """Return the first source after the docstring's section with all arguments."""
+    examples = Examples()
+    if shared.sets and signature.traced_by_class:
+        examples = _of_class(signature, shared, sizes)
+    if not examples.sets and project is not None:
+        examples = _of_project(signature, project, shared, sizes, examples.problems)
+    if examples.sets or examples.source == "project":
+        return examples
+    if calls := _of_doctests(signature.function):
+        return Examples(calls, examples.problems, "doctest")
+    if (described := _of_annotations(signature, shared, sizes)) is not None:
+        return Examples((described,), examples.problems, "annotations")
+    return examples
+
+
+def _of_class(signature: Signature, shared: Declared, sizes: Mapping[str, int]) -> Examples:
+    """Return the class's sets with all arguments; a method that needs more is not a problem."""
+    bounds = [
+        bind(signature, Layers(_chain(shared.sets, declared.name), ()), sizes)
+        for declared in shared.sets
+    ]
+    wrong = [p for b in bounds if not b.missing for p in (*b.problems, *b.shared_problems)]
+    problems = (*_problems_of(shared), *wrong)
+    return Examples(_sets(bounds), problems, "class" if _sets(bounds) or problems else "none")
+
+
+def _of_project(
+    signature: Signature,
+    text: str,
+    shared: Declared,
+    sizes: Mapping[str, int],
+    before: tuple[Problem, ...],
+) -> Examples:
+    """Return the project's entry; its problems are JX909, with ranges in its text."""
+    declared = read_project(text)
+    bounds = [bind(signature, layers, sizes) for layers in _layers(declared, shared)]
+    own = [*declared.problems, *(p for b in bounds for p in b.problems)]
+    own += _missing(signature, declared, bounds)
+    problems = [
+        *before,
+        *(problem(PROJECT_EXAMPLE, p.range, p.message, p.help) for p in own),
+        *(p for b in bounds for p in b.shared_problems),
+    ]
+    return Examples(_sets(bounds), tuple(problems), "project")
+
+
+def _of_doctests(function: Function) -> tuple[ExampleSet, ...]:
+    return tuple(
+        ExampleSet(
+            name="" if number == 1 else f"doctest {number}",
+            arguments=(),
+            sizes=(),
+            call=call.source,
+            expects=(),
+            line=call.range.start.line,
+            expressions=call.names,
+            places=(("", call.range),),
+        )
+        for number, call in enumerate(calls_in(function), start=1)
+    )
+
+
+def _of_annotations(
+    signature: Signature, shared: Declared, sizes: Mapping[str, int]
+) -> ExampleSet | None:
+    """Return a set from annotations (and the class's `self`), if all arguments have examples."""
+    function = signature.function
+    needed = [p for p in signature.required if p.name != signature.self_name]
+    if not needed:
+        return None
+    place = DeclaredSet("", function.name_range)
+    bound = bind(signature, Layers(shared.sets[:1], (place,)), sizes)
+    return bound.set
+
+
+def _layers(own: Declared, shared: Declared) -> list[Layers]:
+    return [
+        Layers(_chain(shared.sets, declared.name), _chain(own.sets, declared.name, declared))
+        for declared in own.sets
+    ]
+
+
+def _chain(
+    sets: tuple[DeclaredSet, ...], name: str, last: DeclaredSet | None = None
+) -> tuple[DeclaredSet, ...]:
+    """Return the first set, then the one with the name (or `last`) if it is a different one."""
+    if not sets:
+        return ()
+    first = sets[0]
+    named = last or next((declared for declared in sets if declared.name == name), first)
+    return (first,) if named is first else (first, named)
+
+
+def _sets(bounds: list[Bound]) -> tuple[ExampleSet, ...]:
+    return tuple(bound.set for bound in bounds if bound.set is not None)
+
+
+def _problems_of(declared: Declared) -> list[Problem]:
+    return [*declared.problems, *(p for d in declared.sets for p in d.problems)]
+
+
+def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return each problem once, ordered by place."""
+
+    def place(found: Problem) -> tuple[bool, Range]:
+        return found.code == PROJECT_EXAMPLE, found.range
+
+    return tuple(sorted(dict.fromkeys(problems), key=place))

@@ -1,0 +1,1 @@
+"""Example inputs in docstrings: sections, their lines, and doctests."""

@@ -1,0 +1,210 @@
+"""Examples from doctests: the calls of a function in its own docstring.
+
+Names that the same docstring assigned before are replaced by their values, so that a call is
+self-contained. Nothing is run, and a doctest of another form is not reported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.expressions import free_names
+from jaxsight.source.functions import Docstring, Function
+from jaxsight.source.limits import docstring_problem
+from jaxsight.source.text import Range
+
+_PROMPT = re.compile(r"[ \t]*>>> (?P<code>.*)")
+_CONTINUED = re.compile(r"[ \t]*\.\.\.(?: (?P<code>.*))?")
+LONGEST = 2000
+"""Maximum length of a call with its names replaced, in characters; longer ones are skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the function, with names of the doctest replaced; `names` are the others."""
+
+    source: str
+    names: tuple[str, ...]
+    range: Range
+
+
+def calls_in(function: Function) -> tuple[Call, ...]:
+    """Return the distinct calls of a function in the doctests of its docstring, in order.
+
+    Methods have none, because their instance is not among the arguments.
+    """
+    if function.docstring is None or ">>>" not in function.docstring.text:
+        return ()
+    if docstring_problem(function.docstring.text):
+        return ()
+    if function.kind not in ("function", "staticmethod"):
+        return ()
+    name = function.qualname.rpartition(".")[2]
+    known: dict[str, ast.expr | None] = {}
+    calls: dict[str, Call] = {}
+    for statement, range in _statements(function.docstring):
+        if _configures(statement):
+            break  # the following calls are meant for other options than the module's
+        for call in _calls_of(name, statement):
+            if _root(call.func) in known:
+                # A method of a value of the doctest, such as `x.sum()` in `sum`.
+                continue
+            inlined = _inline(call, known)
+            if inlined is None or not isinstance(inlined, ast.Call):
+                continue
+            alone = ast.Call(ast.Name(name, ast.Load()), inlined.args, inlined.keywords)
+            source = ast.unparse(alone)
+            names = tuple(n for n in free_names(source) if n != name)
+            calls.setdefault(source, Call(source, names, range))
+        _remember(statement, known)
+    return tuple(calls.values())
+
+
+def _statements(docstring: Docstring) -> Iterator[tuple[ast.stmt, Range]]:
+    source = Source(docstring.text, docstring.start)
+    line = 0
+    while line < source.line_count:
+        prompt = _PROMPT.fullmatch(source.line(line))
+        first = line
+        line += 1
+        if prompt is None:
+            continue
+        code = [prompt["code"]]
+        while line < source.line_count and (more := _CONTINUED.fullmatch(source.line(line))):
+            code.append(more["code"] or "")
+            line += 1
+        start = source.line_bounds(first)[0] + prompt.start("code")
+        range = source.range(start, source.line_bounds(line - 1)[1])
+        try:
+            body = ast.parse("\n".join(code)).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for statement in body:
+            yield statement, range
+
+
+def _calls_of(name: str, statement: ast.stmt) -> Iterator[ast.Call]:
+    """Yield calls of `name` or `something.name` in a statement.
+
+    Calls inside lambdas and comprehensions, whose arguments may be their variables, are skipped.
+    """
+    if not isinstance(
+        statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Assert
+    ):
+        return
+    waiting: deque[ast.AST] = deque([statement])
+    while waiting:
+        node = waiting.popleft()
+        match node:
+            case (
+                ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp()
+            ):
+                continue
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if (
+                called == name and _root(node.func)
+            ):
+                yield node
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def _root(called: ast.expr) -> str | None:
+    """Return `a` for `a.b.c`; `None` for other nodes than dotted names."""
+    while isinstance(called, ast.Attribute):
+        called = called.value
+    return called.id if isinstance(called, ast.Name) else None
+
+
+def _configures(statement: ast.stmt) -> bool:
+    """Return whether a statement sets an option of JAX, such as `jax.config.update(…)`."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute() as changed)):
+            return "config.update" in ast.unparse(changed)
+        case ast.Assign(targets=[ast.Attribute() as changed]):
+            return ".config." in ast.unparse(changed)
+        case _:
+            return False
+
+
+def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
+    """Record the values of names after a statement; `None` for one without an expression."""
+    match statement:
+        case ast.Import():
+            for alias in statement.names:
+                _import(alias, alias.name, "", known)
+        case ast.ImportFrom(module=str(module), level=0):
+            for alias in statement.names:
+                _import(alias, module, alias.name, known)
+        case ast.ImportFrom():
+            for alias in statement.names:
+                known.pop(alias.asname or alias.name, None)
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            known[name] = _inline(value, known)
+        case _:
+            for node in ast.walk(statement):
+                match node:
+                    case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                        known[name] = None
+                    case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                        known[name] = None
+                    case _:
+                        pass
+
+
+_PLAIN = frozenset({"functools", "itertools", "jax", "math", "numpy", "operator"})
+"""Packages that a doctest may import by any name, because the import has no side effects."""
+
+
+def _import(
+    alias: ast.alias, module: str, attribute: str, known: dict[str, ast.expr | None]
+) -> None:
+    """Record what an import binds: the module itself, an attribute of it, or its outermost package.
+
+    For other packages, the file itself is assumed to import the same object by this name.
+    """
+    name = alias.asname or (attribute or module.partition(".")[0])
+    root = module.partition(".")[0]
+    if root not in _PLAIN or (not attribute and name == root and alias.asname is None):
+        known.pop(name, None)
+        return
+    if name == _USUAL.get(f"{module}.{attribute}".rstrip(".")):
+        known.pop(name, None)
+        return
+    text = f"__import__({module!r}, fromlist=['_'])"
+    if attribute:
+        text = f"{text}.{attribute}"
+    known[name] = ast.parse(text, mode="eval").body
+
+
+_USUAL = {"jax.numpy": "jnp", "numpy": "np"}
+"""Names that a doctest may use without an import."""
+
+
+def _inline(value: ast.expr, known: dict[str, ast.expr | None]) -> ast.expr | None:
+    """Return a copy with known names replaced by their expressions.
+
+    Returns `None` if one of them has no expression or the result is too long.
+    """
+    replacer = _Replacer(known)
+    copy = ast.parse(ast.unparse(value), mode="eval").body
+    inlined: ast.expr = replacer.visit(copy)
+    if replacer.lost or len(ast.unparse(inlined)) > LONGEST:
+        return None
+    return inlined
+
+
+class _Replacer(ast.NodeTransformer):
+    def __init__(self, known: dict[str, ast.expr | None]) -> None:
+        self.known = known
+        self.lost = False
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self.known or not isinstance(node.ctx, ast.Load):
+            return node
+        value = self.known[node.id]
+        self.lost = self.lost or value is None
+        return node if value is None else value

@@ -1,0 +1,307 @@
+"""Read the lines of a section: examples for parameters, sizes, and contracts.
+
+A malformed line is a problem at its wrong token; the lines after it are still read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from jaxsight.examples.docstrings.sections import (
+    TARGET_HELP,
+    LogicalLine,
+    Section,
+    find_sections,
+    logical_lines,
+    whole,
+)
+from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.contracts import Expect, read_conditions
+from jaxsight.examples.notation.expressions import Expression, read_expression
+from jaxsight.examples.notation.parser import read_value
+from jaxsight.examples.notation.shapes import read_size
+from jaxsight.examples.notation.tokens import Reader
+from jaxsight.examples.notation.values import Node, Size
+from jaxsight.examples.problems import (
+    CONFLICT,
+    MALFORMED,
+    MALFORMED_EXPECT,
+    Malformed,
+    Problem,
+    problem,
+    quoted,
+)
+from jaxsight.source.functions import Docstring
+from jaxsight.source.limits import docstring_problem
+from jaxsight.source.text import Position, Range
+
+_DUPLICATE_HELP = "remove one, or give each a set of its own: `Example inputs (NAME):`"
+
+_SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An example for one name.
+
+    `stars` is 1 for `*args`, 2 for `**kwargs`; `range` includes them.
+    """
+
+    name: str
+    stars: int
+    value: Node | Expression
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A size defined by a `where`."""
+
+    name: str
+    size: Size
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSet:
+    """A section as written. `spoiled` are the names on malformed lines."""
+
+    name: str
+    heading: Range
+    given: tuple[Given, ...] = ()
+    sizes: tuple[Definition, ...] = ()
+    expects: tuple[Expect, ...] = ()
+    spoiled: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The declarations of a docstring or a project example.
+
+    `expects` are the contracts before the first set.
+    """
+
+    sets: tuple[DeclaredSet, ...] = ()
+    expects: tuple[Expect, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def read_docstring(docstring: Docstring | None) -> Declared:
+    """Return the sections of a docstring."""
+    if docstring is None:
+        return Declared()
+    if reason := docstring_problem(docstring.text):
+        return _unread(docstring, reason)
+    return read_source(Source(docstring.text, docstring.start))
+
+
+def _unread(docstring: Docstring, reason: str) -> Declared:
+    """Report a docstring that is too long to be searched, if it seems to have a section."""
+    if _SECTION.search(docstring.text) is None:
+        return Declared()
+    start = docstring.start
+    first = Range(start, Position(start.line, start.column + 1))
+    return Declared(problems=(problem(MALFORMED, first, reason, "shorten the docstring"),))
+
+
+def read_project(text: str) -> Declared:
+    """Return the declarations of a project example: sections, or the lines of a single one."""
+    source = Source(text)
+    declared = read_source(source)
+    if declared.sets or declared.problems:
+        return declared
+    return Declared((_read_set(source, whole(source)),))
+
+
+def read_source(source: Source) -> Declared:
+    """Return the sections of a text, with the problems of their headings."""
+    found = find_sections(source)
+    problems = list(found.problems)
+    sets: list[DeclaredSet] = []
+    loose: list[Expect] = []
+    for section in found.sections:
+        if section.topic == "inputs":
+            if any(section.name == other.name for other in sets):
+                message = (
+                    f"duplicate example set {quoted(section.name)}"
+                    if section.name
+                    else "more than one unnamed example set"
+                )
+                help = "name each set differently: `Example inputs (NAME):`"
+                problems.append(problem(CONFLICT, section.heading, message, help))
+            sets.append(_read_set(source, section))
+            continue
+        start = section.inline
+        if start is None:
+            start = (
+                source.line_bounds(section.lines[0])[0]
+                if section.lines[0] < section.lines[1]
+                else None
+            )
+        end = source.line_bounds(max(section.line, section.lines[1] - 1))[1]
+        expect, wrong = _expect(
+            source, section.name, section.heading, end if start is None else start, end
+        )
+        problems += wrong
+        if sets:
+            sets[-1] = replace(sets[-1], expects=(*sets[-1].expects, expect))
+        else:
+            loose.append(expect)
+    return Declared(tuple(sets), tuple(loose), tuple(problems))
+
+
+def _expect(
+    source: Source, target: str, range: Range, start: int, end: int
+) -> tuple[Expect, list[Problem]]:
+    conditions, problems = read_conditions(source, start, end)
+    return Expect(target, tuple(conditions), range), problems
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The set read so far."""
+
+    source: Source
+    given: list[Given] = field(default_factory=list)
+    known: set[tuple[str, int]] = field(default_factory=set)
+    """The names of `given`, with their stars."""
+    sizes: list[Definition] = field(default_factory=list)
+    expects: list[Expect] = field(default_factory=list)
+    spoiled: set[str] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def _read_set(source: Source, section: Section) -> DeclaredSet:
+    lines = _Lines(source)
+    for line in logical_lines(source, section):
+        reader = Reader(source, line.start, line.end)
+        try:
+            _read_line(lines, reader, line)
+        except Malformed as malformed:
+            lines.problems.append(malformed.problem)
+    return DeclaredSet(
+        section.name,
+        section.heading,
+        tuple(lines.given),
+        tuple(lines.sizes),
+        tuple(lines.expects),
+        frozenset(lines.spoiled),
+        tuple(lines.problems),
+    )
+
+
+def _read_line(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    first, after = reader.token, reader.peek()
+    if first.kind == "name" and first.text == "Expect" and after.is_(":"):
+        return _read_bare_expect(lines, reader, line)
+    if first.kind == "name" and not after.is_(":", "=", ","):
+        if first.text == "where" and (after.kind in ("name", "end")):
+            return _read_sizes(lines, reader)
+        if first.text == "Expect":
+            return _read_expect(lines, reader, line)
+    return _read_given(lines, reader, line)
+
+
+def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    names: list[tuple[str, int, Range]] = []
+    try:
+        while True:
+            names.append(_name(reader))
+            if not reader.token.is_(","):
+                break
+            reader.advance()
+        name = names[0][0]
+        if reader.token.is_("="):
+            if len(names) > 1:
+                raise reader.fail(
+                    "`=` takes a single parameter",
+                    help="write one line for each parameter; an example cannot be unpacked",
+                )
+            equals = reader.advance()
+            value: Node | Expression = read_expression(reader.source, equals.end, line.end, name)
+        elif reader.token.is_(":"):
+            reader.advance()
+            value = read_value(reader, name)
+            reader.finish()
+        else:
+            raise reader.expected(
+                f"`:` or `=` after {quoted(name)}",
+                help=f"write `{name}: EXAMPLE`, or `{name} = EXPRESSION`",
+            )
+    except Malformed:
+        lines.spoiled.update(name for name, _, _ in names)
+        raise
+    for name, stars, range in names:
+        if (name, stars) in lines.known:
+            message = f"duplicate example for {quoted(name)}"
+            lines.problems.append(problem(CONFLICT, range, message, _DUPLICATE_HELP))
+            continue
+        lines.known.add((name, stars))
+        lines.given.append(Given(name, stars, value, range))
+
+
+def _name(reader: Reader) -> tuple[str, int, Range]:
+    start = reader.token.start
+    stars = 0
+    if reader.token.is_("*", "**"):
+        stars = len(reader.advance().text)
+    if reader.token.kind != "name":
+        raise reader.expected("a parameter name")
+    name = reader.advance().text
+    return name, stars, reader.range_from(start)
+
+
+def _read_sizes(lines: _Lines, reader: Reader) -> None:
+    reader.advance()
+    while True:
+        name = reader.token
+        if name.kind != "name":
+            raise reader.expected("a size after `where`", help="write a size such as `where B=32`")
+        reader.advance()
+        reader.take("=", f"`=` after {quoted(name.text)}", help=f"write `{name.text}=32`")
+        size = read_size(reader)
+        range = reader.token_range(name)
+        if any(name.text == other.name for other in lines.sizes):
+            message = f"duplicate definition of size {quoted(name.text)}"
+            lines.problems.append(problem(CONFLICT, range, message, "remove one of them"))
+        else:
+            lines.sizes.append(Definition(name.text, size, range))
+        if reader.token.kind == "end":
+            return
+        reader.take(",", "`,` or the end of the line")
+
+
+def _read_bare_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    """Read a contract for the configured target: `Expect: kernels <= 3`."""
+    start = reader.advance().start
+    range = reader.range_from(start)
+    colon = reader.take(":")
+    expect, problems = _expect(reader.source, "", range, colon.end, line.end)
+    lines.expects.append(expect)
+    lines.problems += problems
+
+
+def _read_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+    start = reader.advance().start
+    try:
+        opening = reader.take("(", "`(` after `Expect`", help=TARGET_HELP)
+        while not reader.token.is_(")"):
+            if reader.token.kind == "end":
+                raise reader.unclosed(opening, ")")
+            reader.advance()
+        closing = reader.advance()
+        target = reader.source.text[opening.end : closing.start].strip()
+        if not target:
+            raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
+        range = reader.range_from(start)
+        colon = reader.take(":")
+    except Malformed as malformed:
+        wrong = malformed.problem
+        raise Malformed(
+            problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)
+        ) from malformed
+    expect, problems = _expect(reader.source, target, range, colon.end, line.end)
+    lines.expects.append(expect)
+    lines.problems += problems

@@ -1,0 +1,1 @@
+"""The notation of example inputs: tokens, values, shapes, expressions and contracts."""

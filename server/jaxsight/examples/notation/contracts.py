@@ -1,0 +1,136 @@
+"""Read contracts: `Expect (TARGET): kernels <= 3, temp <= 4 MiB`.
+
+A contract without a target applies to the configured one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal as OneOf
+
+from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.tokens import Reader
+from jaxsight.examples.problems import (
+    MALFORMED_EXPECT,
+    Malformed,
+    Problem,
+    nearest,
+    problem,
+    quoted,
+)
+from jaxsight.source.text import Range
+
+Comparison = OneOf["<=", "<", "==", ">=", ">"]
+
+METRICS = {
+    "kernels": "count",
+    "launches": "count",
+    "temp": "bytes",
+    "folded": "bytes",
+}
+"""The metrics of contracts, with their units."""
+
+_METRICS_HELP = "use `kernels`, `launches`, `temp` or `folded`"
+
+UNITS = {
+    "B": 1,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+}
+_PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison; `value` is a number of kernels, launches or bytes."""
+
+    metric: str
+    comparison: Comparison
+    value: int
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """A contract for a target; an empty `target` is the configured one."""
+
+    target: str
+    conditions: tuple[Condition, ...]
+    range: Range
+
+
+def read_conditions(source: Source, start: int, end: int) -> tuple[list[Condition], list[Problem]]:
+    """Return the conditions between two offsets, separated by commas or lines.
+
+    Reading stops at the first malformed condition, which is the problem returned.
+    """
+    reader = Reader(source, start, end)
+    conditions: list[Condition] = []
+    try:
+        if reader.token.is_a("end"):
+            raise reader.expected("a condition", help="write a condition such as `kernels <= 3`")
+        while not reader.token.is_a("end"):
+            conditions.append(_condition(reader))
+            if reader.token.is_(","):
+                reader.advance()
+            elif reader.token.is_a("operator"):
+                raise reader.expected("`,` or the end of the line")
+    except Malformed as malformed:
+        wrong = malformed.problem
+        return conditions, [problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)]
+    return conditions, []
+
+
+def _condition(reader: Reader) -> Condition:
+    name = reader.token
+    if name.kind != "name":
+        raise reader.expected("a metric", help=_METRICS_HELP)
+    if name.text not in METRICS:
+        near = nearest(name.text, METRICS)
+        raise reader.fail(
+            f"unknown metric {quoted(name.text)}",
+            help=f"did you mean `{near}`?" if near else _METRICS_HELP,
+        )
+    reader.advance()
+    if not reader.token.is_("<=", "<", "==", ">=", ">"):
+        raise reader.expected(
+            f"a comparison after `{name.text}`", help="use `<=`, `<`, `==`, `>=` or `>`"
+        )
+    comparison = reader.advance().text
+    number = reader.token
+    if number.kind != "number" or not _PLAIN.fullmatch(number.text):
+        raise reader.expected("a number")
+    reader.advance()
+    amount = Decimal(number.text.replace("_", ""))
+    unit = (
+        reader.token if reader.token.kind == "name" and reader.token.text not in METRICS else None
+    )
+    if METRICS[name.text] == "bytes":
+        if unit is None and amount:
+            raise reader.expected(
+                f"a unit after {quoted(number.text)}", help=f"write `{number.text} MiB`"
+            )
+        if unit is not None and unit.text not in UNITS:
+            near = nearest(unit.text, UNITS) or "MiB"
+            raise reader.fail(f"unknown unit {quoted(unit.text)}", help=f"did you mean `{near}`?")
+        if unit is not None:
+            amount *= UNITS[reader.advance().text]
+    elif unit is not None:
+        raise reader.fail(f"`{name.text}` is a count and takes no unit", help="remove the unit")
+    if amount != int(amount):
+        of_bytes = " of bytes" if METRICS[name.text] == "bytes" else ""
+        raise reader.fail(f"`{name.text}` must be a whole number{of_bytes}", number)
+    match comparison:
+        case "<=" | "<" | "==" | ">=" | ">":
+            return Condition(name.text, comparison, int(amount), reader.range_from(name.start))
+        case _:
+            raise AssertionError(comparison)

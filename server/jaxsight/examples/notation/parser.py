@@ -1,0 +1,274 @@
+"""Parse an example: an array, a key, a literal, or a pytree of these.
+
+Parsing stops at the first wrong token. This recursive-descent parser is written by hand, so that
+errors are in terms of example inputs ("write `f32[]` for a scalar", "use `=` for Python
+expressions").
+"""
+
+from __future__ import annotations
+
+import ast
+
+from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.dtypes import BY_NAME, KEY_IMPLEMENTATIONS, suggestion
+from jaxsight.examples.notation.shapes import read_shape
+from jaxsight.examples.notation.tokens import DEEPEST, STRING, Reader, Token
+from jaxsight.examples.notation.values import Array, Key, Literal, Node, Tree, is_literal, show
+from jaxsight.examples.problems import (
+    CONFLICT,
+    MALFORMED,
+    UNKNOWN_DTYPE,
+    Malformed,
+    nearest,
+    problem,
+    python_error,
+    quoted,
+)
+
+_KEY_HELP = "use `fry`, `rbg` or `urbg`"
+
+
+def read(text: str) -> Node:
+    """Return the example that a whole text is; raise `Malformed` for any other text."""
+    reader = Reader(Source(text))
+    node = read_value(reader)
+    reader.finish()
+    return node
+
+
+def read_value(reader: Reader, subject: str = "x") -> Node:
+    """Return the next example; `subject` is its parameter, for messages."""
+    return _Values(reader, subject).value()
+
+
+class _Values:
+    def __init__(self, reader: Reader, subject: str) -> None:
+        self.reader = reader
+        self.subject = subject
+        self._depth = 0
+
+    def value(self) -> Node:
+        """Return one example: an array, a key, a literal, or a pytree of these."""
+        token = self.reader.token
+        match token.kind:
+            case "operator" if token.text in ("{", "[", "("):
+                return self._display()
+            case "operator" if token.text == "~":
+                self.reader.advance()
+                if self.reader.token.kind != "name" or self.reader.token.text in (
+                    "key",
+                    "True",
+                    "False",
+                    "None",
+                ):
+                    raise self.reader.expected(
+                        "a dtype after `~`", help="write `~f32[]` for a weakly typed scalar"
+                    )
+                return self._array(token.start, weak=True)
+            case "operator" if token.text in ("-", "+", "..."):
+                return self._literal()
+            case "operator" if token.text in ("'", '"'):
+                raise self.reader.fail("string is never closed")
+            case "string" | "number":
+                return self._literal()
+            case "name" if token.text in ("True", "False", "None"):
+                return self._literal()
+            case "name" if token.text == "key" and self.reader.peek().is_("<", "["):
+                return self._key()
+            case "name":
+                return self._array(token.start, weak=False)
+            case _:
+                raise self.reader.expected(
+                    "an example",
+                    help="write an array such as `f32[8, 16]`, a pytree of arrays, or a literal",
+                )
+
+    def _array(self, start: int, *, weak: bool) -> Array:
+        token = self.reader.token
+        after = self.reader.peek()
+        if token.text not in BY_NAME and not after.is_("["):
+            raise self._not_a_value(token, after)
+        if token.text not in BY_NAME:
+            near = suggestion(token.text)
+            raise self.reader.fail(
+                f"unknown dtype {quoted(token.text)}",
+                code=UNKNOWN_DTYPE,
+                help=f"did you mean `{near}`?"
+                if near
+                else "use a dtype as jaxprs print it: `f32`, `bf16`, `i32`, `bool`, …",
+            )
+        self.reader.advance()
+        if not self.reader.token.is_("["):
+            raise self.reader.expected(
+                f"a shape after `{token.text}`", help=f"write `{token.text}[]` for a scalar"
+            )
+        shape = read_shape(self.reader)
+        return Array(BY_NAME[token.text], shape, weak, self.reader.range_from(start))
+
+    def _not_a_value(self, token: Token, after: Token) -> Malformed:
+        name = token.text
+        if after.is_("(", "."):
+            return self._expression("a Python expression", f"{name}…")
+        near = suggestion(name)
+        if near is not None:
+            return self.reader.fail(
+                f"unknown dtype {quoted(name)}",
+                code=UNKNOWN_DTYPE,
+                help=f"did you mean `{near}[…]`?",
+            )
+        return self.reader.fail(
+            f"expected an example such as `f32[8, 16]`, found {quoted(name)}",
+            help=f"write `'{name}'` for a string, or `{self.subject} = {name}` for an expression",
+        )
+
+    def _expression(self, what: str, text: str = "…") -> Malformed:
+        """Return the error at the current token for a Python expression after `:`."""
+        return self.reader.fail(
+            f"expected an example, found {what}",
+            help=f"use `=` for Python expressions: `{self.subject} = {text}`",
+        )
+
+    def _key(self) -> Key:
+        start = self.reader.advance().start
+        self.reader.take(
+            "<", "`<` after `key`", help="name the key implementation, such as `key<fry>[]`"
+        )
+        name = self.reader.token
+        if name.kind != "name":
+            raise self.reader.expected("a key implementation", help=_KEY_HELP)
+        if name.text not in KEY_IMPLEMENTATIONS:
+            near = nearest(name.text, KEY_IMPLEMENTATIONS)
+            raise self.reader.fail(
+                f"unknown key implementation {quoted(name.text)}",
+                code=UNKNOWN_DTYPE,
+                help=f"did you mean `{near}`?" if near else _KEY_HELP,
+            )
+        self.reader.advance()
+        self.reader.take(">")
+        if not self.reader.token.is_("["):
+            raise self.reader.expected(
+                f"a shape after `key<{name.text}>`",
+                help=f"write `key<{name.text}>[]` for a single key",
+            )
+        shape = read_shape(self.reader)
+        return Key(KEY_IMPLEMENTATIONS[name.text], shape, self.reader.range_from(start))
+
+    def _display(self) -> Node:
+        opening = self.reader.advance()
+        closing = {"{": "}", "[": "]", "(": ")"}[opening.text]
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self.reader.fail(f"brackets nested more than {DEEPEST} levels deep", opening)
+        keys: list[Node] = []
+        children: list[Node] = []
+        mapping = False
+        comma = False
+        while not self.reader.token.is_(closing):
+            self.reader.check_closed(opening, closing)
+            child = self.value()
+            if opening.text == "{":
+                if not children:
+                    mapping = self.reader.token.is_(":")
+                if mapping:
+                    keys.append(self._dict_key(child, keys))
+                    self.reader.take(":", "`:` after a dict key")
+                    child = self.value()
+                elif not is_literal(child):
+                    raise Malformed(
+                        problem(
+                            MALFORMED,
+                            child.range,
+                            "a set can only contain literals",
+                            "write `key: example` for each item of a dict",
+                        )
+                    )
+            children.append(child)
+            comma = self.reader.token.is_(",")
+            if comma:
+                self.reader.advance()
+            elif not self.reader.token.is_(closing):
+                self.reader.check_closed(opening, closing)
+                raise self.reader.expected(f"`,` or `{closing}`")
+        self.reader.advance()
+        self._depth -= 1
+        range = self.reader.range_from(opening.start)
+        match opening.text:
+            case "[":
+                return Tree("list", tuple(children), range=range)
+            case "(" if len(children) == 1 and not comma:
+                return children[0]
+            case "(":
+                return Tree("tuple", tuple(children), range=range)
+            case _ if mapping or not children:
+                return Tree("dict", tuple(children), tuple(map(show, keys)), range)
+            case _:
+                return Literal("{" + ", ".join(map(show, children)) + "}", range)
+
+    def _dict_key(self, key: Node, before: list[Node]) -> Node:
+        if not _hashable(key):
+            raise Malformed(
+                problem(
+                    MALFORMED,
+                    key.range,
+                    "dict key is not a hashable literal",
+                    "use a literal such as `'w'` or `0`",
+                )
+            )
+        if key in before:
+            message = f"duplicate dict key {quoted(show(key))}"
+            raise Malformed(problem(CONFLICT, key.range, message, "remove one of the items"))
+        return key
+
+    def _literal(self) -> Literal:
+        first = self.reader.token
+        match first.kind:
+            case "string":
+                parts = [self._string()]
+                while self.reader.token.kind == "string":
+                    parts.append(self._string())
+                source = " ".join(parts)
+            case "name":
+                source = self.reader.advance().text
+            case "operator" if first.text == "...":
+                source = self.reader.advance().text
+            case _:
+                source = self._number()
+        try:
+            ast.literal_eval(source)
+        except (SyntaxError, ValueError) as error:
+            message, help = python_error(error, "Python literal")
+            range = self.reader.range_from(first.start)
+            raise Malformed(problem(MALFORMED, range, message, help)) from error
+        return Literal(source, self.reader.range_from(first.start))
+
+    def _string(self) -> str:
+        token = self.reader.token
+        prefix = STRING.match(token.text)
+        if prefix is not None and "f" in prefix["prefix"].lower():
+            raise self._expression("an f-string")
+        return self.reader.advance().text
+
+    def _number(self) -> str:
+        """Return a number with its sign, possibly complex: `-1`, `1e-3`, `1+2j`."""
+        sign = self.reader.advance().text if self.reader.token.is_("-", "+") else ""
+        if self.reader.token.kind != "number":
+            raise self.reader.expected("a number")
+        source = sign + self.reader.advance().text
+        after = self.reader.peek()
+        if self.reader.token.is_("+", "-") and after.kind == "number" and after.text[-1] in "jJ":
+            source += self.reader.advance().text + self.reader.advance().text
+        if self.reader.token.is_a("name"):
+            raise self.reader.expected("the end of the number")
+        if self.reader.token.is_("+", "-", "*", "/", "//", "%", "**"):
+            raise self._expression("arithmetic")
+        return source
+
+
+def _hashable(node: Node) -> bool:
+    match node:
+        case Literal(source):
+            return not source.startswith("{")
+        case Tree("tuple", children):
+            return all(map(_hashable, children))
+        case _:
+            return False

@@ -1,0 +1,106 @@
+"""Read sizes and shapes: numbers, names, and arithmetic on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jaxsight.examples.notation.sizes import LARGEST
+from jaxsight.examples.notation.tokens import DEEPEST, Reader
+from jaxsight.examples.notation.values import Arithmetic, Named, Number, Operator, Size
+from jaxsight.examples.problems import UNKNOWN_SIZE, quoted
+
+_OPERATORS: dict[str, Operator] = {"+": "+", "-": "-", "*": "*", "//": "//", "%": "%"}
+
+
+def read_shape(reader: Reader) -> tuple[Size, ...]:
+    """Return the sizes between `[` and `]`."""
+    opening = reader.take("[")
+    sizes: list[Size] = []
+    while not reader.token.is_("]"):
+        reader.check_closed(opening, "]")
+        sizes.append(read_size(reader))
+        if reader.token.is_(","):
+            reader.advance()
+        elif not reader.token.is_("]"):
+            reader.check_closed(opening, "]")
+            raise reader.expected("`,` or `]`")
+    reader.advance()
+    return tuple(sizes)
+
+
+def read_size(reader: Reader) -> Size:
+    """Return a size: a number, a name, or arithmetic on them."""
+    return _Arithmetic(reader).sum()
+
+
+class _Arithmetic:
+    """A parser of one size; it limits the operations, because a long size exhausts the stack."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._operations = 0
+
+    def sum(self) -> Size:
+        start = self.reader.token.start
+        left = self._product()
+        while self.reader.token.is_("+", "-"):
+            left = self._arithmetic(start, left, self._product)
+        return left
+
+    def _product(self) -> Size:
+        start = self.reader.token.start
+        left = self._factor()
+        while self.reader.token.is_("*", "//", "%"):
+            left = self._arithmetic(start, left, self._factor)
+        if self.reader.token.is_("/", "**"):
+            operator = self.reader.token.text
+            raise self.reader.fail(
+                f"sizes do not support `{operator}`",
+                help="use `//` for integer division"
+                if operator == "/"
+                else "use `+`, `-`, `*`, `//` or `%`",
+            )
+        return left
+
+    def _arithmetic(self, start: int, left: Size, operand: Callable[[], Size]) -> Size:
+        operator = _OPERATORS[self.reader.advance().text]
+        self._operate()
+        right = operand()
+        return Arithmetic(operator, left, right, self.reader.range_from(start))
+
+    def _operate(self) -> None:
+        self._operations += 1
+        if self._operations > DEEPEST:
+            raise self.reader.fail(f"size with more than {DEEPEST} operations")
+
+    def _factor(self) -> Size:
+        token = self.reader.token
+        match token.kind:
+            case "number":
+                self.reader.advance()
+                try:
+                    value = int(token.text, 0)
+                except ValueError as error:
+                    message = f"size {quoted(token.text)} is not a whole number"
+                    raise self.reader.fail(message, token) from error
+                if value > LARGEST:
+                    raise self.reader.fail(f"size exceeds {LARGEST:,}", token, UNKNOWN_SIZE)
+                return Number(value, self.reader.token_range(token))
+            case "name":
+                self.reader.advance()
+                return Named(token.text, self.reader.token_range(token))
+            case "operator" if token.text == "(":
+                self.reader.advance()
+                self._operate()
+                inner = self.sum()
+                self.reader.check_closed(token, ")")
+                self.reader.take(")")
+                return inner
+            case "operator" if token.text == "-":
+                raise self.reader.fail("size is negative")
+            case "operator" if token.text in ("...", ":", "?"):
+                raise self.reader.fail(
+                    f"`{token.text}` is not a valid size", help="use a number or a name"
+                )
+            case _:
+                raise self.reader.expected("a size", help="use a number or a name")

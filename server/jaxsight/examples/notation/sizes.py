@@ -1,0 +1,101 @@
+"""Named sizes: their values from `where` and the settings, and the values of shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxsight.examples.notation.values import (
+    Arithmetic,
+    Named,
+    Number,
+    Size,
+    names_in,
+    show_size,
+)
+from jaxsight.examples.problems import (
+    CONFLICT,
+    UNKNOWN_SIZE,
+    Malformed,
+    nearest,
+    problem,
+    quoted,
+)
+from jaxsight.text.inert import clause
+
+LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes `defined` by `where` lines, and those `given` by the settings, which rank lower.
+
+    A definition may refer to other sizes.
+    """
+
+    defined: Mapping[str, Size]
+    given: Mapping[str, int]
+
+    def value(self, size: Size) -> int:
+        """Return the value of a size; raise `Malformed` at an undefined name or invalid value."""
+        return self._value(size, ())
+
+    def knows(self, name: str) -> bool:
+        """Return whether a size has a value."""
+        return name in self.defined or name in self.given
+
+    def used(self, size: Size) -> frozenset[str]:
+        """Return the names that a size depends on, directly or by their definitions."""
+        seen: set[str] = set()
+        waiting = list(names_in(size))
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                if name in self.defined:
+                    waiting.extend(names_in(self.defined[name]))
+        return frozenset(seen)
+
+    def _value(self, size: Size, inside: tuple[str, ...]) -> int:
+        match size:
+            case Number(value):
+                return value
+            case Named(name, range):
+                if name in inside:
+                    circle = clause(" → ".join((*inside[inside.index(name) :], name)), 60)
+                    raise Malformed(problem(CONFLICT, range, f"circular size definition: {circle}"))
+                if name in self.defined:
+                    return self._value(self.defined[name], (*inside, name))
+                if name in self.given:
+                    return self.given[name]
+                message = f"undefined size {quoted(name)}"
+                raise Malformed(problem(UNKNOWN_SIZE, range, message, self._remedy(name)))
+            case Arithmetic(operator, left, right, range):
+                first, second = self._value(left, inside), self._value(right, inside)
+                shown = quoted(show_size(size))
+                if operator in ("//", "%") and second == 0:
+                    raise Malformed(problem(UNKNOWN_SIZE, range, f"division by zero in {shown}"))
+                match operator:
+                    case "+":
+                        result = first + second
+                    case "-":
+                        result = first - second
+                    case "*":
+                        result = first * second
+                    case "//":
+                        result = first // second
+                    case "%":
+                        result = first % second
+                if result < 0:
+                    raise Malformed(
+                        problem(UNKNOWN_SIZE, range, f"size {shown} is negative ({result})")
+                    )
+                if result > LARGEST:
+                    raise Malformed(
+                        problem(UNKNOWN_SIZE, range, f"size {shown} exceeds {LARGEST:,}")
+                    )
+                return result
+
+    def _remedy(self, name: str) -> str:
+        near = nearest(name, (*self.defined, *self.given))
+        return f"did you mean `{near}`?" if near else f"add `where {name}=…`"

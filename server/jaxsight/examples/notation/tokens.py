@@ -1,0 +1,125 @@
+"""Tokens of example inputs, and the errors of a reader: where it stopped and what it expected."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.problems import MALFORMED, Malformed, problem, quoted
+from jaxsight.source.text import Range
+
+DEEPEST = 60
+"""Maximum nesting depth of brackets: more is a mistake, and would exhaust the stack."""
+
+BLANK = re.compile(r"(?:[ \t\f\r\n]|\\\r?\n|#[^\r\n]*)*")
+STRING = re.compile(
+    r"(?P<prefix>[rRbBuUfF]{0,2})"
+    r"(?:'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\""
+    r"|'(?!'')(?:[^'\\\r\n]|\\(?:\r\n|.))*'|\"(?!\"\")(?:[^\"\\\r\n]|\\(?:\r\n|.))*\")",
+    re.DOTALL,
+)
+_NUMBER = re.compile(
+    r"0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+"
+    r"|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9][0-9_]*)?[jJ]?"
+)
+_NAME = re.compile(r"[^\W\d]\w*")
+_OPERATOR = re.compile(r"\.\.\.|//|\*\*|<=|>=|==|!=|.", re.DOTALL)
+
+TokenKind = OneOf["string", "number", "name", "operator", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: TokenKind
+    text: str
+    start: int
+    end: int
+
+    def is_a(self, kind: TokenKind) -> bool:
+        return self.kind == kind
+
+    def is_(self, *operators: str) -> bool:
+        return self.kind == "operator" and self.text in operators
+
+
+class Reader:
+    """Read the tokens from `start` to `end` of a source, one at a time."""
+
+    def __init__(self, source: Source, start: int = 0, end: int | None = None) -> None:
+        self.source = source
+        self._end = len(source.text) if end is None else end
+        self._last = start
+        self.token = self._scan(start)
+
+    def advance(self) -> Token:
+        """Return the current token and move to the next one."""
+        token = self.token
+        self._last = token.end
+        self.token = self._scan(token.end)
+        return token
+
+    def peek(self) -> Token:
+        """Return the token after the current one."""
+        return self._scan(self.token.end)
+
+    def range_from(self, start: int) -> Range:
+        """Return the range from an offset to the end of the last token read."""
+        return self.source.range(start, self._last)
+
+    def token_range(self, token: Token) -> Range:
+        return self.source.range(token.start, token.end)
+
+    def fail(
+        self, message: str, token: Token | None = None, code: str = MALFORMED, *, help: str = ""
+    ) -> Malformed:
+        """Return the error at a token, by default the current one."""
+        return Malformed(problem(code, self.token_range(token or self.token), message, help))
+
+    def expected(self, what: str, *, help: str = "") -> Malformed:
+        """Return the error at the current token, which the message quotes."""
+        return self.fail(f"expected {what}, found {found(self.token)}", help=help)
+
+    def take(self, operator: str, what: str | None = None, *, help: str = "") -> Token:
+        """Return the current token, which must be an operator, and move to the next one."""
+        if not self.token.is_(operator):
+            raise self.expected(what or f"`{operator}`", help=help)
+        return self.advance()
+
+    def finish(self, what: str = "the end of the line") -> None:
+        """Raise `Malformed` unless all tokens were read."""
+        if self.token.kind != "end":
+            raise self.expected(what)
+
+    def unclosed(self, opening: Token, closing: str) -> Malformed:
+        """Return the error at a bracket without its closing bracket."""
+        return self.fail(f"`{opening.text}` is never closed", opening, help=f"add `{closing}`")
+
+    def check_closed(self, opening: Token, closing: str) -> None:
+        """Raise `Malformed` at `opening` if the text ends before the closing bracket."""
+        if self.token.kind == "end":
+            raise self.unclosed(opening, closing)
+
+    def _scan(self, offset: int) -> Token:
+        text, end = self.source.text, self._end
+        blank = BLANK.match(text, offset, end)
+        offset = blank.end() if blank else offset
+        if offset >= end:
+            # Editors draw no empty range past the end: place it right after the last token.
+            return Token("end", "", self._last, self._last)
+        kinds: tuple[tuple[TokenKind, re.Pattern[str]], ...] = (
+            ("string", STRING),
+            ("number", _NUMBER),
+            ("name", _NAME),
+            ("operator", _OPERATOR),
+        )
+        for kind, pattern in kinds:
+            if token := pattern.match(text, offset, end):
+                return Token(kind, token[0], offset, token.end())
+        raise AssertionError("an operator is any character")
+
+
+def found(token: Token) -> str:
+    """Return a token as messages quote it."""
+    return "the end of the line" if token.kind == "end" else quoted(token.text)

@@ -1,0 +1,188 @@
+"""The values of example inputs: arrays as in jaxprs, keys, pytrees as Python displays, literals.
+
+Nodes are plain data with the range that they were read from. The range is ignored in comparisons:
+parsing the output of `show` gives an equal node. Nothing here evaluates code; `to_spec` resolves
+sizes by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from jaxsight.examples.notation.dtypes import KEY_TAGS, short
+from jaxsight.source.text import Position, Range
+from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
+
+_NOWHERE = Range(Position(0, 0), Position(0, 0))
+
+Operator = OneOf["+", "-", "*", "//", "%"]
+TreeKind = OneOf["dict", "list", "tuple"]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: int
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A size given by name."""
+
+    name: str
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    operator: Operator
+    left: Size
+    right: Size
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+Size = Number | Named | Arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """`f32[4, D]`; `dtype` is NumPy's name.
+
+    `weak` is written `~f32[]`, as JAX prints weakly typed values.
+    """
+
+    dtype: str
+    shape: tuple[Size, ...]
+    weak: bool = False
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`key<fry>[8]`; `implementation` is `fry`, `rbg` or `unsafe_rbg`."""
+
+    implementation: str
+    shape: tuple[Size, ...]
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A Python literal, as its source."""
+
+    source: str
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A display; `keys` are the sources of a dict's keys."""
+
+    kind: TreeKind
+    children: tuple[Node, ...]
+    keys: tuple[str, ...] = ()
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+Node = Array | Key | Literal | Tree
+
+
+def show(node: Node) -> str:
+    """Return the node as one line of the notation."""
+    match node:
+        case Array(dtype, shape, weak):
+            return f"{'~' if weak else ''}{short(dtype)}[{_shape(shape)}]"
+        case Key(implementation, shape):
+            return f"key<{KEY_TAGS[implementation]}>[{_shape(shape)}]"
+        case Literal(source):
+            return source
+        case Tree("dict", children, keys):
+            items = zip(keys, children, strict=True)
+            return "{" + ", ".join(f"{key}: {show(child)}" for key, child in items) + "}"
+        case Tree("list", children):
+            return "[" + ", ".join(map(show, children)) + "]"
+        case Tree(_, (child,)):
+            return f"({show(child)},)"
+        case Tree(_, children):
+            return "(" + ", ".join(map(show, children)) + ")"
+
+
+def _shape(shape: tuple[Size, ...]) -> str:
+    return ", ".join(map(show_size, shape))
+
+
+def show_size(size: Size) -> str:
+    """Return a size as written, with the brackets that it needs."""
+    match size:
+        case Number(value):
+            return str(value)
+        case Named(name):
+            return name
+        case Arithmetic(operator, left, right):
+            first = _bracketed(left, _binding(left) < _binding(size))
+            second = _bracketed(right, _binding(right) <= _binding(size))
+            return f"{first} {operator} {second}"
+
+
+def _bracketed(size: Size, needed: bool) -> str:
+    return f"({show_size(size)})" if needed else show_size(size)
+
+
+def _binding(size: Size) -> int:
+    match size:
+        case Arithmetic("+" | "-"):
+            return 1
+        case Arithmetic():
+            return 2
+        case _:
+            return 3
+
+
+def is_literal(node: Node) -> bool:
+    """Return whether a node contains no array: such a value is passed as it is."""
+    match node:
+        case Literal():
+            return True
+        case Tree(_, children):
+            return all(map(is_literal, children))
+        case _:
+            return False
+
+
+def sizes_of(node: Node) -> tuple[Size, ...]:
+    """Return every size of every array in a node."""
+    match node:
+        case Array(_, shape) | Key(_, shape):
+            return shape
+        case Tree(_, children):
+            return tuple(size for child in children for size in sizes_of(child))
+        case Literal():
+            return ()
+
+
+def names_in(size: Size) -> tuple[str, ...]:
+    """Return the names in a size."""
+    match size:
+        case Named(name):
+            return (name,)
+        case Arithmetic(_, left, right):
+            return names_in(left) + names_in(right)
+        case _:
+            return ()
+
+
+def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:
+    """Return the node with all sizes resolved, as the tracer takes it."""
+    match node:
+        case Array(dtype, shape, weak):
+            return ArraySpec(dtype, tuple(map(value_of, shape)), weak)
+        case Key(implementation, shape):
+            return KeySpec(implementation, tuple(map(value_of, shape)))
+        case _ if is_literal(node):
+            return ValueSpec(show(node), literal=True)
+        case Tree(kind, children, keys):
+            return TreeSpec(kind, tuple(to_spec(child, value_of) for child in children), keys)
+        case Literal():
+            raise AssertionError("a literal is one")

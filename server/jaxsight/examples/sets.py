@@ -1,0 +1,42 @@
+"""Example sets in the form that the tracer takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from jaxsight.examples.notation.contracts import Expect
+from jaxsight.examples.problems import Problem
+from jaxsight.source.text import Range
+from jaxsight.wire.messages.inputs import Argument
+
+Origin = OneOf["docstring", "class", "doctest", "annotations", "project", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSet:
+    """Inputs to trace a function with: all required arguments are there.
+
+    `expressions` are the names that the `=` expressions and the call read from the module. `places`
+    are the ranges of the examples by argument (the empty name for a doctest's call), for errors
+    when they are evaluated; those of a project example are relative to its text. `line` is that of
+    the heading (of the call, of the `def`), relative to the chunk.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    sizes: tuple[tuple[str, int], ...]
+    call: str | None
+    expects: tuple[Expect, ...]
+    line: int
+    expressions: tuple[str, ...] = ()
+    places: tuple[tuple[str, Range], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """The example sets of a function, and the problems of those that cannot be used."""
+
+    sets: tuple[ExampleSet, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    source: Origin = "none"

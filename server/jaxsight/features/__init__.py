@@ -1,0 +1,1 @@
+"""What an editor or the terminal shows, one module or folder for each feature."""

@@ -1,0 +1,111 @@
+"""Caveats in words: how an answer may differ from that of the imported module.
+
+Hovers, hints, documents and the terminal show them. A caveat's reason quotes the workspace (names,
+messages of exceptions), so it is not trusted: it is one line without hidden characters
+(`engine.inert`), and in Markdown only its code spans are markup (`engine.markdown`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jaxsight.features import stale_marks as stale
+from jaxsight.features.model import Hint, Shown
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.text import Range
+from jaxsight.text.inert import clause
+from jaxsight.text.markdown import prose
+
+MARK = "⚠"
+MOST = 3
+"""Number of caveats that are listed; further ones are counted."""
+_LONGEST = 200
+"""Maximum length of a reason, in characters."""
+_COMMENTS = {"stablehlo": "//", "hlo": "//"}
+"""The comment prefix of a virtual document, by its kind; `#` in all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """The caveats of the answer about one function; the answer is complete if there are none."""
+
+    function: str
+    range: Range
+    """The whole definition."""
+    caveats: tuple[Caveat, ...] = ()
+
+
+def reason(caveat: Caveat) -> str:
+    """Return the reason on one line, with control characters escaped."""
+    return clause(caveat.reason, _LONGEST)
+
+
+def line(caveat: Caveat) -> int:
+    """Return the line of the statement, from 1."""
+    return caveat.range.start.line + 1
+
+
+def marks(caveats: Sequence[Caveat]) -> list[str]:
+    """Return `⚠ 1 caveat` in a list; an empty list without caveats."""
+    many = "" if len(caveats) == 1 else "s"
+    return [f"{MARK} {len(caveats)} caveat{many}"] if caveats else []
+
+
+def text(caveat: Caveat) -> str:
+    """Return a caveat as text: ``line 120: `train()` was not run and may change `CFG` ``."""
+    return f"line {line(caveat)}: {reason(caveat)}"
+
+
+def markdown(caveats: Sequence[Caveat]) -> str:
+    """Return a Markdown list of the first caveats for hovers; empty if there are none."""
+    if not caveats:
+        return ""
+    bullets = "\n".join(f"* {prose(entry)}" for entry in lines(caveats))
+    return f"{MARK} may differ from the imported module:\n\n{bullets}"
+
+
+def hint(view: View, at: Range) -> Hint | None:
+    """Return the hint at the end of the function's signature; `None` without caveats."""
+    if not view.caveats:
+        return None
+    (label,) = marks(view.caveats)
+    tooltip = "\n\n".join(filter(None, (stale.notice(view), markdown(view.caveats))))
+    return Hint(at, f"{stale.mark(view)}{label}", tooltip, view.stale)
+
+
+def lines(caveats: Sequence[Caveat]) -> list[str]:
+    """Return a line of plain text for each of the first caveats, and the number of further ones."""
+    shown = [text(caveat) for caveat in caveats[:MOST]]
+    return [*shown, f"{len(caveats) - MOST} more"] if len(caveats) > MOST else shown
+
+
+def comment_lines(caveats: Sequence[Caveat], kind: str) -> list[str]:
+    """Return these lines as comments of a virtual document of that kind."""
+    return [f"{_COMMENTS.get(kind, '#')} note: {note}" for note in lines(caveats)]
+
+
+def commented(shown: Shown, kind: str) -> Shown:
+    """Return a virtual document with its caveats as comments on top and its links moved down."""
+    comments = comment_lines(shown.caveats, kind)
+    if not comments:
+        return shown
+    links = tuple(replace(link, line=link.line + len(comments)) for link in shown.links)
+    return replace(shown, text="\n".join([*comments, shown.text]), links=links)
+
+
+def record(caveats: Sequence[Caveat]) -> dict[str, object]:
+    """Return the keys of a function's JSON: `complete`, and `caveats` by line."""
+    return {
+        "complete": not caveats,
+        "caveats": [{"line": line(caveat), "reason": reason(caveat)} for caveat in caveats],
+    }
+
+
+async def completeness(engine: Engine, path: str) -> list[Completeness]:
+    """Return the caveats of the answer about each traced function of a file."""
+    document = await engine.documents.read(path)
+    views = await engine.traces.views(document, None) if document is not None else []
+    return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]

@@ -1,0 +1,307 @@
+"""Completions inside a section of example inputs; outside, only those of its heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from jaxsight.examples.docstrings.lines import DeclaredSet, read_docstring, read_source
+from jaxsight.examples.docstrings.sections import (
+    LogicalLine,
+    Section,
+    find_sections,
+    logical_lines,
+    opened,
+)
+from jaxsight.examples.docstrings.style import heading_lines, style_of
+from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.contracts import METRICS
+from jaxsight.examples.notation.dtypes import DTYPES, short
+from jaxsight.examples.notation.expressions import Expression
+from jaxsight.examples.notation.tokens import Reader, Token
+from jaxsight.examples.notation.values import Node, names_in, show_size, sizes_of
+from jaxsight.examples.signature import Signature
+from jaxsight.features.model import Completion
+from jaxsight.queries.engine import Engine
+from jaxsight.source.functions import Function
+from jaxsight.source.text import Edit, Position
+
+_WORD_BEFORE = re.compile(r"\w*\Z")
+_WORD_AFTER = re.compile(r"\w*")
+_BEGUN_HEADING = re.compile(
+    r"[ \t]*(?::|\.\.[ \t]+rubric::[ \t]*)?(?P<title>[A-Za-z]{2}[A-Za-z ]*)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cursor:
+    """The cursor: `start` and `end` of the word around it, and its logical line."""
+
+    source: Source
+    section: Section
+    start: int
+    end: int
+    line: LogicalLine
+
+    def propose(self, label: str, kind: str, text: str, detail: str = "") -> Completion:
+        return Completion(label, kind, Edit(self.source.range(self.start, self.end), text), detail)
+
+    @property
+    def ends_line(self) -> bool:
+        """Whether the line ends after the word."""
+        _, end = self.source.line_bounds(self.source.line_of(self.end))
+        return not self.source.text[self.end : end].strip()
+
+
+async def completions(engine: Engine, path: str, position: Position) -> list[Completion]:
+    """Return completions inside a section of example inputs; none elsewhere."""
+    document = await engine.documents.read(path)
+    if document is None:
+        return []
+    there = document.module.function_at(position)
+    if there is None:
+        return []
+    chunk, function = there
+    sizes = engine.projects.of(path).outside.sizes
+    proposals = complete(function, position.up(chunk.first_line), sizes)
+    return [proposal.shifted(chunk.first_line) for proposal in proposals]
+
+
+def complete(function: Function, position: Position, sizes: Mapping[str, int]) -> list[Completion]:
+    """Return completions at a position of the function's chunk; `sizes` are the settings'."""
+    if function.docstring is None:
+        return []
+    source = Source(function.docstring.text, function.docstring.start)
+    offset = source.offset(position)
+    if offset is None:
+        return []
+    sections = find_sections(source).sections
+    section = _section_around(source, sections, offset)
+    if section is None:
+        return list(_headings(source, sections, offset))
+    before = _WORD_BEFORE.search(source.text, 0, offset)
+    after = _WORD_AFTER.match(source.text, offset)
+    start = before.start() if before else offset
+    end = after.end() if after else offset
+    line = _line_around(source, section, start)
+    cursor = _Cursor(source, section, start, end, line)
+    if _in_comment(source, line.start, start):
+        return []
+    return list(_inside(cursor, function, sizes))
+
+
+def _section_around(source: Source, sections: tuple[Section, ...], offset: int) -> Section | None:
+    """Return the section that a line typed at the offset belongs to."""
+    line = source.line_of(offset)
+    for section in reversed(sections):
+        if section.topic != "inputs" or section.line > line:
+            continue
+        if section.line == line:
+            heading_end = source.offset(section.heading.end)
+            colon = -1 if heading_end is None else source.text.find(":", heading_end, offset)
+            return section if colon >= 0 else None
+        first, end = section.lines
+        if line < first:
+            return None
+        between = "".join(source.line(n) for n in range(end, line))
+        column = offset - source.line_bounds(line)[0]
+        deeper = (
+            column >= section.indent if section.style == "numpydoc" else column > section.indent
+        )
+        if line < end or (not between.strip() and not source.line(line).strip() and deeper):
+            return section
+        return None
+    return None
+
+
+def _line_around(source: Source, section: Section, offset: int) -> LogicalLine:
+    """Return the logical line that the offset continues; an empty one if it begins one."""
+    if source.line_of(offset) == section.line and section.inline is None:
+        return LogicalLine(offset, offset)
+    last = None
+    for line in logical_lines(source, section):
+        if line.start <= offset:
+            last = line
+    if last is None:
+        return LogicalLine(offset, offset)
+    unclosed = opened(source.text, last.start, offset) > 0
+    if offset <= last.end or unclosed:
+        return last
+    return LogicalLine(offset, offset)
+
+
+def _in_comment(source: Source, start: int, offset: int) -> bool:
+    line_start = max(start, source.line_bounds(source.line_of(offset))[0])
+    # A comment hides the character that is appended at the offset from the reader.
+    probe = Reader(Source(source.text[line_start:offset] + "\x00"))
+    while not probe.token.is_a("end"):
+        if probe.token.text == "\x00":
+            return False
+        probe.advance()
+    return True
+
+
+def _inside(cursor: _Cursor, function: Function, sizes: Mapping[str, int]) -> Iterator[Completion]:
+    tokens = list(_tokens(cursor))
+    words = [token.text for token in tokens]
+    declared = _declared_around(cursor)
+    if words[:1] == ["where"] and words[1:2] not in ([":"], ["="], [","]):
+        yield from _sizes_to_define(cursor, declared, words)
+    elif words[:2] == ["Expect", "("]:
+        if ":" in words and words[-1] in (":", ","):
+            for metric in METRICS:
+                text = f"{metric} <= " if cursor.ends_line else metric
+                yield cursor.propose(metric, "keyword", text)
+    elif "=" in words and ":" not in words[: words.index("=")]:
+        return
+    elif ":" not in words:
+        if not words or words[-1] == ",":
+            yield from _arguments(cursor, function, declared)
+        if not words:
+            yield from _keywords(cursor)
+    elif _in_shape(tokens):
+        if words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
+            yield from _known_sizes(cursor, function, declared, sizes)
+    elif words[-1] in (":", ",", "(", "[", "~") and not _at_dict_key(tokens):
+        yield from _dtypes(cursor)
+
+
+def _tokens(cursor: _Cursor) -> Iterator[Token]:
+    reader = Reader(cursor.source, cursor.line.start, max(cursor.line.start, cursor.start))
+    while not reader.token.is_a("end"):
+        yield reader.advance()
+
+
+def _declared_around(cursor: _Cursor) -> DeclaredSet:
+    """Return the set around the cursor, without the cursor's line."""
+    text = cursor.source.text
+    end = max(cursor.line.end, cursor.end)
+    blanked = re.sub(r"[^\r\n]", " ", text[cursor.line.start : end])
+    source = Source(text[: cursor.line.start] + blanked + text[end:], cursor.source.origin)
+    for declared in read_source(source).sets:
+        if declared.heading == cursor.section.heading:
+            return declared
+    return DeclaredSet(cursor.section.name, cursor.section.heading)
+
+
+def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
+    signature = Signature(function)
+    covered = {g.name for g in declared.given}
+    words = {token.text for token in _tokens(cursor)}
+    shared = {g.name for s in _class_sets(function) for g in s.given}
+    for parameter in signature.parameters:
+        name = parameter.name
+        if name in covered or name in words or (name == signature.self_name and name in shared):
+            continue
+        stars = {"var_positional": "*", "var_keyword": "**"}.get(parameter.kind, "")
+        sign = " = " if name == signature.self_name else ": "
+        text = stars + name + (sign if cursor.ends_line else "")
+        detail = parameter.annotation or ""
+        if parameter.default is not None:
+            detail = f"{detail} = {parameter.default}".strip()
+        yield cursor.propose(stars + name, "argument", text, detail)
+
+
+def _class_sets(function: Function) -> tuple[DeclaredSet, ...]:
+    return read_docstring(function.class_docstring).sets
+
+
+def _keywords(cursor: _Cursor) -> Iterator[Completion]:
+    yield cursor.propose("where", "keyword", "where ", "sizes: where B=32, D=512")
+    yield cursor.propose(
+        "Expect", "keyword", "Expect (", "Expect (h100): kernels <= 3, temp <= 4 MiB"
+    )
+
+
+def _dtypes(cursor: _Cursor) -> Iterator[Completion]:
+    for dtype in DTYPES:
+        yield cursor.propose(short(dtype), "dtype", short(dtype), dtype)
+    yield cursor.propose("key<fry>", "dtype", "key<fry>", "typed PRNG keys")
+
+
+def _sizes_to_define(
+    cursor: _Cursor, declared: DeclaredSet, words: list[str]
+) -> Iterator[Completion]:
+    """Yield completions after `where`: sizes that shapes use and that are not defined yet."""
+    if words[-1] not in ("where", ","):
+        return
+    defined = {d.name for d in declared.sizes} | set(words)
+    used = [n for g in declared.given for n in _size_names(g.value)]
+    for name in dict.fromkeys(used):
+        if name not in defined:
+            yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
+
+
+def _known_sizes(
+    cursor: _Cursor, function: Function, declared: DeclaredSet, sizes: Mapping[str, int]
+) -> Iterator[Completion]:
+    own = read_docstring(function.docstring)
+    sizes_shown: dict[str, str] = {name: f"{value} (settings)" for name, value in sizes.items()}
+    for section in (*_class_sets(function), *own.sets[:1], declared):
+        sizes_shown |= {d.name: show_size(d.size) for d in section.sizes}
+    names = [n for g in declared.given for n in _size_names(g.value)]
+    for name in dict.fromkeys((*sizes_shown, *names)):
+        yield cursor.propose(name, "size", name, sizes_shown.get(name, ""))
+
+
+def _size_names(value: Node | Expression) -> list[str]:
+    if isinstance(value, Expression):
+        return []
+    return [name for size in sizes_of(value) for name in names_in(size)]
+
+
+def _brackets(tokens: list[Token]) -> list[int]:
+    """Return the indices of the opening brackets that are not closed at the end."""
+    open_: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.is_("(", "[", "{"):
+            open_.append(index)
+        elif token.is_(")", "]", "}") and open_:
+            open_.pop()
+    return open_
+
+
+def _in_shape(tokens: list[Token]) -> bool:
+    """Return whether an open bracket is an array's: it follows a dtype or a key's `>`."""
+    return any(
+        index > 0
+        and tokens[index].is_("[")
+        and (tokens[index - 1].is_a("name") or tokens[index - 1].is_(">"))
+        for index in _brackets(tokens)
+    )
+
+
+def _at_dict_key(tokens: list[Token]) -> bool:
+    """Return whether the innermost open bracket is a dict's and its next item has no `:` yet."""
+    open_ = _brackets(tokens)
+    return bool(open_) and tokens[open_[-1]].is_("{") and not tokens[-1].is_(":")
+
+
+def _headings(source: Source, sections: tuple[Section, ...], offset: int) -> Iterator[Completion]:
+    """Yield completions of a line that contains only the beginning of a heading."""
+    line = source.line_of(offset)
+    start, end = source.line_bounds(line)
+    begun = _BEGUN_HEADING.fullmatch(source.text, start, offset)
+    if begun is None or source.text[offset:end].strip():
+        return
+    title = begun["title"]
+    first = begun.start("title")
+    blanks = len(source.line(line)) - len(source.line(line).lstrip(" \t"))
+    indent = source.text[start : start + blanks] if line else " " * source.indent(0)
+    named = any(section.topic == "inputs" for section in sections)
+    range = source.range(first, offset)
+    if "Example inputs".lower().startswith(title.lower()):
+        name = "Example inputs (name)" if named else "Example inputs"
+        style = style_of(source) if begun.start("title") == start + blanks else "google"
+        text = ("\n" + indent).join(heading_lines(name, style))
+        if style == "rest":
+            # The colon before the title may be typed already.
+            text = text if source.text[first - 1 : first] != ":" else text[1:]
+        yield Completion(
+            f"{name}:", "keyword", Edit(range, text), "example inputs to trace the function with"
+        )
+    if "Expect (".lower().startswith(title.lower()):
+        yield Completion(
+            "Expect", "keyword", Edit(range, "Expect ("), "Expect (h100): kernels <= 3"
+        )

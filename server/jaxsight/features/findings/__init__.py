@@ -1,0 +1,1 @@
+"""Findings: running the rules, and selecting what is reported."""

@@ -1,0 +1,192 @@
+"""Turn a failed trace into findings at the places in the text where it failed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.explain_failure import explain
+from jaxsight.rules.failure_text import divided
+from jaxsight.rules.finding import Finding, Place, Severity, finding_of
+from jaxsight.rules.violation import Violation
+from jaxsight.source.text import Position, Range
+from jaxsight.text.markdown import prose
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.observations import Failure, Frame
+from jaxsight.workers.results import Died
+
+
+def findings(view: View) -> Iterator[Finding]:
+    """Yield the error that ended a trace; nothing if the trace succeeded."""
+    match view.answer.reply:
+        case Traced():
+            return
+        case Died() as died:
+            message, notes = divided(died.message)
+            crash = finding_of(
+                "JX400",
+                view.name_range,
+                message,
+                severity=_severity(view),
+                help=died.help,
+                notes=(*notes, *died.notes),
+            )
+            yield replace(crash, stale=view.stale)
+        case Failed(failure=failure):
+            yield _finding(failure, view)
+
+
+def reported(view: View) -> Iterator[Finding]:
+    """Yield the findings of an answer that are worth reporting.
+
+    A doctest may use names from outside its file, which cannot be evaluated here. It may also call
+    a function with settings such as `{100: 0.1}`: their numbers are traced here, and fail where
+    Python needs them. Neither is an error of the user.
+    """
+    reply = view.answer.reply
+    doctest = view.answer.question.subject.examples.source == "doctest"
+    foreign = isinstance(reply, Failed) and reply.failure.stage == "inputs"
+    if doctest and foreign:
+        return
+    settings = doctest and _has_settings(view)
+    yield from (finding for finding in findings(view) if not (settings and finding.code == "JX401"))
+
+
+def _has_settings(view: View) -> bool:
+    """Return whether a doctest's call has a dict, list or tuple display with numbers."""
+    try:
+        call = ast.parse((view.answer.question.set.call or "").strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    if not isinstance(call, ast.Call):
+        return False
+    displays = [
+        value
+        for value in (*call.args, *(word.value for word in call.keywords))
+        if isinstance(value, ast.Dict | ast.List | ast.Tuple)
+    ]
+    return any(
+        isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+        for display in displays
+        for node in ast.walk(display)
+    )
+
+
+def summary(reply: Failed | Died | Traced, view: View) -> str:
+    """Return the error as one line of Markdown, without help and notes."""
+    finding = next(findings(view), None)
+    return _line_of(finding, view) if finding is not None else ""
+
+
+def explanation(reply: Failed | Died | Traced, view: View) -> str:
+    """Return the error with its help and notes as Markdown, for a hover."""
+    finding = next(findings(view), None)
+    if finding is None:
+        return ""
+    return "\n\n".join((_line_of(finding, view), *map(prose, finding.lines[1:])))
+
+
+def _line_of(finding: Finding, view: View) -> str:
+    link = f" ([{finding.code}]({finding.url}))" if finding.url else f" ({finding.code})"
+    line = f", line {finding.range.start.line + 1}" if finding.range != view.name_range else ""
+    return f"{prose(finding.message)}{link}{line}"
+
+
+def of_interpreter(reply: Failed | Died) -> str:
+    """Return why a user's jaxpr interpreter produced no output."""
+    match reply:
+        case Died() as died:
+            return died.message
+        case Failed(failure=failure) if failure.type.startswith("jaxsight."):
+            return failure.message
+        case Failed(failure=failure):
+            words = f"{failure.type}: {failure.message}"
+            at = failure.frames[-1] if failure.frames else None
+            return f"{words} ({at.file}, line {at.line})" if at is not None else words
+
+
+_NO_CUDNN = "cuDNN is not detected"
+"""The beginning of the error of `jax.nn.dot_product_attention(…, implementation="cudnn")`.
+
+`check_cudnn_version` in `jax/_src/cudnn` looks for cuDNN in the tracing process, and only an
+installation for GPUs has it.
+"""
+
+_NEEDS_CUDNN = Violation(
+    "cuDNN attention can be traced only on a machine with the GPU and cuDNN",
+    help='use `implementation="xla"` to trace it on this machine',
+)
+
+
+def _needs_device(failure: Failure) -> bool:
+    return failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN)
+
+
+def _severity(view: View) -> Severity:
+    """Return `error` where the user wrote example inputs, else `information`.
+
+    Doctests and annotations were written for other purposes.
+    """
+    meant = view.answer.question.subject.examples.source not in ("doctest", "annotations")
+    return Severity.ERROR if meant else Severity.INFORMATION
+
+
+def _finding(failure: Failure, view: View) -> Finding:
+    path = view.answer.question.path
+    here = [
+        (frame, range) for frame in failure.frames if (range := _place(frame, view)) is not None
+    ]
+    if failure.stage == "inputs":
+        range = view.argument_range(failure.argument)
+    elif here:
+        range = here[-1][1]
+    else:
+        range = view.name_range
+    module = view.module
+    expression = module.slice_text(range) if here and failure.stage != "inputs" else ""
+    line = module.line(range.start.line) if expression else ""
+    readable = replace(failure, message=view.words(failure.message))
+    rule, violation = explain(readable, expression, line)
+    related = [
+        Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
+    ]
+    related += [
+        Place(frame.file, _line(frame.line), f"also in the traceback, in `{frame.function}`")
+        for frame in failure.frames
+        if frame.span is None
+    ]
+    if here and failure.stage == "trace":
+        question = view.answer.question
+        related.append(
+            Place(
+                path,
+                view.name_range,
+                f"while tracing `{question.subject.name}` with its example inputs",
+            )
+        )
+    absent = _needs_device(failure)
+    if absent:
+        violation = _NEEDS_CUDNN
+    return Finding(
+        rule.code,
+        Severity.INFORMATION if absent else _severity(view),
+        range,
+        violation.message,
+        violation.url or rule.url,
+        tuple(related),
+        view.stale,
+        violation.help,
+        violation.notes,
+        violation.data,
+    )
+
+
+def _place(frame: Frame, view: View) -> Range | None:
+    return view.range_of(frame.span) if frame.span is not None else None
+
+
+def _line(number: int) -> Range:
+    """Return the whole of line `number` (from 1) of another file, whose text is not available."""
+    return Range(Position(number - 1, 0), Position(number, 0))

@@ -1,0 +1,188 @@
+"""Select a file's diagnostics: problems of its example inputs and findings of its traces."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from jaxsight.examples.problems import listed
+from jaxsight.queries.documents import Subject
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules import RULES, rule_of
+from jaxsight.rules.finding import Finding, Severity, finding_of
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.selection import ignored, selected
+from jaxsight.settings import Settings
+from jaxsight.source.module import Module
+from jaxsight.source.text import Position, Range, lines_of
+from jaxsight.text.inert import clause
+
+UNUSED = "JX910"
+
+_NAMED = 3
+"""Number of functions that a note lists."""
+
+_IGNORED = re.compile(r"#\s*jaxsight:\s*ignore(?:\[([^\]]*)\])?")
+
+
+def report(
+    module: Module,
+    subjects: Iterable[Subject],
+    traced: Iterable[Finding],
+    settings: Settings,
+    file: PurePosixPath,
+    *,
+    complete: bool = False,
+) -> list[Finding]:
+    """Return all findings of a file in order, without duplicates.
+
+    Findings are suppressed if `select`, `ignore` and `perFileIgnores` exclude them, or if their
+    line has a comment `# jaxsight: ignore` or `# jaxsight: ignore[CODE, …]`.
+
+    Args:
+        file: the file's path below the project's root.
+        complete: whether all analyses are done: then comments that suppress nothing are reported.
+    """
+    findings = [*_problems(subjects), *traced]
+    in_file = settings.ignored_in(file)
+    chosen = [
+        f
+        for f in sorted(findings, key=lambda f: not f.stale)  # a current one replaces a stale one
+        if selected(f.code, settings.select, settings.ignore) and not ignored(f.code, in_file)
+    ]
+    certain = {(f.code, f.range.start.line) for f in chosen}
+    chosen = [f for f in chosen if (RULES[f.code].unless, f.range.start.line) not in certain]
+    if complete and UNUSED in wanted(settings, file):
+        chosen += _unused(module, chosen, wanted(settings, file))
+    by_content = {(f.range, f.code, f.message): f for f in chosen if not _ignored(module, f)}
+    return sorted(by_content.values(), key=lambda f: (f.range, f.code))
+
+
+def one_a_line(
+    pairs: Sequence[tuple[View, Finding]],
+) -> list[tuple[View, Finding]]:
+    """Return the findings of traces, one for each place, in order.
+
+    A finding in a helper that several functions call is reported once, with a note that lists them.
+    A rule about the program as a whole reports one finding per line.
+    """
+    groups: dict[object, list[tuple[View, Finding]]] = defaultdict(list)
+    for view, finding in pairs:
+        once = RULES[finding.code].once_a_line
+        place = finding.range.start.line if once else finding.range
+        groups[finding.code, place].append((view, finding))
+    return [_merged(group) for group in groups.values()]
+
+
+def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
+    ranks = list(Severity)
+    view, finding = min(group, key=lambda pair: (pair[1].stale, ranks.index(pair[1].severity)))
+    # Functions whose text is incomplete are not listed: their findings are about an older text.
+    current = (owner for owner, grouped in group if grouped.stale == finding.stale)
+    names = list(dict.fromkeys(f"`{owner.subject.name}`" for owner in current))
+    if len(names) == 1:
+        return view, finding
+    more = len(names) - _NAMED
+    if more > 0:
+        names = [*names[:_NAMED], f"{more} more"]
+    callers = f"{', '.join(names[:-1])} and {names[-1]}"
+    return view, replace(finding, notes=(*finding.notes, f"traced from {callers}"))
+
+
+def wanted(settings: Settings, file: PurePosixPath) -> tuple[str, ...]:
+    """Return the codes that may be reported for a file."""
+    in_file = settings.ignored_in(file)
+    return tuple(
+        code
+        for code in RULES
+        if selected(code, settings.select, settings.ignore) and not ignored(code, in_file)
+    )
+
+
+def _problems(subjects: Iterable[Subject]) -> Iterable[Finding]:
+    for subject in subjects:
+        if subject.broken:
+            continue  # its docstring may have changed
+        for problem in subject.examples.problems:
+            range = (
+                subject.name_range
+                if subject.examples.source == "project"
+                else problem.range.shifted(subject.chunk.first_line)
+            )
+            yield finding_of(
+                problem.code, range, problem.message, severity=problem.severity, help=problem.help
+            )
+
+
+def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -> Iterable[Finding]:
+    """Yield a finding for each comment that suppresses nothing.
+
+    Only codes that are reported for this file count.
+    """
+    lines = {(f.range.start.line, f.code) for f in findings}
+    for number, line in enumerate(lines_of(module.text)):
+        comment = _IGNORED.search(line)
+        if (
+            comment is None
+            or line[: comment.start()].count('"') % 2
+            or line[: comment.start()].count("'") % 2
+        ):
+            continue
+        named = _named(comment.group(1) or "")
+        here = [code for at, code in lines if at == number]
+        if named:
+            idle = [
+                text
+                for text, rule in named.items()
+                if rule is not None and rule.code in codes and rule.always and rule.code not in here
+            ]
+            unknown = [text for text, rule in named.items() if rule is None]
+            if not idle and not unknown:
+                continue
+            message, help, notes = _unused_codes(idle, unknown, here)
+        elif here:
+            continue
+        else:
+            message = "unused `jaxsight: ignore` (nothing is reported on this line)"
+            help, notes = "remove the comment", ()
+        range = Range(Position(number, comment.start()), Position(number, comment.end()))
+        yield finding_of(UNUSED, range, message, help=help, notes=notes)
+
+
+def _unused_codes(
+    idle: Sequence[str], unknown: Sequence[str], here: Sequence[str]
+) -> tuple[str, str, tuple[str, ...]]:
+    """Return message, help and notes for codes of a comment that suppress nothing.
+
+    Args:
+        idle: codes or names of rules without a finding on the line.
+        unknown: words that are not a code or name of a rule.
+        here: the codes of the findings on the line.
+    """
+    if not idle:
+        message = f"unknown rule in `jaxsight: ignore`: {listed(unknown)}"
+    else:
+        message = f"unused `jaxsight: ignore` (no {listed(idle)} on this line)"
+    subject = "the comment" if not here else listed((*idle, *unknown))
+    notes = (f"unknown rule: {listed(unknown)}",) if idle and unknown else ()
+    return clause(message, 100), f"remove {subject}", notes
+
+
+def _ignored(module: Module, finding: Finding) -> bool:
+    if finding.code == UNUSED:
+        return False
+    comment = _IGNORED.search(module.line(finding.range.start.line))
+    if comment is None:
+        return False
+    named = comment.group(1)
+    if named is None:
+        return True
+    return any(rule is not None and rule.code == finding.code for rule in _named(named).values())
+
+
+def _named(text: str) -> dict[str, Rule | None]:
+    """Return the rules that a comment names, by code or name; `None` for unknown ones."""
+    return {word: rule_of(word) for part in text.split(",") if (word := part.strip())}

@@ -1,0 +1,246 @@
+"""Run the rules on a program, and place what they find in the text."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules import RULES
+from jaxsight.rules.finding import Finding, Place, Severity, finding_of
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.rule import FindInProgram, Rule
+from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.violation import NodeViolation, Violation
+from jaxsight.source import differentiated
+from jaxsight.source.definitions import Source
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.statements import TopLevelStatement, tree_of
+from jaxsight.source.text import Range
+from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
+from jaxsight.wire.program import Body, Step
+from jaxsight.wire.spans import Span
+
+log = logging.getLogger(__name__)
+
+TOO_LARGE = "JX914"
+FOLDING = folded_while_compiling.RULE.code
+
+
+def of_program(
+    view: View, outlined: Outlined, codes: Iterable[str], platform: str = ""
+) -> Iterator[Finding]:
+    """Yield the findings of the wanted codes in the traced program.
+
+    Args:
+        view: the function.
+        outlined: its program.
+        codes: of the rules.
+        platform: what it is meant to run on, where that is known.
+    """
+    rules = [(RULES[code], find) for code in codes if (find := RULES[code].in_program)]
+    yield from _found(view, outlined, None, rules, platform=platform)
+
+
+def of_kernels(
+    view: View,
+    outlined: Outlined,
+    result: Result,
+    codes: Iterable[str],
+    folding: Folding | None = None,
+) -> Iterator[Finding]:
+    """Yield the findings of the wanted codes in a target's kernels; nothing if it was not compiled.
+
+    Args:
+        folding: the measured times of constant folding. If the program was compiled without
+            constant folding, only the rule about it applies: the kernels of the user's own compile
+            differ.
+    """
+    if not isinstance(result.outcome, Compiled):
+        return
+    certain = [code for code in codes if code == FOLDING or not result.is_unfolded]
+    rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
+    yield from _found(view, outlined, result, rules, folding)
+
+
+def of_running(view: View, wrong: Miscompiled, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the finding for a miscompiled function, at its name, as seen by running it.
+
+    Nothing is reported if `found` has such a finding about a part of the function.
+    """
+    rule = miscompiled.RULE
+    if all(finding.code != rule.code for finding in findings):
+        yield replace(
+            _finding(rule, view.name_range, miscompiled.violation_of_run(wrong)), stale=view.stale
+        )
+
+
+def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
+    """Yield the findings in the text of a statement."""
+    for rule, range, violation in _in_text(chunk.statement):
+        yield _finding(rule, range.shifted(chunk.first_line), violation)
+
+
+def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, NodeViolation], ...]:
+    rules = [
+        (rule, rule.in_text)
+        for rule in RULES.values()
+        if rule.in_text and rule.word in statement.text
+    ]
+    if statement.broken is not None or not rules:
+        return ()
+    violations = _texts.get(statement)
+    if violations is None:
+        source = Source(statement.text)
+        tree = tree_of(statement.text)
+        violations = _texts[statement] = tuple(
+            (rule, source.range(violation.node), violation)
+            for rule, find in rules
+            for violation in find(tree)
+        )
+    return violations
+
+
+_texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
+    WeakKeyDictionary()
+)
+"""The findings of the statements that are in use; their trees are not kept."""
+
+
+def of_module(module: Module) -> Iterator[Finding]:
+    """Yield what the text of all statements together shows."""
+    chunks = [chunk for chunk in module.chunks if chunk.broken is None]
+    statements = [_statement(chunk.statement) for chunk in chunks]
+    for rule in RULES.values():
+        if rule.in_module is None or rule.word not in module.text:
+            continue
+        try:
+            violations = list(rule.in_module(statements))
+        except Exception:
+            log.exception("%s failed", rule.code)
+            continue
+        for violation in violations:
+            chunk = chunks[violation.statement]
+            range = Source(chunk.text).range(violation.violation.node)
+            yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
+
+
+def _statement(statement: TopLevelStatement) -> Statement:
+    cached = _statements.get(statement)
+    if cached is None:
+        text = statement.text
+        cached = _statements[statement] = Statement(text, lambda: tree_of(text))
+    return cached
+
+
+_statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary()
+"""The statements that are in use, with what rules read off them."""
+
+
+def of_size(module: Module) -> Iterator[Finding]:
+    """Yield the parts of a file that are too large to be analyzed."""
+    for problem in module.unread:
+        yield finding_of(TOO_LARGE, problem.range, problem.message)
+
+
+def _found(
+    view: View,
+    outlined: Outlined,
+    result: Result | None,
+    rules: Iterable[tuple[Rule, FindInProgram]],
+    folding: Folding | None = None,
+    platform: str = "",
+) -> Iterator[Finding]:
+    reply = view.answer.reply
+    if not isinstance(reply, Traced):
+        return
+    places = Places(view, dict(_spans(outlined.program.body)))
+    program_view = ProgramView(
+        name=view.subject.name,
+        program=outlined.program,
+        folds=outlined.folds,
+        folding=folding,
+        runtime=outlined.runtime,
+        exact=not view.caveats,
+        numbers=frozenset(
+            _numbers([argument.spec for argument in view.answer.question.trace.arguments])
+        ),
+        differentiated=differentiated.parameters(view.module, view.subject.name),
+        chosen=differentiated.parameters(view.module, view.subject.name, chosen=True),
+        gradients=differentiated.gradients(view.module),
+        warnings=reply.warnings,
+        quote=places.text,
+        around=places.around,
+        target=result.target if result is not None else None,
+        platform=result.target.platform if result is not None else platform,
+        compiled=result.outcome
+        if result is not None and isinstance(result.outcome, Compiled)
+        else None,
+    )
+    for rule, find in rules:
+        try:
+            violations = list(find(program_view))
+        except Exception:
+            log.exception("%s failed on %s", rule.code, view.subject.name)
+            continue
+        for violation in violations:
+            yield _in_program(rule, view, places, violation)
+
+
+def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
+    """Yield the type of each Python number in example inputs, including those in displays."""
+    for spec in specs:
+        if isinstance(spec, TreeSpec):
+            yield from _numbers(spec.children)
+        elif isinstance(spec, ValueSpec) and spec.literal:
+            try:
+                value = ast.literal_eval(spec.source.strip())
+            except (ValueError, SyntaxError):
+                continue
+            if type(value) in (int, float, complex):
+                yield type(value).__name__
+
+
+def _in_program(rule: Rule, view: View, places: Places, violation: Violation) -> Finding:
+    if violation.span is not None:
+        range = view.range_of(violation.span)
+    else:
+        range = places.of(violation.at) if violation.at else None
+    path = view.answer.question.path
+    related = tuple(
+        Place(path, at, words)
+        for equation, words in violation.related
+        if (at := places.of(equation)) is not None
+    )
+    finding = _finding(rule, range or view.name_range, violation)
+    return replace(finding, related=related, stale=view.stale)
+
+
+def _finding(rule: Rule, range: Range, violation: Violation | NodeViolation) -> Finding:
+    finding = finding_of(
+        rule.code,
+        range,
+        violation.message,
+        severity=Severity(violation.severity) if violation.severity else None,
+        help=violation.help,
+        notes=violation.notes,
+    )
+    return replace(finding, data=violation.data)
+
+
+def _spans(body: Body) -> Iterator[tuple[str, Span | None]]:
+    waiting: list[Step] = list(body.steps)
+    while waiting:
+        step = waiting.pop()
+        yield step.path, step.span
+        for inner in step.bodies:
+            waiting += inner.steps

@@ -1,0 +1,178 @@
+"""Schedule the verification of fixes: in the background, after findings are known.
+
+Fixes that a person asks for come first. An edit cancels them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.fixes.verifier import Fix, FixVerifier
+from jaxsight.projects.project import Project
+from jaxsight.queries.documents import Document
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.finding import Finding
+from jaxsight.source.module import Module
+from jaxsight.source.text import Edit, Range
+from jaxsight.targets.target import Target
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.5
+"""Seconds after which candidates of new findings are tried, so that typing can cancel them."""
+
+
+@dataclass(eq=False, slots=True)
+class _Work:
+    view: View
+    finding: Finding
+    target: Target | None
+    done: asyncio.Future[Fix | None]
+
+
+@dataclass(eq=False, slots=True)
+class FixScheduler:
+    """The fixes of a session."""
+
+    documents: Mapping[str, Document]
+    project_of: Callable[[str], Project]
+    verifying: FixVerifier
+    _work: dict[str, list[_Work]] = field(default_factory=dict)
+    """By file, in the order of verification."""
+    _sandboxes: dict[str, Sandbox] = field(default_factory=dict)
+    _worker: asyncio.Task[None] | None = None
+    _current: tuple[str, asyncio.Task[Fix | None]] | None = None
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @staticmethod
+    def of(engine: Engine) -> FixScheduler:
+        """Return the fixes of a session."""
+        verifying = FixVerifier(
+            engine.programs.compiling,
+            engine.aside,
+            engine.waiting.refresh,
+            engine.memory.miscompiled,
+        )
+        return FixScheduler(engine.documents.by_path, engine.projects.of, verifying)
+
+    def start(
+        self,
+        path: str,
+        pairs: Sequence[tuple[View, Finding]],
+        target: Target | None,
+        *,
+        pause: float = PAUSE,
+    ) -> None:
+        """Verify fixes of a file's current findings, in place of the earlier ones."""
+        pairs = [
+            (view, finding)
+            for view, finding in pairs
+            if finding.code in FIXES and not finding.stale and not view.stale
+        ]
+        before = [
+            (work.finding, work.view.module, work.target) for work in self._work.get(path, [])
+        ]
+        if before == [(finding, view.module, target) for view, finding in pairs]:
+            return
+        self.stop(path)
+        if not pairs:
+            return
+        loop = asyncio.get_running_loop()
+        works = [_Work(view, finding, target, loop.create_future()) for view, finding in pairs]
+        self._work[path] = works
+        if self._worker is None or self._worker.done():
+            self._worker = loop.create_task(self._run(pause), name="fixes")
+
+    def stop(self, path: str) -> None:
+        """Cancel the fixes of a file that was edited or closed."""
+        for work in self._work.pop(path, []):
+            if not work.done.done():
+                work.done.set_result(None)
+        if self._current is not None and self._current[0] == path:
+            self._current[1].cancel()
+
+    async def fixes(
+        self, path: str, module: Module, range: Range | None, patience: float | None
+    ) -> list[Fix]:
+        """Return the fixes of findings in a range that are verified within `patience` seconds.
+
+        Without `patience`, all of them are awaited.
+        """
+        works = [
+            work
+            for work in self._work.get(path, [])
+            if work.view.module is module and (range is None or range.touches(work.finding.range))
+        ]
+        if range is not None and path in self._work:
+            self._work[path].sort(key=lambda work: work not in works)
+        waiting = [work.done for work in works if not work.done.done()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=patience)
+        done = [work.done.result() for work in works if work.done.done()]
+        by_edits: dict[tuple[Edit, ...], Fix] = {}
+        for fix in done:
+            if fix is not None:  # functions that share a helper have the same fix
+                first = by_edits.setdefault(fix.edits, fix)
+                by_edits[fix.edits] = replace(first, safe=first.safe and fix.safe)
+        return list(by_edits.values())
+
+    async def aclose(self) -> None:
+        """Cancel all work and end the processes."""
+        for path in list(self._work):
+            self.stop(path)
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        await asyncio.gather(
+            *(sandbox.aclose() for sandbox in self._sandboxes.values()), *self._closing
+        )
+        self._sandboxes.clear()
+
+    async def _run(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        while (next_work := self._next()) is not None:
+            path, work = next_work
+            sandbox = self._sandbox(path)
+            trying = asyncio.create_task(
+                self.verifying.fix(sandbox, work.view, work.finding, work.target)
+            )
+            self._current = path, trying
+            fix: Fix | None = None
+            try:
+                await asyncio.wait([trying])
+                if not trying.cancelled():
+                    fix = trying.result()
+            except asyncio.CancelledError:
+                trying.cancel()
+                raise
+            except Exception:
+                log.exception("trying to fix %s in %s", work.finding.code, path)
+            finally:
+                self._current = None
+                sandbox.rest()
+                if not work.done.done():
+                    work.done.set_result(fix)
+
+    def _next(self) -> tuple[str, _Work] | None:
+        for path, works in self._work.items():
+            for work in works:
+                if not work.done.done():
+                    return path, work
+        return None
+
+    def _sandbox(self, path: str) -> Sandbox:
+        project = self.project_of(path)
+        sandbox = self._sandboxes.get(project.root)
+        if sandbox is None or sandbox.project is not project:
+            if sandbox is not None:
+                closing = asyncio.create_task(sandbox.aclose())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+            sandbox = self._sandboxes[project.root] = Sandbox(project, self.documents)
+        return sandbox

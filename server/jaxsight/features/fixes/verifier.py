@@ -1,0 +1,414 @@
+"""Verify that a candidate helps: apply it in memory, trace, run, compile and check it again.
+
+It is run against the original. Verdicts are cached by content: the same change of the same function
+is tried once, regardless of its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from jaxsight.features.findings import failures, run_rules
+from jaxsight.features.fixes.registry import FIXES
+from jaxsight.queries.cache import Cache
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.long_work import Aside
+from jaxsight.queries.programs.compile_cache import CompileCache, Gone
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
+from jaxsight.rules import RULES
+from jaxsight.rules.finding import Finding
+from jaxsight.rules.fixing import figures
+from jaxsight.rules.fixing.context import Candidate, FixContext, applied
+from jaxsight.rules.fixing.figures import Figures
+from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.source.module import Module
+from jaxsight.source.text import Edit
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.replies import Compared, Miscompiled, Outlined, Traced
+from jaxsight.workers.results import Died
+
+log = logging.getLogger(__name__)
+
+_KEPT = 512
+_LONGEST_TRADE = 2.0
+"""Factor by which a program may become slower for its fix's benefit."""
+_NOT_COMPARED = "it could not be compared"
+_SETS = 4
+"""Maximum number of example sets of a function with which a change is tried."""
+_TRIED = 6
+"""Maximum number of candidates for one finding that are tried."""
+
+
+def _of_text(module: Module) -> Iterator[Finding]:
+    of_statements = chain.from_iterable(map(run_rules.of_text, module.chunks))
+    return chain(of_statements, run_rules.of_module(module))
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A verified change.
+
+    It is `safe` if values, types and parameters of the function stay the same for all callers, and
+    no more kernels are launched.
+    """
+
+    finding: Finding
+    title: str
+    edits: tuple[Edit, ...]
+    safe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Why a candidate is dropped, or its effect."""
+
+    dropped: str = ""
+    effect: str = ""
+    costs: bool = False
+    """It launches more kernels than before."""
+    untold: bool = False
+    """It is dropped because it could not be checked."""
+    hopeless: bool = False
+    """All candidates will fail: running the function does not end, or ends the process."""
+
+
+@dataclass(eq=False, slots=True)
+class FixVerifier:
+    """The verified fixes of a session.
+
+    `compiling` returns the session's own compiled programs; `refresh` is called with a file for
+    which there is something new; functions that turn out to be miscompiled go to `miscompiled`.
+    """
+
+    compiling: Callable[[], CompileCache]
+    aside: Aside
+    refresh: Callable[[str], None]
+    miscompiled: Cache[str, Miscompiled]
+    _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
+
+    async def fix(
+        self, sandbox: Sandbox, view: View, finding: Finding, target: Target | None
+    ) -> Fix | None:
+        """Return the first candidate for a finding that is shown to help.
+
+        Args:
+            target: the target to compile for, if any.
+        """
+        async for candidate, question in self._candidates(sandbox, view, finding):
+            key = self._key(view, question, finding, target)
+            verdict = self._verdicts.get(key)
+            if verdict is None:
+                verdict = await self._verdict(sandbox, view, question, finding, candidate, target)
+                if verdict.untold:  # the tracer had dropped one of the two traces, or ended
+                    verdict = await self._verdict(
+                        sandbox, view, question, finding, candidate, target
+                    )
+                self._verdicts.put(key, verdict)
+                if verdict.dropped:
+                    log.info("%s: %s: dropped: %s", finding.code, candidate.title, verdict.dropped)
+            if verdict.hopeless:
+                return None
+            if not verdict.dropped and await self._harmless(sandbox, view, candidate):
+                return _fix(finding, candidate, verdict)
+        return None
+
+    async def _harmless(self, sandbox: Sandbox, view: View, candidate: Candidate) -> bool:
+        """Return whether the change leaves other example sets and functions of the file unaffected.
+
+        All of them that reach the changed text must compute the same as before.
+        """
+        text = applied(view.module.text, candidate.edits)
+        chunks = [
+            view.module.chunk_at(edit.range.start)
+            for edit in candidate.edits
+            if not edit.text.startswith("import ")
+        ]
+        changed = {chunk.first_line for chunk in chunks if chunk is not None}
+        own = view.answer.question
+        before = Document(own.path, view.module)
+        after = Document(own.path, view.module.edited(text))
+
+        def subjects() -> tuple[Subject, ...]:
+            return before.subjects(sandbox.project.outside)
+
+        def context(name: str, set_name: str) -> tuple[Question | None, Question | None]:
+            return (
+                _question(sandbox, before, name, set_name),
+                _question(sandbox, after, name, set_name),
+            )
+
+        for subject in await self.aside.judge(view.module, subjects):
+            for example_set in subject.examples.sets[:_SETS]:
+                first, second = await self.aside.judge(
+                    view.module, functools.partial(context, subject.name, example_set.name)
+                )
+                if first is None or second is None or first.key in (second.key, own.key):
+                    continue
+                if not any(chunk.first_line in changed for chunk in first.slice.module_chunks):
+                    continue
+                key = first.key, second.key
+                verdict = self._verdicts.get(key)
+                if verdict is None:
+                    verdict = await self._unharmed(sandbox, first, second, same=candidate.same)
+                    self._verdicts.put(key, verdict)
+                if verdict.dropped:
+                    log.info("%s: not for %s: %s", candidate.title, subject.name, verdict.dropped)
+                    return False
+        return True
+
+    async def _unharmed(
+        self, sandbox: Sandbox, first: Question, second: Question, *, same: bool
+    ) -> _Verdict:
+        before, after = await sandbox.trace(first), await sandbox.trace(second)
+        if before is None or after is None or not isinstance(before.reply, Traced):
+            return _Verdict()
+        if not isinstance(after.reply, Traced):
+            return _Verdict("it can no longer be traced")
+        compared = await sandbox.compare(before, after)
+        self._remember(first, compared)
+        if not same or (isinstance(compared, Compared) and compared.same):
+            return _Verdict()
+        return _Verdict(compared.words if isinstance(compared, Compared) else _NOT_COMPARED)
+
+    def _remember(self, question: Question, compared: Compared | Died | None) -> None:
+        if not isinstance(compared, Compared) or compared.miscompiled is None:
+            return
+        if self.miscompiled.get(question.key) is None:
+            self.miscompiled.put(question.key, compared.miscompiled)
+            self.refresh(question.path)
+
+    async def _candidates(
+        self, sandbox: Sandbox, view: View, finding: Finding
+    ) -> AsyncIterator[tuple[Candidate, Question]]:
+        """Yield the candidates, each with the question about the changed text."""
+        context = FixContext.of(view, finding)
+        if context is None:
+            return
+        for candidate in islice(FIXES[finding.code].propose(context), _TRIED):
+            question = await self._asked(sandbox, view, candidate.edits)
+            if question is not None:
+                yield candidate, question
+
+    async def _asked(self, sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
+        return await self.aside.judge(view.module, lambda: _asked(sandbox, view, edits))
+
+    def _key(
+        self, view: View, question: Question, finding: Finding, target: Target | None
+    ) -> object:
+        name = target.name if target is not None else ""
+        return view.answer.question.key, question.key, finding.code, name
+
+    async def _verdict(
+        self,
+        sandbox: Sandbox,
+        view: View,
+        question: Question,
+        finding: Finding,
+        candidate: Candidate,
+        target: Target | None,
+    ) -> _Verdict:
+        """Trace both forms, run both, and compare their findings and figures."""
+        before = await sandbox.trace(view.answer.question)
+        after = await sandbox.trace(question)
+        if before is None or after is None:
+            return _Verdict("it could not be traced", untold=True)
+        adapted = await self._adapted(sandbox, view, candidate, after)
+        if adapted is None:
+            return _Verdict("its adapted form could not be traced", untold=True)
+        if not isinstance(after.reply, Traced):
+            view_after = View(after, question.module, after.question, question.subject)
+            why = failures.summary(after.reply, view_after)
+            return _Verdict(f"it can no longer be traced: {why}")
+        if not isinstance(before.reply, Traced):
+            return await self._repaired(sandbox, before, after, same=candidate.same)
+        compared = await self._compared(sandbox, before, adapted, same=candidate.same)
+        if isinstance(compared, _Verdict):
+            return compared
+        first = await self._looked_at(sandbox, before, finding.code, target)
+        second = await self._looked_at(sandbox, after, finding.code, target)
+        if first is None or second is None:
+            return _Verdict("it could not be compiled", untold=True)
+        return _effect(FIXES[finding.code], first, second, compared, target)
+
+    async def _adapted(
+        self, sandbox: Sandbox, view: View, candidate: Candidate, after: Answer
+    ) -> Answer | None:
+        """Return the changed function with its adapter, if it needs one to be comparable."""
+        if not candidate.adapted:
+            return after
+        question = await self._asked(sandbox, view, candidate.adapted)
+        return await sandbox.trace(question) if question is not None else None
+
+    async def _compared(
+        self, sandbox: Sandbox, before: Answer, adapted: Answer, *, same: bool
+    ) -> Compared | _Verdict:
+        """Return the comparison of two forms that were run, or why the candidate is dropped."""
+        if not isinstance(adapted.reply, Traced) or not isinstance(before.reply, Traced):
+            return _Verdict("its adapted form cannot be traced")
+        if before.reply.outputs != adapted.reply.outputs:
+            outputs = adapted.reply.outputs
+            return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
+        compared = await sandbox.compare(before, adapted)
+        self._remember(before.question, compared)
+        if compared is None:
+            return _Verdict(_NOT_COMPARED, untold=True)
+        if isinstance(compared, Died):
+            return _Verdict(compared.message, hopeless=True)
+        if same and not compared.same:
+            return _Verdict(compared.words)
+        return compared
+
+    async def _repaired(
+        self, sandbox: Sandbox, before: Answer, after: Answer, *, same: bool
+    ) -> _Verdict:
+        """Return the verdict on a function that can be traced only after the change.
+
+        The original is called with values, which must give the same result.
+        """
+        if same:
+            compared = await sandbox.compare_with_values(before, after)
+            if compared is None:
+                return _Verdict(_NOT_COMPARED, untold=True)
+            if isinstance(compared, Died):
+                return _Verdict(compared.message, hopeless=True)
+            if not compared.same:
+                return _Verdict(compared.words)
+        return _Verdict(effect="can be traced")
+
+    async def _looked_at(
+        self, sandbox: Sandbox, answer: Answer, code: str, target: Target | None
+    ) -> _Look | None:
+        question = answer.question
+        view = View(answer, question.module, question, question.subject)
+        outlined = await sandbox.outline(answer)
+        if outlined is None or not isinstance(answer.reply, Traced):
+            return None
+        folding = None
+        if target is not None and code == run_rules.FOLDING:
+            folding = await self._folding(sandbox, answer, target, outlined)
+        result = await self._result(sandbox, answer, target) if target is not None else None
+        compiled = result.outcome if result is not None else None
+        if not isinstance(compiled, Compiled):
+            compiled = None
+        if RULES[code].in_kernels is not None:
+            if result is None or compiled is None:
+                return None
+            findings = list(run_rules.of_kernels(view, outlined, result, [code], folding))
+        elif RULES[code].in_program is not None:
+            platform = target.platform if target is not None else ""
+            findings = list(run_rules.of_program(view, outlined, [code], platform))
+        else:
+            findings = [finding for finding in _of_text(question.module) if finding.code == code]
+        return _Look(len(findings), Figures.of(answer.reply, compiled, folding))
+
+    async def _folding(
+        self, sandbox: Sandbox, answer: Answer, target: Target, outlined: Outlined
+    ) -> Folding | None:
+        interpreter = sandbox.project.interpreter
+        if interpreter is None or not folded_while_compiling.is_candidate(outlined.folds):
+            return None
+        with contextlib.suppress(Gone):
+            return await self.compiling().folding(answer, target, interpreter.path, sandbox.lower)
+        return None
+
+    async def _result(self, sandbox: Sandbox, answer: Answer, target: Target) -> Result | None:
+        interpreter = sandbox.project.interpreter
+        if interpreter is None:
+            return None
+        try:
+            return await self.compiling().get(answer, target, interpreter.path, sandbox.lower)
+        except Gone:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The number of findings of one code in one form of a function, and its figures."""
+
+    findings: int
+    figures: Figures
+
+
+def _effect(
+    remedy: Remedy, before: _Look, after: _Look, compared: Compared, target: Target | None
+) -> _Verdict:
+    """Return the verdict on two forms that compute the same, by their findings and figures."""
+    words = list(figures.words(before.figures, after.figures, timed=remedy.timed))
+    match remedy.proof:
+        case Proof.SMALLER:
+            helps = figures.smaller(before.figures, after.figures)
+        case Proof.FEWER:
+            fewer = figures.fewer(before.figures, after.figures)
+            helps = after.findings <= before.findings and fewer
+        case Proof.GONE:
+            helps = after.findings < before.findings
+    worse = figures.worse(before.figures, after.figures) - remedy.trades
+    too_slow = not remedy.costs_any and figures.too_slow(
+        before.figures, after.figures, _LONGEST_TRADE
+    )
+    if not helps or worse or too_slow:
+        return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
+    if after.figures.compiled is not None and target is not None and words:
+        words[-1] += f" on {target.short}"
+    was, now = compared.nonfinite
+    if was != now:
+        words.insert(0, f"NaN or infinite gradients {was} → {now}")
+    return _Verdict(effect=", ".join(words), costs=figures.more(before.figures, after.figures))
+
+
+def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
+    """Return the question about the same function and set in the changed text.
+
+    Returns `None` if there is none, or if it is the same.
+    """
+    before = view.answer.question
+    try:
+        text = applied(view.module.text, edits)
+    except ValueError:
+        return None
+    scratch = Document(before.path, view.module.edited(text))
+    scratch.looked_into = before.trace.whole
+    context = _question(sandbox, scratch, before.subject.name, before.set.name)
+    return context if context is not None and context.key != before.key else None
+
+
+def _question(
+    sandbox: Sandbox, document: Document, function: str, set_name: str
+) -> Question | None:
+    """Return the question about a function of a text; with its first set if none has the name."""
+    project = sandbox.project
+    subjects = document.subjects(project.outside)
+    subject = next((candidate for candidate in subjects if candidate.name == function), None)
+    if subject is None or not subject.examples.sets:
+        return None
+    sets = subject.examples.sets
+    chosen = next((example_set for example_set in sets if example_set.name == set_name), sets[0])
+    context = ask(
+        document,
+        subject,
+        chosen,
+        root=project.root,
+        environment=project.environment,
+        patience=project.settings.timeouts.statement,
+    )
+    return context if isinstance(context, Question) else None
+
+
+def _fix(finding: Finding, candidate: Candidate, verdict: _Verdict) -> Fix:
+    effect = f" ({verdict.effect})" if verdict.effect else ""
+    return Fix(
+        finding,
+        candidate.title + effect,
+        candidate.edits,
+        candidate.safe and candidate.same and not verdict.costs,
+    )

@@ -1,0 +1,119 @@
+"""The engine's answers in editor terms, without LSP.
+
+They are plain data that `lsp/` and `cli/` convert.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from jaxsight.rules.finding import Finding
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.text import Edit, Range
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """Markdown about a range.
+
+    `stale` says that it describes the text before the last edits.
+    """
+
+    range: Range
+    markdown: str
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """An inlay hint after the range's end.
+
+    `stale` says that it describes the text before the last edits; its label then carries a mark.
+    """
+
+    range: Range
+    label: str
+    tooltip: str = ""
+    stale: bool = False
+    attached: bool = False
+    """Whether it follows the text without a space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """A code lens above a function: a click on `title` runs `command` with `arguments`."""
+
+    range: Range
+    title: str
+    command: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A code action with its title and its LSP-style kind (`quickfix`, `refactor.rewrite…`).
+
+    It edits this document or runs `command` with `arguments`. Edits that take long to compute are
+    absent at first: `Session.resolve` computes them from `pending`.
+    """
+
+    title: str
+    kind: str
+    edits: tuple[Edit, ...] = ()
+    command: str = ""
+    arguments: tuple[str, ...] = ()
+    pending: str = ""
+    finding: Finding | None = None
+    """The finding that a quick fix fixes."""
+    preferred: bool = False
+    """Whether an editor may apply it without a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A completion item.
+
+    `edit` replaces the text typed so far; `kind` is `argument`, `dtype`, `size` or `keyword`.
+    """
+
+    label: str
+    kind: str
+    edit: Edit
+    detail: str = ""
+    documentation: str = ""
+
+    def shifted(self, lines: int) -> Completion:
+        """Return the same item `lines` lines further down."""
+        return replace(self, edit=self.edit.shifted(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A link from line `line` (from 0) of a shown text to equation `path`.
+
+    The equation was written at `range` of the source.
+    """
+
+    line: int
+    path: str
+    range: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A virtual document: its text, and links from its lines to the source.
+
+    `equations` is the number of equations that sourcerized code was compared with.
+    """
+
+    title: str
+    text: str
+    links: tuple[Linked, ...] = ()
+    stale: bool = False
+    equations: int = 0
+    companion: bytes = b""
+    """The file of arrays that sourcerized code loads from the same folder."""
+    caveats: tuple[Caveat, ...] = ()
+    """Statements of the module that were skipped; not in `text`."""
+    ran: tuple[str, ...] = ()
+    """Runs of sourcerized code next to the original, with equal results."""

@@ -1,0 +1,153 @@
+"""The data of a panel about one function.
+
+It has the kernel graph on the target, the current place of each equation, and the program of the
+saved file, all in one piece, so that data drawn together is consistent. The texts (jaxpr, HLO…) are
+documents of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsight.features.kernels.launches import undecided
+from jaxsight.features.kernels.summary import change, headline, how, memory_lines
+from jaxsight.features.named_function import compiled_function
+from jaxsight.queries.documents import subject_at
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.traces import named
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.text import Position, Range
+from jaxsight.targets.roofline import estimate
+from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.workers.compilation.compilers import Trouble
+
+_LONGEST = 200
+"""Maximum length of a user's expression, in characters: a whole loop may be one expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An equation of the program, with the user's text of it and its place."""
+
+    path: str
+    primitive: str
+    outputs: tuple[str, ...]
+    text: str = ""
+    range: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The data that a panel draws.
+
+    `reasons` and `seconds` belong to the graph's kernels, in their order.
+    """
+
+    compiled: Compiled
+    headline: str
+    """`2 kernels · 2 launches · temp 512 KiB · h100`"""
+    device: str
+    """The device, and how the program was compiled for it."""
+    reasons: tuple[str, ...]
+    """The reason of each kernel's fusion boundary, in the user's terms."""
+    seconds: tuple[float | None, ...]
+    """A roofline estimate of all launches of each kernel; `None` for chips without known rates."""
+    equations: tuple[Part, ...]
+    before: Compiled | None = None
+    """The program of the saved file, if it differs."""
+    notes: tuple[str, ...] = ()
+    """Constants, workspaces and donated buffers, and what is unknown until the program runs."""
+    change: str = ""
+    """The change since then: `kernels 7 → 5`, or `the same`; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel about a function. Either `drawn` is set, or `trouble` says why it is not."""
+
+    path: str
+    function: str
+    range: Range
+    """The whole definition."""
+    chosen: str
+    """The active example set; the unnamed first one is the empty string."""
+    sets: tuple[str, ...]
+    target: str
+    stale: bool = False
+    drawn: Drawn | None = None
+    trouble: str = ""
+    caveats: tuple[Caveat, ...] = ()
+    """How the answer may differ from that of the imported module."""
+
+
+async def panel(engine: Engine, path: str, where: Position | str) -> Panel | None:
+    """Return the panel's data for the function at a position or with a name.
+
+    Returns `None` if there is no function with example inputs.
+    """
+    document = await engine.documents.read(path)
+    if document is None:
+        return None
+    subjects = engine.documents.subjects(document)
+    subject = named(subjects, where) if isinstance(where, str) else subject_at(subjects, where)
+    if subject is None or (chosen := engine.choices.set_of(document, subject)) is None:
+        return None
+    sets = tuple(example_set.name for example_set in subject.examples.sets)
+    try:
+        view, result = await compiled_function(engine, path, subject.name)
+    except LookupError as error:
+        target = next((target.name for target in engine.choices.targets(path)), "")
+        return Panel(
+            path, subject.name, subject.range, chosen.name, sets, target, trouble=str(error)
+        )
+    contents = drawn(view, result, engine.programs.before(view))
+    return Panel(
+        path,
+        subject.name,
+        view.subject_range,
+        view.answer.question.set.name,
+        sets,
+        result.target.name,
+        view.stale,
+        None if isinstance(contents, str) else contents,
+        contents if isinstance(contents, str) else "",
+        view.caveats,
+    )
+
+
+def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
+    """Return the graph with its places, or why there is none."""
+    kernels = Kernels.of(view, result)
+    if kernels is None:
+        assert isinstance(result.outcome, Trouble)
+        return result.outcome.message
+    compiled, graph = kernels.compiled, kernels.graph
+    if before is not None and before.target != compiled.target:
+        before = None
+    return Drawn(
+        compiled,
+        headline(compiled, kernels.target),
+        f"{kernels.target.title}, compiled {how(compiled)}",
+        tuple(kernels.reason(kernel) for kernel in graph.kernels),
+        tuple(estimate(kernel, kernels.target) for kernel in graph.kernels),
+        tuple(
+            Part(
+                path,
+                equation.primitive,
+                equation.outputs,
+                _short(kernels.places.text(path)),
+                kernels.place(path),
+            )
+            for path, equation in kernels.equations.items()
+        ),
+        before if before is not compiled else None,
+        (*memory_lines(kernels), *undecided(kernels)),
+        change(before, compiled) if before is not None else "",
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

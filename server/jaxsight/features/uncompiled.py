@@ -1,0 +1,70 @@
+"""Functions that have example inputs and were not compiled, each with its reason in a clause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsight.features.findings import failures
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.source.text import Range
+from jaxsight.text.inert import clause, visible
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.compilers import Trouble
+
+_LONGEST = 200
+"""Maximum length of a reason in characters: some of XLA's quote HLO."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncompiled:
+    """A function that was not compiled; `range` is its name."""
+
+    function: str
+    range: Range
+    target: str
+    """The short name of the target: `h100`."""
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """A sentence such as ``f` is not compiled for h100: it spans 8 devices``."""
+        name = visible(self.function)
+        return f"`{name}` is not compiled for {self.target}: {self.reason}"
+
+    @staticmethod
+    def of(view: View, result: Result | None, target: str) -> Uncompiled | None:
+        """Return why a function was not compiled; `None` if it was, or if nobody asked for that.
+
+        Args:
+            result: the result of compiling it; `None` if that was not requested.
+            target: the active target.
+        """
+        if not isinstance(view.answer.reply, Traced):
+            finding = next(failures.reported(view), None)
+            if finding is None:
+                return None  # a doctest that was not written as example inputs
+            reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
+        elif result is not None and isinstance(result.outcome, Trouble):
+            target, reason = result.target.short, result.outcome.message
+        else:
+            return None
+        reason = clause(reason.strip().split("\n\n")[0], _LONGEST).rstrip(".")
+        return Uncompiled(view.subject.name, view.name_range, target, reason)
+
+
+async def uncompiled(engine: Engine, path: str) -> list[Uncompiled]:
+    """Return the functions of a file that were not compiled for the first target, and why.
+
+    They are those of the last findings.
+    """
+    document = await engine.documents.read(path)
+    targets = engine.choices.targets(path)
+    if document is None or not targets:
+        return []
+    reasons = (
+        Uncompiled.of(view, engine.programs.refusal(view), targets[0].short)
+        for view in await engine.traces.views(document, None)
+    )
+    return [reason for reason in reasons if reason is not None]

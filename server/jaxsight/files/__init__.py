@@ -1,0 +1,1 @@
+"""Files: reading those of unknown origin, and storing jaxsight's own."""

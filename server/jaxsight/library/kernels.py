@@ -1,0 +1,390 @@
+"""`jaxsight.kernels` and `jaxsight.expect`: the kernels of a function, in Python and in notebooks.
+
+This module runs where JAX is imported already.
+It compiles for the machine's own devices in this process, and for all others in a compiler process.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxsight.compiler import folding
+from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
+from jaxsight.targets.roofline import total
+from jaxsight.targets.target import CPU, PREFERRED, Target, parse
+from jaxsight.wire.donation import Donation, donations
+from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled, Ready
+
+_BOOT = Path(__file__).parents[1] / "compiler" / "boot.py"
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_UNITS = {
+    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
+}  # fmt: skip
+
+
+class CannotCompile(Exception):
+    """The function cannot be lowered or compiled for the target.
+
+    The message has the reason, with a remedy if there is one.
+    """
+
+
+class ContractBroken(AssertionError):
+    """A figure exceeds its limit in `expect`; the message has the figures and the kernels."""
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels of a function on a target.
+
+    Printed as a table; in notebooks, shown as a table with a drawing.
+    """
+
+    function: str
+    target: str
+    how: str
+    """`device`, or `ahead of time` if the device is not present."""
+    graph: Graph
+    memory: Memory
+    hlo: str = field(repr=False)
+    """The optimized HLO."""
+    notes: tuple[str, ...] = ()
+    donations: tuple[Donation, ...] = ()
+    """The donated inputs, each with the result that reuses its buffer."""
+    sources: dict[str, str] = field(default_factory=dict, repr=False)
+    """Source lines of equations (`model.py:12`), by their paths."""
+    is_unfolded: bool = False
+    """Whether constant folding was disabled, as it would take long; the last note says so."""
+
+    @property
+    def kernel_count(self) -> int:
+        """The number of kernels."""
+        return self.graph.kernel_count
+
+    @property
+    def launch_count(self) -> int:
+        """Launches of one run, with all iterations of loops and the largest arm of conditionals."""
+        return self.graph.launch_count
+
+    @property
+    def temp_bytes(self) -> int:
+        """Temporary device memory in bytes, as the compiler allocates it; -1 if unknown."""
+        return self.memory.temporaries
+
+    @property
+    def folded_bytes(self) -> int:
+        """Bytes of constants that the compiler folded and embedded in the executable."""
+        return sum(constant.value.bytes for constant in self.graph.constants if constant.folded)
+
+    def lines(self, kernel: Kernel) -> list[str]:
+        """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
+        paths = kernel.equations or kernel.feeds
+        return list(dict.fromkeys(filter(None, map(self._source, paths))))
+
+    def _source(self, path: str) -> str:
+        """Return the line of an equation; without one, the line of the equation around it."""
+        while path and path not in self.sources:
+            path = path.rpartition("/")[0].rpartition("/")[0]
+        return self.sources.get(path, "")
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [
+            ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
+        ]
+        rows += [tuple(map(str, row)) for row in self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = [self._headline()]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join([*lines, *map(str, self.donations), *self.notes])
+
+    def _repr_html_(self) -> str:
+        head = "".join(
+            f"<th>{title}</th>"
+            for title in ("", "kernel", "launches", "in", "out", "fusion boundary", "lines")
+        )
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+            for row in self._rows()
+        )
+        picture = self._repr_svg_() or ""
+        notes = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self.notes)
+        return (
+            f"<div><b>{html.escape(self._headline())}</b></div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}{picture}"
+        )
+
+    def _repr_svg_(self) -> str | None:
+        """Return a drawing by Graphviz, or `None` if it is not installed."""
+        try:
+            return drawn_by_graphviz(self.dot())
+        except NoGraphviz:
+            return None
+
+    def dot(self) -> str:
+        """Return the graph in Graphviz DOT format."""
+        return dot(self.graph, lambda path: self.sources.get(path, path))
+
+    def _headline(self) -> str:
+        temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
+        least, most = self.graph.launches_at_least, self.launch_count
+        launched = f"{most}" if least == most else f"{least}–{most}"
+        if not self.graph.launches_known:
+            launched = f"≥ {least}"
+        kernels = f"{self.kernel_count} {'kernel' if self.kernel_count == 1 else 'kernels'}"
+        launches = "launch" if launched == "1" else "launches"
+        return (
+            f"{self.function} on {self.target} ({self.how}): {kernels}, "
+            f"{launched} {launches}, temp {temp}"
+        )
+
+    def _rows(self) -> Iterator[tuple[object, ...]]:
+        for index, kernel in enumerate(self.graph.kernels):
+            yield (
+                index + 1,
+                "  " * len(kernel.loops) + kernel.what,
+                kernel.launches,
+                f"{kernel.bytes_in:,}",
+                f"{kernel.bytes_out:,}",
+                kernel.ends_because,
+                ", ".join(self.lines(kernel)[:4]),
+            )
+
+    def estimate_seconds(self) -> float | None:
+        """Return a roofline estimate from the chip's figures, which is not a measurement.
+
+        Returns `None` if unknown: for chips without figures, kernels without a model (eigh,
+        callbacks), loops of unknown length, and branches.
+        """
+        estimate = total(self.graph, parse(self.target))
+        return None if estimate is None or estimate.is_lower_bound else estimate.seconds
+
+
+def kernels(fn: Callable[..., Any], *, target: str | None = None) -> Callable[..., Kernels]:
+    """Return a function that compiles `fn` for a target, which need not be present.
+
+    Args:
+        fn: a function, jitted or not.
+        target: a name listed by `jaxsight targets`; by default an H100 if its compiler is
+            installed, else `cpu`.
+
+    Returns:
+        A function that takes the arguments of `fn` (arrays or `jax.ShapeDtypeStruct`s) and returns
+        its `Kernels`.
+
+    Raises:
+        UnknownTarget: there is no such target.
+        CannotCompile: (when called) the target's compiler is not installed, or rejects the
+            function.
+    """
+    chosen = parse(target or _default())
+
+    @functools.wraps(fn, updated=())
+    def of(*args: Any, **kwargs: Any) -> Kernels:
+        return _kernels(fn, chosen, args, kwargs)
+
+    return of
+
+
+def expect(
+    fn: Callable[..., Any],
+    *,
+    target: str | None = None,
+    kernels: int | None = None,
+    launches: int | None = None,
+    temp: int | str | None = None,
+    folded: int | str | None = None,
+) -> Callable[..., Kernels]:
+    """Return a function that compiles `fn` and checks limits, for tests.
+
+    `jaxsight.expect(loss, target="cuda:h100", kernels=3, temp="4 MiB")(params, x)` raises an error
+    if `loss` exceeds a limit.
+
+    Args:
+        target: as for `kernels`.
+        kernels: limit of the number of kernels.
+        launches: limit of the number of launches.
+        temp: limit of temporary memory, in bytes or as `"4 MiB"`.
+        folded: limit of folded constants, in bytes or as `"4 MiB"`.
+
+    Returns:
+        A function that takes the arguments of `fn` and returns its `Kernels`.
+
+    Raises:
+        ContractBroken: (when called) a figure exceeds its limit.
+        CannotCompile: (when called) the function cannot be compiled as it is.
+    """
+    limits = {
+        "kernels": kernels,
+        "launches": launches,
+        "temp": _bytes(temp),
+        "folded": _bytes(folded),
+    }
+    make = _expected(fn, target)
+
+    @functools.wraps(fn, updated=())
+    def checked(*args: Any, **kwargs: Any) -> Kernels:
+        kernels = make(*args, **kwargs)
+        if kernels.is_unfolded:
+            raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
+        figures = {
+            "kernels": kernels.kernel_count,
+            "launches": kernels.launch_count,
+            "temp": kernels.temp_bytes,
+            "folded": kernels.folded_bytes,
+        }
+        wrong = [
+            f"{name} is {figures[name]:,}, at most {limit:,} expected"
+            for name, limit in limits.items()
+            if limit is not None and figures[name] > limit
+        ]
+        if wrong:
+            raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
+        return kernels
+
+    return checked
+
+
+def _expected(fn: Callable[..., Any], target: str | None) -> Callable[..., Kernels]:
+    return kernels(fn, target=target)
+
+
+def _bytes(amount: int | str | None) -> int | None:
+    if not isinstance(amount, str):
+        return amount
+    match = _AMOUNT.fullmatch(amount)
+    if match is None or match[2].upper() not in _UNITS:
+        raise ValueError(
+            f"invalid amount of memory {amount!r}: expected a number of bytes, or e.g. '4 MiB'"
+        )
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def _default() -> str:
+    environment = _environment(parse(PREFERRED))
+    return PREFERRED if environment is not None else CPU
+
+
+def _kernels(
+    fn: Callable[..., Any], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Kernels:
+    import jax
+
+    from jaxsight.tracer.compat import jaxprs, lowering
+    from jaxsight.tracer.handlers import lower as lowered
+    from jaxsight.tracer.programs import compiler_options as options
+
+    traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
+    name = getattr(fn, "__name__", "function")
+    traps = [fold for fold in options.folds(traced) if fold.trap]
+    try:
+        artifact = lowering.artifact(traced, target.platform, target.capability)
+    except Exception as error:
+        raise CannotCompile(f"{name} cannot be lowered for {target.name}: {error}") from error
+    if artifact.devices > 1:
+        raise CannotCompile(f"{name}: {lowered.spanning(artifact.devices)}")
+    names = lowering.names(traced)
+    program = base64.b64encode(artifact.bytes).decode("ascii")
+    chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
+    request = Compile(1, target.name, program, options=chosen, **facts)
+    answer = _compile(target, folding.without(request) if traps else request)
+    if isinstance(answer, NotCompiled):
+        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
+    worst = max(traps, key=lambda fold: fold.seconds, default=None)
+    notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
+    return Kernels(
+        name,
+        target.name,
+        answer.how,
+        answer.graph,
+        answer.memory,
+        answer.hlo,
+        (*answer.notes, *notes),
+        donations(
+            answer.aliases,
+            len(answer.graph.parameters),
+            lowered.named(names, artifact.parameters),
+            tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars))),
+            lowered.named(names, lowering.donated(traced)),
+        ),
+        dict(_sources(traced.jaxpr)),
+        bool(traps),
+    )
+
+
+def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
+    from jaxsight.interpreters.compat.locations import locations
+    from jaxsight.tracer.compat import jaxprs
+
+    waiting = [(jaxprs.open_jaxpr(jaxpr), "")]
+    while waiting:
+        opened, prefix = waiting.pop(0)
+        for index, equation in enumerate(opened.eqns):
+            path = f"{prefix}{index}"
+            for at in locations(equation):
+                yield path, f"{Path(at.file).name}:{at.line}"
+                break
+            if equation.params:
+                inner = jaxprs.inner(equation)
+                waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in inner]
+
+
+def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
+    if target.chip is None and not target.host:
+        from jaxsight.compiler.serve import answer
+
+        return answer(request)
+    environment = _environment(target)
+    if environment is None:
+        raise CannotCompile(
+            f"the compiler for {target.name} is not installed: run `jaxsight targets install "
+            f"{target.platform}`"
+        )
+    from jaxsight.wire import frames as wire
+    from jaxsight.workers.compilation import environments
+
+    with subprocess.Popen(
+        [environment.python, "-X", "utf8", str(_BOOT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **environments.compiler_variables(environment)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        wire.write(process.stdin.fileno(), request)
+        frames = wire.FrameReader()
+        while data := os.read(process.stdout.fileno(), 1 << 20):
+            for message in frames.feed(data):
+                if isinstance(message, Compiled | NotCompiled):
+                    process.stdin.close()
+                    return message
+                if isinstance(message, Ready) and message.problem:
+                    raise CannotCompile(message.problem)
+    raise CannotCompile(f"the compiler for {target.name} exited with status {process.returncode}")
+
+
+def _environment(target: Target) -> Any:
+    """Return the environment of a target.
+
+    Returns `None` without platformdirs, which determines the folder of environments.
+    """
+    import jax
+
+    from jaxsight.workers.compilation import environments
+
+    try:
+        return environments.suiting(target.platform, jax.__version__)
+    except ModuleNotFoundError:
+        return None

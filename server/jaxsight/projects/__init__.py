@@ -1,0 +1,1 @@
+"""Projects: their settings, their Python environments, and their tracers."""

@@ -1,0 +1,273 @@
+"""All projects of a session, and the workspace folders they are in.
+
+A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace
+folder that contains it. A file of an installed library belongs to the workspace's first folder (the
+working folder if there is none), which has its example inputs. Settings are read only here, and
+again when a settings file changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+
+from jaxsight.events import Consent, Event, Message
+from jaxsight.examples.example_settings import LIBRARIES
+from jaxsight.files.ownership import is_everybodys
+from jaxsight.projects.project import OpenFile, Project
+from jaxsight.projects.python_discovery import is_installed_for
+from jaxsight.rules.finding import Finding
+from jaxsight.settings import ProjectSettings, Settings, merge, read_project
+from jaxsight.trust import Trust
+
+log = logging.getLogger(__name__)
+
+MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+SETTINGS_FILE = "pyproject.toml"
+IDLE = 60.0
+"""Seconds after which a project without open files ends its processes.
+
+They start again for the next question.
+"""
+SPARES = 2
+"""Number of projects, the last used ones, that keep a second tracer warm."""
+
+
+class Projects:
+    """All projects of a session, and its workspace folders."""
+
+    def __init__(self, trust: Trust | None = None, *, idle: float = IDLE) -> None:
+        """Start without folders and settings.
+
+        Args:
+            trust: decides which code may run; by default from the user's own decisions.
+            idle: seconds after which a project without open files ends its processes.
+        """
+        self.trust = trust if trust is not None else Trust.of_user()
+        self._idle = idle
+        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.documents: Mapping[str, OpenFile] = {}
+        """The open documents, which the session maintains."""
+        self._roots: tuple[str, ...] = ()
+        """The workspace folders, inner ones first."""
+        self._first = ""
+        """The first workspace folder in the editor's order."""
+        self._editor: Mapping[str, object] = {}
+        self._editor_by_root: Mapping[str, Mapping[str, object]] = {}
+        self._editor_python: Mapping[str, str] = {}
+        self._told_problems: set[str] = set()
+        self._projects: dict[str, Project] = {}
+        self._root_of: dict[str, str] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._used: list[str] = []
+        """Roots that keep a spare tracer, the last used one first."""
+
+    def configure(
+        self,
+        roots: Sequence[str],
+        editor: Mapping[str, object],
+        *,
+        trusted: bool | None,
+        editor_python: Mapping[str, str],
+        editor_by_root: Mapping[str, Mapping[str, object]],
+    ) -> bool:
+        """Take the editor's folders and settings; return whether any project changed.
+
+        `trusted` is the editor's own trust in the workspace, if it has one.
+        """
+        self._first = roots[0] if roots else ""
+        self._roots = tuple(sorted(roots, key=len, reverse=True))
+        self._editor, self._editor_python = editor, editor_python
+        self.trust.client = trusted
+        self._editor_by_root = editor_by_root
+        self._root_of.clear()
+        layers = (editor, *editor_by_root.values())
+        problems = {p: None for layer in layers for p in merge(ProjectSettings(""), layer).problems}
+        for problem in problems:
+            if problem not in self._told_problems:
+                self.events.put_nowait(Message("warning", problem))
+        self._told_problems = set(problems)
+        return self._look_again()
+
+    def start_ahead(self) -> None:
+        """Start the tracers of workspace folders before the first question, if JAX is installed.
+
+        In a project without JAX nothing starts. The user is not asked here, because code may never
+        have to run.
+        """
+        for folder in self._roots:
+            self.of(str(Path(folder, "__init__.py"))).start_ahead()
+
+    def files_changed(self, paths: Sequence[str]) -> bool:
+        """Read changed settings again; return whether any project changed."""
+        if not any(PurePath(path).name in (*MARKERS, "pyvenv.cfg") for path in paths):
+            return False
+        self._root_of.clear()
+        return self._look_again()
+
+    def of(self, path: str) -> Project:
+        """Return the project that a file belongs to."""
+        root = self._root_of.get(path)
+        if root is None:
+            root = self._root_of[path] = self._find_root(path)
+        project = self._projects.get(root)
+        if project is None:
+            project = self._projects[root] = self._made(root)
+            project.opened()
+        return project
+
+    def ask(self, consent: Consent | None) -> None:
+        """Ask the user, once."""
+        if consent is not None and self.trust.first_time(consent):
+            self.events.put_nowait(consent)
+
+    def ask_again(self, folder: str | None) -> bool:
+        """Ask the user again for all pending decisions, or for those about one folder.
+
+        Returns whether there are any.
+        """
+        for root in self._roots if folder is None else (folder,):
+            self.of(str(Path(root, "__init__.py")))
+        projects = [p for p in self._projects.values() if folder in (None, p.folder, p.root)]
+        folders = {project.folder for project in projects}
+        pending = (consent for owned in folders for consent in self.trust.waiting(owned))
+        waiting = {(consent.folder, consent.what): consent for consent in pending}
+        now = (project.consent() for project in projects)
+        waiting |= {
+            (consent.folder, consent.what): consent for consent in now if consent is not None
+        }
+        for consent in waiting.values():
+            self.events.put_nowait(consent)
+        return bool(waiting)
+
+    def decided(self) -> bool:
+        """Apply a decision made here or in another process; return whether any project changed."""
+        return self._look_again()
+
+    @property
+    def any_settings(self) -> Settings:
+        """The settings of the first project, for resources that all projects share."""
+        return next((project.settings for project in self._projects.values()), Settings())
+
+    def settings_findings(self, path: str) -> list[Finding] | None:
+        """Return the findings in a settings file; `None` for any other file."""
+        if PurePath(path).name != SETTINGS_FILE:
+            return None
+        return list(self.of(path).read.problems)
+
+    def closed(self, path: str) -> None:
+        """Let imports of a closed file read it from disk again."""
+        root = self._root_of.pop(path, None)
+        for project in self._projects.values():
+            project.withdraw(path)
+        if root is not None and (owner := self._projects.get(root)) is not None:
+            self.watch_idle(owner)
+
+    def watch_idle(self, project: Project) -> None:
+        """End the processes of a project after a while without open files."""
+        with contextlib.suppress(RuntimeError):  # without an event loop there are no processes
+            asyncio.get_running_loop().call_later(self._idle, self._end_idle, project)
+
+    def used(self, project: Project) -> None:
+        """Record a person's question about a project: the last used ones keep a spare tracer."""
+        if project.root in self._used[:1]:
+            return
+        self._used = [project.root, *(root for root in self._used if root != project.root)]
+        for root in self._used[SPARES:]:
+            if (unused := self._projects.get(root)) is not None:
+                unused.keep_spare(False)
+        del self._used[SPARES:]
+        project.keep_spare(True)
+
+    def may_keep_spare(self, project: Project) -> bool:
+        """Return whether a project that starts may have a spare tracer.
+
+        The first ones may without having been used.
+        """
+        if len(self._used) < SPARES and project.root not in self._used:
+            self._used.append(project.root)
+        return project.root in self._used
+
+    def locate(self, path: str, chunk: str) -> int | None:
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
+        document = self.documents.get(path)
+        return document.line_of(chunk) if document is not None else None
+
+    async def restart(self, root: str | None) -> None:
+        chosen = [p for p in self._projects.values() if root is None or p.root == root]
+        await asyncio.gather(*(project.restart() for project in chosen))
+
+    async def aclose(self) -> None:
+        await asyncio.gather(
+            *(project.aclose() for project in self._projects.values()), *self._closing
+        )
+
+    def _made(self, root: str) -> Project:
+        folders = [folder for folder in self._roots if _holds(folder, root)]
+        folder = folders[0] if folders else root
+        python = next((self._editor_python[f] for f in folders if f in self._editor_python), "")
+        editor = next(
+            (self._editor_by_root[f] for f in folders if f in self._editor_by_root), self._editor
+        )
+        return Project(root, folder, read_project(root), editor, python, self)
+
+    def _look_again(self) -> bool:
+        changed = False
+        for root, project in list(self._projects.items()):
+            now = self._made(root)
+            if now.signature == project.signature:
+                continue
+            changed = True
+            self._projects[root] = now
+            now.opened()
+            if project.held_back and not now.held_back:
+                now.start_ahead()
+            task = asyncio.get_running_loop().create_task(project.aclose())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        return changed
+
+    def _end_idle(self, project: Project) -> None:
+        if any(self.of(path) is project for path in self.documents):
+            return
+        if project.root in self._used:
+            self._used.remove(project.root)
+        task = asyncio.get_running_loop().create_task(self._send_to_sleep(project))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _send_to_sleep(self, project: Project) -> None:
+        if await project.sleep():
+            log.info("ended the tracers of %s, of which no file is open", project.root)
+        else:
+            self.watch_idle(project)
+
+    def _find_root(self, path: str) -> str:
+        workspace = next((root for root in self._roots if _holds(root, path)), None)
+        if workspace is None and _is_library(path):
+            first = self._first or str(Path.cwd())
+            if not _is_library(first):
+                project = self.of(str(Path(first, SETTINGS_FILE)))
+                python = project.interpreter
+                if python is not None and is_installed_for(python.path, path):
+                    return project.root
+        own = Path(path).parent
+        for folder in Path(path).parents:
+            marked = any(os.path.exists(folder / marker) for marker in MARKERS)  # noqa: PTH110 (never raises)
+            if marked and (workspace is not None or folder == own or not is_everybodys(folder)):
+                return str(folder)
+            if str(folder) == workspace:
+                break
+        return workspace if workspace is not None else str(own)
+
+
+def _is_library(path: str) -> bool:
+    return not LIBRARIES.isdisjoint(PurePath(path).parts)
+
+
+def _holds(folder: str, path: str) -> bool:
+    return PurePath(path).is_relative_to(folder)

@@ -1,0 +1,235 @@
+"""An open file: its text as chunks, and its functions with example inputs.
+
+A document is changed in one place only (`Document.change`). Every computation passes on the
+immutable `Module` that it began with, so an edit in the middle of a computation cannot mix two
+texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jaxsight import examples
+from jaxsight.examples import Examples
+from jaxsight.examples.example_settings import LIBRARIES, Outside
+from jaxsight.files import reading
+from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.source.functions import Function
+from jaxsight.source.module import SHORT, Module, ModuleChunk
+from jaxsight.source.text import Position, Range, normalized
+from jaxsight.source.text_shift import TextShift
+
+_Key = tuple[object, ...]
+"""The data that a function's example inputs depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A function that can be traced: its current place and its example inputs."""
+
+    chunk: ModuleChunk
+    function: Function
+    examples: Examples
+    broken: bool = False
+    """Whether its text currently does not parse.
+
+    Then the function is the last version that parsed, at its current place.
+    """
+
+    @property
+    def name(self) -> str:
+        return self.function.qualname
+
+    @property
+    def name_range(self) -> Range:
+        """The function's name, absolute."""
+        return self.function.name_range.shifted(self.chunk.first_line)
+
+    @property
+    def range(self) -> Range:
+        """The whole definition, absolute."""
+        return self.function.range.shifted(self.chunk.first_line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The functions of a module that have example inputs.
+
+    It also keeps the example inputs by the data that they depend on.
+    """
+
+    module: Module
+    outside: Outside
+    subjects: tuple[Subject, ...]
+    examples: Mapping[_Key, Examples]
+    whole: tuple[Module, tuple[Subject, ...]] | None
+    """The module and its functions of the last text that parsed."""
+
+
+class Document:
+    """The editor's text of one file."""
+
+    def __init__(self, path: str, module: Module | str) -> None:
+        self.path = path
+        self.module = Module.parse(module) if isinstance(module, str) else module
+        self.looked_into = False
+        """Whether other modules import names from this one while it runs.
+
+        Then all of its statements that only bind names run.
+        """
+        self._unread: str | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._read: _Reading | None = None
+
+    def change(self, text: str) -> None:
+        """Parse a text now."""
+        self._unread = None
+        self.module = self.module.edited(text)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the module is that of the current text."""
+        return self._unread is None
+
+    @property
+    def text(self) -> str:
+        """The current text, parsed or not."""
+        return self.module.text if self._unread is None else self._unread
+
+    def line_of(self, chunk: str) -> int | None:
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
+        return next((c.first_line + 1 for c in self.module.chunks if c.id == chunk), None)
+
+    def read_now(self) -> None:
+        """Parse the current text now if it is not parsed yet, however long that takes."""
+        if self._unread is not None:
+            self.change(self._unread)
+
+    def put(self, text: str, outside: Outside, aside: Aside, turns: Turns) -> None:
+        """Take a text.
+
+        A small change is parsed at once, a short text soon, and any other in a thread. Until then
+        `is_read` is false.
+        """
+        text = normalized(text)
+        if self.is_read and self.module.text and self.module.quickly_edited(text):
+            self.change(text)
+            return
+        self._unread = text
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(
+                self._read_later(outside, aside, turns), name=f"read {self.path}"
+            )
+
+    async def read(self) -> None:
+        """Wait until the current text is parsed; parse it now if it is short."""
+        if self._unread is not None and len(self._unread) <= SHORT:
+            self.read_now()
+        while self._reading is not None and not self.is_read:
+            await asyncio.wait([self._reading])
+
+    def close(self) -> None:
+        """Cancel parsing."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _read_later(self, outside: Outside, aside: Aside, turns: Turns) -> None:
+        try:
+            while (text := self._unread) is not None:
+                if len(text) <= SHORT:
+                    await turns.breathe()
+                    self.read_now()
+                    return
+                # The next text is parsed from this one, so no parse is wasted.
+                read = await aside.run(lambda text=text: self._read_whole(text, outside))  # type: ignore[misc]
+                if self._unread is None:
+                    return  # `read_now` parsed it meanwhile
+                self.module, self._read = read.module, read
+                if self._unread is text:
+                    self._unread = None
+        finally:
+            self._reading = None
+
+    def _read_whole(self, text: str, outside: Outside) -> _Reading:
+        module = self.module.edited(text)
+        module.work_out()
+        return _reading(self.path, module, outside, self._read)
+
+    def subjects(self, outside: Outside) -> tuple[Subject, ...]:
+        """Return the functions with example inputs, valid or not, in text order."""
+        read = self._read
+        if read is None or read.module is not self.module or read.outside is not outside:
+            read = self._read = _reading(self.path, self.module, outside, read)
+        return read.subjects
+
+
+def _reading(path: str, module: Module, outside: Outside, last: _Reading | None) -> _Reading:
+    """Find the functions of a module that have example inputs.
+
+    The example inputs of unchanged functions are not read again.
+    """
+    subjects: list[Subject] = []
+    name = module_name(path)
+    previous = last.examples if last is not None else {}
+    read: dict[_Key, Examples] = {}
+    sizes = tuple(outside.sizes.items())
+    for chunk, function in module.functions:
+        project = outside.examples.get(f"{name}:{function.qualname}")
+        key = (chunk.id, function.qualname, function.range, sizes, project)
+        own = previous.get(key)
+        if own is None:
+            own = examples.of(function, sizes=outside.sizes, project=project)
+        read[key] = own
+        if own.sets or own.problems:
+            subjects.append(Subject(chunk, function, own))
+    last_whole = last.whole if last is not None else None
+    if module.syntax_problem is None:
+        last_whole = (module, tuple(subjects))
+    elif last_whole is not None:
+        subjects += _broken(
+            *last_whole, module, {function.qualname for _, function in module.functions}
+        )
+    return _Reading(module, outside, tuple(subjects), read, last_whole)
+
+
+def _broken(
+    module: Module, subjects: Sequence[Subject], now: Module, standing: set[str]
+) -> Iterator[Subject]:
+    """Yield the functions of the last text that parsed, where the current text does not parse."""
+    shift = TextShift(module.text, now.text)
+    for subject in subjects:
+        name = shift.range(subject.name_range)
+        if name is None or subject.name in standing:
+            continue
+        chunk = now.chunk_at(name.start)
+        if chunk is not None and chunk.broken is not None:
+            first_line = name.start.line - subject.function.name_range.start.line
+            then = replace(subject.chunk, first_line=first_line)
+            yield replace(subject, chunk=then, broken=True)
+
+
+def subject_at(subjects: tuple[Subject, ...], position: Position) -> Subject | None:
+    """Return the innermost function whose definition contains the position."""
+    holding = [s for s in subjects if position in s.range]
+    return min(holding, key=lambda s: s.range.end.line - s.range.start.line, default=None)
+
+
+def module_name(path: str) -> str:
+    """Return the dotted name under which Python would import the file.
+
+    It includes all parent packages with `__init__.py`. For an installed library it is the path
+    below `site-packages`, because some packages have no `__init__.py`.
+    """
+    file = Path(path)
+    parts = [] if file.stem == "__init__" else [file.stem]
+    folder = file.parent
+    installed = not LIBRARIES.isdisjoint(folder.parts)
+    while folder.parent != folder and folder.name not in LIBRARIES:
+        if not installed and not reading.is_file(folder / "__init__.py"):
+            break
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts) or file.stem

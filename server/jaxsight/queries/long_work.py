@@ -1,0 +1,139 @@
+"""Long work beside the event loop: in a thread of its own, or on the loop in short steps.
+
+Python switches between threads every few milliseconds, so the loop continues while the thread
+computes. Work in a thread shares no mutable state: it takes immutable data and returns a new value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from jaxsight.source.module import Module
+
+T = TypeVar("T")
+
+_STEP = 0.01
+"""Processor time of one iteration of the event loop after which further steps wait, in seconds."""
+
+
+class Aside:
+    """Threads that run one job after another, beginning with those that a person waits for."""
+
+    def __init__(self, threads: int = 1) -> None:
+        """Limit the number of threads; with one thread, jobs never overlap."""
+        self._most = threads
+        self._idle = 0
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._there = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+
+    async def run(self, work: Callable[[], T], *, waiting: bool = False) -> T:
+        """Return the result of `work`, run in a thread.
+
+        The job is not started if the awaiting task is cancelled before its turn.
+
+        Args:
+            waiting: a person waits for it, so it runs before all jobs that nobody waits for.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def tell(set_result: Callable[[Any], None], result: object) -> None:
+            if not future.done():
+                set_result(result)
+
+        def job() -> None:
+            if future.cancelled():
+                return
+            outcome: tuple[Callable[[Any], None], object]
+            try:
+                outcome = future.set_result, work()
+            except Exception as error:  # noqa: BLE001  # raised where the job is awaited
+                outcome = future.set_exception, error
+            try:
+                loop.call_soon_threadsafe(tell, *outcome)
+            except RuntimeError:
+                return  # the loop is closed
+
+        with self._there:
+            if waiting:
+                self._jobs.appendleft(job)
+            else:
+                self._jobs.append(job)
+            if len(self._jobs) > self._idle and len(self._threads) < self._most:
+                thread = threading.Thread(target=self._run, name="jaxsight analysis", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._there.notify()
+        return await future
+
+    async def judge(self, module: Module, work: Callable[[], T]) -> T:
+        """Return the result of `work`, which analyses how chunks affect each other.
+
+        Results are memoized in the bindings, which modules share. Therefore this thread does all
+        such work for large modules, and the event loop all of it for small ones.
+        """
+        if not module.is_large:
+            return work()
+        return await self.run(work, waiting=True)
+
+    def close(self) -> None:
+        """Start no further job; the threads end after their current jobs."""
+        with self._there:
+            self._closed = True
+            self._jobs.clear()
+            self._there.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._there:
+                while not self._jobs and not self._closed:
+                    self._idle += 1
+                    self._there.wait()
+                    self._idle -= 1
+                if self._closed:
+                    return
+                job = self._jobs.popleft()
+            job()
+
+
+class Turns:
+    """Yields to the event loop between the steps of long work, shared by all who do such work."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def breathe(self) -> None:
+        """Return at once while this iteration of the loop is short, otherwise in a later one.
+
+        Await it before each step.
+        """
+        now = time.thread_time()
+        loop = asyncio.get_running_loop()
+        if self._began is None:
+            self._began = now
+            if not self._waiting:
+                loop.call_soon(self._ended)
+        if now - self._began >= _STEP:
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    def _ended(self) -> None:
+        """Begin a new iteration of the loop and resume one of the waiting tasks."""
+        self._began = None
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                break
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._ended)

@@ -1,0 +1,153 @@
+"""The sandbox: a tracer of its own for candidates of fixes.
+
+So they neither delay nor end what a person waits for. It starts for the first candidate and ends
+when there was none for a while. It runs user code on random inputs within the limits of a tracer,
+and nothing of it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from jaxsight.lru import Recent
+from jaxsight.projects.project import Project
+from jaxsight.queries.documents import Document
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.replies import Compared, Failed, Lowered, Outlined, Traced
+from jaxsight.wire.messages.requests import NEW, Compare, Request
+from jaxsight.workers.results import Death, Died, Outcome, Reason
+from jaxsight.workers.supervisor import Priority, Tracers
+
+log = logging.getLogger(__name__)
+
+IDLE = 30.0
+"""Seconds without a candidate after which the process ends."""
+_KEPT = 8
+"""Number of traces that are kept; a tracer keeps twice as many."""
+
+R = TypeVar("R")
+
+
+@dataclass(eq=False, slots=True)
+class Sandbox:
+    """The tracer for candidates of one project."""
+
+    project: Project
+    documents: Mapping[str, Document]
+    _tracers: Tracers | None = None
+    _answers: Recent[str, Answer] = field(default_factory=lambda: Recent(_KEPT))
+    _ending: asyncio.Task[None] | None = None
+
+    async def ask(
+        self, request: Request[R], *, priority: Priority = Priority.BACKGROUND
+    ) -> Outcome[R]:
+        """Send a request to the sandbox's tracer, and return the answer."""
+        tracers = self._started()
+        if tracers is None:
+            return Died(NEW, "", Death(Reason.UNAVAILABLE, last_words=self.project.problem))
+        if (slice := request.executes) is not None:
+            for path, document in self.documents.items():
+                tracers.overlay(path, None if path == slice.file else document.module.text)
+        reply = await tracers.ask(request, priority=priority)
+        if isinstance(reply, Died):
+            self._answers.clear()  # its traces are gone
+        return reply
+
+    async def trace(self, question: Question) -> Answer | None:
+        """Return the answer to a question; `None` if there is no tracer, or if it died."""
+        question = replace(question, key=f"{question.key} to be fixed")
+        if (cached := self._answers.get(question.key)) is not None:
+            return cached
+        reply = await self.ask(question.trace)
+        if not isinstance(reply, Traced | Failed):
+            return None
+        answer = Answer(question, reply)
+        self._answers.put(question.key, answer)
+        return answer
+
+    async def outline(self, answer: Answer) -> Outlined | None:
+        """Return a traced program as plain data; `None` if it is gone."""
+        outlined = await tracer_requests.outline(self, answer)
+        if outlined is None:
+            self._forget(answer)
+        return outlined
+
+    async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
+        """Return a traced program as StableHLO, or the error; `None` if it is gone."""
+        lowered = await tracer_requests.lower(self, answer, target)
+        if lowered is None or isinstance(lowered, Failed):
+            self._forget(answer)
+            return None
+        return lowered
+
+    async def compare(self, before: Answer, after: Answer) -> Compared | Died | None:
+        """Compare two traced functions by running them; `None` if that is not possible.
+
+        Returns a `Died` if running them ended the tracer.
+        """
+        match before.reply, after.reply:
+            case (Traced(id=first), Traced(id=second)):
+                return await self._compare(Compare(NEW, first, second), before, after)
+            case _:
+                return None
+
+    async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
+        """Compare a function with an original that cannot be traced and is called with values."""
+        if not isinstance(after.reply, Traced):
+            return None
+        return await self._compare(Compare(NEW, 0, after.reply.id, before.question.trace), after)
+
+    async def _compare(self, request: Compare, *answers: Answer) -> Compared | Died | None:
+        reply = await self.ask(request)
+        if isinstance(reply, Compared | Died):
+            return reply
+        log.info("two functions could not be compared: %s", reply)
+        for answer in answers:
+            self._forget(answer)
+        return None
+
+    async def aclose(self) -> None:
+        """End the process."""
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+        self._answers.clear()
+        tracers, self._tracers = self._tracers, None
+        if tracers is not None:
+            await tracers.aclose()
+
+    def rest(self) -> None:
+        """End the process after a while, unless another candidate comes."""
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = asyncio.create_task(self._end_later())
+
+    async def _end_later(self) -> None:
+        await asyncio.sleep(IDLE)
+        self._ending = None  # it cannot be cancelled any more
+        await self.aclose()
+
+    def _forget(self, answer: Answer) -> None:
+        self._answers.pop(answer.question.key)
+
+    def _started(self) -> Tracers | None:
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+        project = self.project
+        if self._tracers is None and project.interpreter is not None and not project.untrusted:
+            self._tracers = Tracers(
+                project.interpreter.path,
+                project.root,
+                limits=project.limits,
+                spare=False,
+                variables={"JAX_PLATFORMS": "cpu"},
+            )
+        return self._tracers

@@ -1,0 +1,291 @@
+"""The finding that a fix is context for, with the syntax around it.
+
+Edits that it makes leave all other text unchanged.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from jaxsight.rules.finding import Finding
+from jaxsight.rules.fixing.module_names import ModuleNames
+from jaxsight.rules.fixing.syntax import FunctionNode, bound_names, free_names
+from jaxsight.source.definitions import Source
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.statements import tree_of
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.wire.observations import Observation, Seen
+
+_AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
+_APART = (
+    ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+"""Expressions whose parts are evaluated later, repeatedly or never: they are not hoisted."""
+_BOUND = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
+"""Expressions that need no brackets anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed change.
+
+    `title` describes it; a `safe` one is meant to leave every value unchanged.
+    """
+
+    title: str
+    edits: tuple[Edit, ...]
+    safe: bool = True
+    same: bool = True
+    """Whether values must be equal; otherwise only types and shapes are compared."""
+    adapted: tuple[Edit, ...] = ()
+    """The same change, for a fix that changes the form of arguments or results.
+
+    It has an adapter from the old form around it. It is compared in place of the change, and never
+    offered.
+    """
+
+
+@dataclass(frozen=True)
+class Aval:
+    """The type of an array in a trace."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class TracedText(Protocol):
+    """A traced function in the current text."""
+
+    @property
+    def module(self) -> Module: ...
+
+    @property
+    def subject_range(self) -> Range: ...
+
+    @property
+    def example_places(self) -> Sequence[tuple[str, Range]]: ...
+
+    @property
+    def observed(self) -> Mapping[Range, Observation]: ...
+
+    def seen(self, observation: Observation) -> tuple[Seen, ...]: ...
+
+
+class FixContext(ModuleNames):
+    """A finding of a view that is not stale, in its chunk."""
+
+    def __init__(self, view: TracedText, finding: Finding, chunk: ModuleChunk) -> None:
+        self.view = view
+        self.finding = finding
+        self.chunk = chunk
+        super().__init__(view.module, tree_of(chunk.text))
+        self.source = Source(chunk.text)
+
+    @staticmethod
+    def of(view: TracedText, finding: Finding) -> FixContext | None:
+        """Return the finding with its syntax; `None` if its text cannot be parsed."""
+        chunk = view.module.chunk_at(finding.range.start)
+        if chunk is None or chunk.broken is not None or finding.stale:
+            return None
+        return FixContext(view, finding, chunk)
+
+    def elsewhere(self) -> Iterator[FixContext]:
+        """Yield the same finding in each chunk of the module."""
+        for chunk in self.module.chunks:
+            if chunk.broken is None:
+                yield self if chunk is self.chunk else FixContext(self.view, self.finding, chunk)
+
+    def of_subject(self) -> FixContext:
+        """Return the same finding in the chunk of the traced function.
+
+        A finding may be in a helper that the function calls.
+        """
+        chunk = self.module.chunk_at(self.view.subject_range.start)
+        if chunk is None or chunk is self.chunk or chunk.broken is not None:
+            return self
+        return FixContext(self.view, self.finding, chunk)
+
+    def on_its_own(self, node: ast.expr) -> str:
+        """Return a node's text as it can be written outside of the brackets around it."""
+        text = self.text(node)
+        return f"({text})" if "\n" in text and not isinstance(node, _BOUND) else text
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The parent of each node of the chunk."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        """The nodes within the finding's range, largest first.
+
+        If there are none, it is the smallest node around the range.
+        """
+        extent = self.finding.range
+        within, around = [], []
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.expr | ast.stmt):
+                continue
+            at = self.range(node)
+            if extent.start <= at.start and at.end <= extent.end:
+                within.append(node)
+            elif at.start <= extent.start and extent.end <= at.end:
+                around.append(node)
+        return within or around[-1:]
+
+    def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        """Return the nodes of some kinds in the finding's range, largest first."""
+        return (node for node in self.nodes if isinstance(node, kinds))
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the ancestors of a node, innermost first."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """Return the `def` around a node."""
+        functions = (node for node in self.around(node) if isinstance(node, FunctionNode))
+        return next(functions, None)
+
+    @cached_property
+    def subject(self) -> FunctionNode | None:
+        """The `def` of the traced function, if it is in this chunk."""
+        extent = self.view.subject_range
+        for node in ast.walk(self.tree):
+            if isinstance(node, FunctionNode) and self.range(node).end == extent.end:
+                return node
+        return None
+
+    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> Range:
+        """Return the range of a node in the module."""
+        return self.source.range(node).shifted(self.chunk.first_line)
+
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        """Return the text of a node."""
+        return self.source.between(self.source.range(node))
+
+    def aval_of(self, node: ast.expr) -> Aval | None:
+        """Return the type of an expression in the trace, if it always had the same."""
+        observation = self.view.observed.get(self.range(node))
+        if observation is None or observation.more or not observation.values:
+            return None
+        texts = {value.text for value in self.view.seen(observation)}
+        match = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
+        if match is None:
+            return None
+        return Aval(match["dtype"], tuple(map(int, filter(None, match["shape"].split(",")))))
+
+    def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
+        """Return the edit that replaces a node."""
+        return Edit(self.range(node), text)
+
+    def arguments(self, call: ast.Call) -> list[Range]:
+        """Return the ranges of a call's arguments, in order."""
+        places = [*map(self.range, call.args), *map(self.range, call.keywords)]
+        return sorted(places)
+
+    def bracketed(self, node: ast.expr, text: str) -> str:
+        """Return an expression with operators, in brackets if a node's place requires them."""
+        parent = self.parents.get(node)
+        alone = isinstance(parent, (*_SIMPLE, ast.Lambda, ast.keyword, ast.Tuple, ast.List)) or (
+            isinstance(parent, ast.Call) and node in parent.args
+        )
+        return text if alone else f"({text})"
+
+    def operand(self, node: ast.expr) -> str:
+        """Return a node's text as an operand, in brackets if they are necessary."""
+        return self.text(node) if isinstance(node, _BOUND) else f"({self.text(node)})"
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """Return the simple statement around a node, if parts of the node can precede it.
+
+        Returns `None` inside lambdas and the like.
+        """
+        for part in self.around(node):
+            if isinstance(part, _APART):
+                return None
+            if isinstance(part, ast.stmt):
+                return part if isinstance(part, _SIMPLE) and self.begins_line(part) else None
+        return None
+
+    def begins_statement(self, node: ast.expr) -> bool:
+        """Return whether lines can be inserted before the statement around an expression."""
+        return self.statement(node) is not None
+
+    def text_of_parameters(self, node: ast.Lambda) -> str:
+        """Return the text between `lambda` and its colon."""
+        start, body = self.source.range(node), self.source.range(node.body)
+        head = self.source.between(Range(start.start, body.start))
+        return head.removeprefix("lambda").rstrip(" (\n").removesuffix(":").strip()
+
+    def begins_line(self, node: ast.stmt) -> bool:
+        """Return whether a statement is the first on its line."""
+        extent = self.range(node)
+        return not self.module.line(extent.start.line)[: extent.start.column].strip()
+
+    def ends_line(self, node: ast.stmt) -> bool:
+        """Return whether a statement is the last on its line, without a comment."""
+        extent = self.range(node)
+        return not self.module.line(extent.end.line)[extent.end.column :].strip()
+
+    def indent(self, node: ast.stmt) -> str:
+        """Return the white space before a statement."""
+        extent = self.range(node)
+        return self.module.line(extent.start.line)[: extent.start.column]
+
+    def before(self, statement: ast.stmt, line: str) -> Edit:
+        """Return the edit that inserts a line before a statement that begins its own."""
+        start = self.range(statement).start
+        return Edit(Range(start, start), f"{line}\n{self.indent(statement)}")
+
+    def lines(self, statement: ast.stmt) -> Range:
+        """Return the whole lines of a statement, with the end of the last one."""
+        extent = self.range(statement)
+        return Range(Position(extent.start.line, 0), Position(extent.end.line + 1, 0))
+
+    def hoisted(self, node: ast.expr, name: str, title: str) -> Iterator[Candidate]:
+        """Yield the candidate that hoists an expression of a function to a module-level name.
+
+        There is none if the expression needs names that functions bind.
+        """
+        around = [node for node in self.around(node) if isinstance(node, ast.stmt)]
+        if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
+            return
+        if free_names(node) & bound_names([*self.around(node)]):
+            return
+        first = min([top.lineno, *(decorator.lineno for decorator in top.decorator_list)])
+        start = Position(self.chunk.first_line + first - 1, 0)
+        text = f"{name} = {self.text(node)}\n\n\n"
+        yield Candidate(title, (Edit(Range(start, start), text), self.replace(node, name)))
+
+
+def applied(text: str, edits: Sequence[Edit]) -> str:
+    """Return a text with edits that do not overlap; its line ends stay.
+
+    Raises:
+        ValueError: two edits overlap.
+    """
+    starts = [0, *(line_end.end() for line_end in re.finditer(r"\r\n|\r|\n", text))]
+
+    def offset(position: Position) -> int:
+        return min(starts[min(position.line, len(starts) - 1)] + position.column, len(text))
+
+    end = "\r\n" if "\r\n" in text else "\n"
+    spans = sorted(
+        (offset(edit.range.start), offset(edit.range.end), edit.text.replace("\n", end))
+        for edit in edits
+    )
+    parts, last = [], 0
+    for start, stop, new in spans:
+        if start < last:
+            raise ValueError("edits overlap")
+        parts += [text[last:start], new]
+        last = stop
+    return "".join((*parts, text[last:]))

@@ -1,0 +1,169 @@
+"""The effect of a fix in figures: before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.targets.roofline import total
+from jaxsight.targets.target import parse
+from jaxsight.text import units
+from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.replies import Traced
+
+_SHARE = 0.8
+"""Equations and seconds are reported if less than this share of them remains."""
+_COUNTS, _FEW = 1.02, 64
+"""Bytes count as more above this factor plus so many bytes, seconds above this factor."""
+_LONG = 0.5
+"""Seconds that are worth reporting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The costs of one form of a function.
+
+    `compiled` is its program for the first target, if it was compiled.
+    """
+
+    equations: int
+    constants: int
+    compiled: Compiled | None = None
+    folding: Folding | None = None
+    """Its compile times with constant folding, if they were measured."""
+
+    @staticmethod
+    def of(traced: Traced, compiled: Compiled | None, folding: Folding | None) -> Figures:
+        """Return the figures of a function."""
+        constants = sum(size for _, size in traced.constants)
+        return Figures(traced.equations, constants, compiled, folding)
+
+    @property
+    def kernels(self) -> tuple[int, int]:
+        """The number of kernels, and of their launches."""
+        if self.compiled is None:
+            return 0, 0
+        return self.compiled.graph.kernel_count, self.compiled.graph.launch_count
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Bytes of temporaries, and bytes that all launches read and write."""
+        if self.compiled is None:
+            return 0, 0
+        kernels = self.compiled.graph.kernels
+        moved = sum((kernel.bytes_in + kernel.bytes_out) * kernel.launches for kernel in kernels)
+        return max(self.compiled.memory.temporaries, 0), moved
+
+    @property
+    def compiling(self) -> float:
+        """The compile time in seconds, or a lower bound."""
+        if self.folding is not None:
+            return self.folding.folded
+        return self.compiled.seconds if self.compiled is not None else 0.0
+
+    @property
+    def time(self) -> float | None:
+        """The estimated time on the target in seconds; `None` if a part of it is unknown."""
+        if self.compiled is None:
+            return None
+        estimated = total(self.compiled.graph, parse(self.compiled.target))
+        return None if estimated is None or estimated.is_lower_bound else estimated.seconds
+
+
+def fewer(before: Figures, after: Figures) -> bool:
+    """Return whether less is launched, stored or moved."""
+    if before.compiled is None or after.compiled is None:
+        return False
+    pairs = zip(after.memory, before.memory, strict=True)
+    fewer_launches = any(a < b for b, a in zip(before.kernels, after.kernels, strict=True))
+    return fewer_launches or any(_grown(now, was) for now, was in pairs)
+
+
+def smaller(before: Figures, after: Figures) -> bool:
+    """Return whether less is stored at once."""
+    return _grown(after.memory[0], before.memory[0])
+
+
+def _grown(before: int, after: int) -> bool:
+    """Return whether bytes increased significantly."""
+    return after > before * _COUNTS + _FEW
+
+
+def more(before: Figures, after: Figures) -> bool:
+    """Return whether more kernels are launched."""
+    if before.compiled is None or after.compiled is None:
+        return False
+    return any(a > b for b, a in zip(before.kernels, after.kernels, strict=True))
+
+
+def slower(before: Figures, after: Figures) -> bool:
+    """Return whether the estimated time on the target is longer."""
+    was, now = before.time, after.time
+    return was is not None and now is not None and now > was * _COUNTS
+
+
+def too_slow(before: Figures, after: Figures, times: float) -> bool:
+    """Return whether it may take more than so many times as long on the target.
+
+    Without estimated times, as on CPUs, launches and moved bytes are compared instead: a fix does
+    not change the arithmetic.
+    """
+    if before.compiled is None or after.compiled is None:
+        return False
+    was, now = before.time, after.time
+    if was is not None and now is not None:
+        return now > was * times
+    launched, moved = (before.kernels[1], after.kernels[1]), (before.memory[1], after.memory[1])
+    return any(is_now > had * times for had, is_now in (launched, moved))
+
+
+LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
+ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
+
+
+def worse(before: Figures, after: Figures) -> frozenset[str]:
+    """Return which figures are worse: launches, temporaries, traffic or estimated time."""
+    if before.compiled is None or after.compiled is None:
+        return frozenset()
+    (stored, moved), (stored_now, moved_now) = before.memory, after.memory
+    grown = {
+        LAUNCHED: more(before, after),
+        STORED: _grown(stored, stored_now),
+        MOVED: _grown(moved, moved_now),
+        TIME: slower(before, after),
+    }
+    return frozenset(name for name, is_worse in grown.items() if is_worse)
+
+
+def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
+    """Yield the figures that changed: `kernels 2 → 1`, `temp 512 KiB → 0 B`.
+
+    Args:
+        timed: whether compile times are reported.
+    """
+    if before.compiled is not None and after.compiled is not None:
+        kernels, launches = zip(before.kernels, after.kernels, strict=True)
+        for name, (was, now) in (("kernels", kernels), ("launches", launches)):
+            if was != now and not (name == "launches" and launches == kernels):
+                yield f"{name} {was} → {now}"
+        stored, moved = zip(before.memory, after.memory, strict=True)
+        has_stored = _grown(*stored) or _grown(*reversed(stored))
+        if has_stored:
+            yield f"temp {units.size(stored[0])} → {units.size(stored[1])}"
+        if _grown(*moved) or (not has_stored and _grown(*reversed(moved))):
+            yield f"memory traffic {units.size(moved[0])} → {units.size(moved[1])}"
+        if slower(before, after):
+            yield f"≈ time {units.time(before.time or 0)} → {units.time(after.time or 0)}"
+    if before.constants != after.constants:
+        yield f"constants {units.size(before.constants)} → {units.size(after.constants)}"
+    if after.equations < before.equations * _SHARE:
+        yield f"equations {before.equations} → {after.equations}"
+    if timed and before.compiled is not None and after.compiled is not None:
+        was_s, now_s = before.compiling, after.compiling
+        if was_s >= _LONG and now_s < was_s * _SHARE:
+            least = "> " if before.folding is not None and before.folding.is_ended else ""
+            yield f"compile {least}{_seconds(was_s)} → {_seconds(now_s)}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:.1f} s"

@@ -1,0 +1,40 @@
+"""A rule's `fix.py`: the edits that it proposes, and how one of them is shown to help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from jaxsight.rules.fixing.context import Candidate, FixContext
+
+
+class Proof(Enum):
+    """How a changed program is shown to be better than the original."""
+
+    GONE = "the rule has fewer findings"
+    FEWER = "less is launched, stored or moved, with no more findings of the rule"
+    SMALLER = "temporaries are smaller"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """How findings of a rule are fixed."""
+
+    summary: str
+    """The proposed code, for the table of fixes."""
+    propose: Callable[[FixContext], Iterator[Candidate]]
+    """Yield changes to try, the best first."""
+    proof: Proof = Proof.GONE
+    timed: bool = False
+    """Whether the title also shows the compile times of both forms."""
+    trades: frozenset[str] = frozenset()
+    """Figures of the target that may get worse in exchange; the title shows both.
+
+    A change that makes another figure worse is dropped.
+    """
+    costs_any: bool = False
+    """Whether the change may take any time: it fixes an error, or a cost of seconds.
+
+    Other changes may take at most twice as long as the original.
+    """

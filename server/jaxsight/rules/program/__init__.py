@@ -1,0 +1,1 @@
+"""What rules see of a traced program, and what they find out from it."""

@@ -1,0 +1,344 @@
+"""Recognize matrices of a special form, and read products, in traced programs."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import elements, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.text.expressions import called, name_of, parsed
+from jaxsight.wire.program import CONSTANT, LITERAL, Step
+
+MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p"})
+"""Primitives that give the same elements in another order or shape."""
+
+_KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"})
+_PRODUCTS = frozenset(
+    {"dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
+)
+_DEEPEST = 30
+
+_IDENTITY = re.compile(r"jnp\.(?:eye|identity)\(\d+(?:, dtype=[\w.]+)?\)")
+"""How the tracer writes a captured identity matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A `dot_general`: by operand the contracted axes and those of the batch."""
+
+    step: Step
+    contracted: tuple[tuple[int, ...], tuple[int, ...]]
+    batch: tuple[tuple[int, ...], tuple[int, ...]]
+
+    def free(self, flow: Flow, side: int) -> tuple[int, ...]:
+        """Return the axes of an operand that the result keeps and the other operand lacks."""
+        shape = flow.value(self.step.operands[side]).shape
+        used_axes = {*self.contracted[side], *self.batch[side]}
+        return tuple(axis for axis in range(len(shape)) if axis not in used_axes)
+
+    def columns(self, flow: Flow, side: int) -> int:
+        """How many elements of an operand are neither summed over nor in the batch."""
+        shape = flow.value(self.step.operands[side]).shape
+        return math.prod(shape[axis] for axis in self.free(flow, side))
+
+    def flop(self, flow: Flow) -> int:
+        """Floating-point operations: a multiplication and an addition for each pair."""
+        shape = flow.value(self.step.operands[0]).shape
+        summed = math.prod(shape[axis] for axis in self.contracted[0])
+        return 2 * summed * elements(flow.value(self.step.results[0]))
+
+
+def product(step: Step | None) -> Product | None:
+    """Read a product of arrays; nothing where it is another equation."""
+    if step is None or step.primitive != "dot_general":
+        return None
+    match parameter(step, "dimension_numbers"):
+        case ((left, right), (left_batch, right_batch)):
+            return Product(
+                step,
+                (_axes(left), _axes(right)),
+                (_axes(left_batch), _axes(right_batch)),
+            )
+    return None
+
+
+def _axes(axes: object) -> tuple[int, ...]:
+    sequence = axes if isinstance(axes, tuple | list) else ()
+    return tuple(axis for axis in sequence if isinstance(axis, int))
+
+
+def multiplies(view: ProgramView, path: str) -> bool:
+    """Whether the user's own expression there is a product of matrices."""
+    text = view.quote(path)
+    match parsed(text):
+        case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
+            return True
+        case _:
+            return called(text) in _PRODUCTS
+
+
+def factors(expression: str) -> tuple[ast.expr, ast.expr] | None:
+    """Return the two factors of a product as they are written."""
+    match node := parsed(expression):
+        case ast.BinOp(op=ast.MatMult()):
+            return node.left, node.right
+        case ast.Call(func=ast.Attribute(attr="dot" | "matmul") as func, args=[*args]):
+            if len(args) == 2:
+                return args[0], args[1]
+            return (func.value, args[0]) if len(args) == 1 else None
+    return None
+
+
+def written(node: ast.expr, fallback: str, most: int = 24) -> str:
+    """Return an operand as it is written, ready for an operator after it, where it is short."""
+    text = ast.unparse(node)
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        text = f"({text})"
+    return text if len(text) <= most else fallback
+
+
+def readers(
+    flow: Flow, number: int, through: frozenset[str] = MOVES, *, scaled: bool = False
+) -> list[Step] | None:
+    """Return the equations that read a value, moved or not; `None` where it is returned.
+
+    Equations of the backward pass are skipped.
+
+    Args:
+        flow: the program.
+        number: the value.
+        through: primitives whose results are read in place of their operands.
+        scaled: whether multiples of the value are read in its place too.
+    """
+    steps: list[Step] = []
+    waiting, visited = [flow.of(number)], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if value in visited:
+            continue
+        visited.add(value)
+        if value in flow.returned:
+            return None
+        for step in flow.used_by(value):
+            if step.backward:
+                continue
+            if step.primitive in through or (scaled and scales(flow, step)):
+                waiting += map(flow.of, step.results)
+            else:
+                steps.append(step)
+    return steps
+
+
+def scales(flow: Flow, step: Step) -> bool:
+    """Whether an equation multiplies or divides an array by one number, or changes its sign."""
+    if step.primitive == "neg":
+        return True
+    if step.primitive not in ("mul", "div"):
+        return False
+    numbers = step.operands if step.primitive == "mul" else step.operands[1:]
+    return any(_is_one_number(flow, number) for number in numbers)
+
+
+def _is_one_number(flow: Flow, number: int) -> bool:
+    step = flow.made_by(number)
+    if step is not None and step.primitive == "broadcast_in_dim":
+        number = step.operands[0]
+    return elements(flow.value(number)) == 1
+
+
+def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:
+    """Return the equation that makes a value, before it is moved."""
+    step = flow.made_by(number)
+    for _ in range(_DEEPEST):
+        if step is None or step.primitive not in through:
+            break
+        step = flow.made_by(step.operands[0])
+    return step
+
+
+def only_of_constants(flow: Flow, number: int) -> bool:
+    """Whether a value is made from captured arrays and literals alone."""
+    sources = flow.sources(number, lambda step: not step.bodies, 100)
+    return sources is not None and all(
+        flow.values[source].origin in (CONSTANT, LITERAL) for source in sources
+    )
+
+
+def scalar(flow: Flow, number: int) -> float | None:
+    """Return the number that all elements of a value are, where it is written in the program."""
+    for _ in range(_DEEPEST):
+        value = flow.value(number)
+        if value.origin == LITERAL:
+            try:
+                return float(ast.literal_eval(value.said))
+            except (ValueError, SyntaxError, TypeError):
+                return None
+        step = flow.made_by(number)
+        if step is None or step.primitive not in _KEEPS | {"broadcast_in_dim", "reshape"}:
+            return None
+        number = step.operands[0]
+    return None
+
+
+def counts_along(flow: Flow, number: int) -> int | None:
+    """Return the axis along which each element is its index; `None` where there is none."""
+    step = flow.made_by(number)
+    if step is None:
+        return None
+    match step.primitive:
+        case "iota":
+            return next(iter(numbers(step, "dimension")), None)
+        case "add" if 0 in (scalar(flow, operand) for operand in step.operands):
+            counted = (counts_along(flow, operand) for operand in step.operands)
+            return next((axis for axis in counted if axis is not None), None)
+        case "convert_element_type" | "stop_gradient" | "copy":
+            return counts_along(flow, step.operands[0])
+        case "broadcast_in_dim":
+            axis, axes = counts_along(flow, step.operands[0]), numbers(step, "broadcast_dimensions")
+            return axes[axis] if axis is not None and axis < len(axes) else None
+        case "reshape" | "expand_dims":
+            before, after = flow.value(step.operands[0]).shape, flow.value(step.results[0]).shape
+            axis = counts_along(flow, step.operands[0])
+            wide_after = [index for index, size in enumerate(after) if size != 1]
+            if axis is None or [size for size in before if size != 1] != [
+                after[i] for i in wide_after
+            ]:
+                return None
+            wide = [index for index, size in enumerate(before) if size != 1]
+            return wide_after[wide.index(axis)] if axis in wide else None
+    return None
+
+
+def is_mask(flow: Flow, number: int) -> bool:
+    """Whether a value is true on the diagonal of its last two axes, which are of one size."""
+    shape, step = flow.value(number).shape, flow.made_by(number)
+    if len(shape) < 2 or shape[-1] != shape[-2] or step is None:
+        return False
+    if step.primitive == "broadcast_in_dim":
+        return flow.value(step.operands[0]).shape == shape[-2:] and is_mask(flow, step.operands[0])
+    if step.primitive != "eq":
+        return False
+    axes = {counts_along(flow, operand) for operand in step.operands}
+    return axes == {len(shape) - 1, len(shape) - 2}
+
+
+def is_identity(flow: Flow, number: int) -> bool:
+    """Whether a value is an identity matrix, or a batch of them."""
+    shape = flow.value(number).shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        return False
+    for _ in range(_DEEPEST):
+        value, step = flow.value(number), flow.made_by(number)
+        if step is None:
+            return bool(_IDENTITY.fullmatch(value.said))
+        if is_mask(flow, number):
+            return True
+        swaps = _swaps(flow, step)
+        grows = step.primitive == "broadcast_in_dim" and (
+            flow.value(step.operands[0]).shape == value.shape[-2:]
+        )
+        if step.primitive not in _KEEPS and not swaps and not grows:
+            return False
+        number = step.operands[0]
+    return False
+
+
+def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
+    """Whether all elements of a value are zero but those on the diagonal of its last two axes."""
+    step = flow.made_by(number)
+    if is_identity(flow, number):
+        return True
+    if step is None or not most or flow.value(number).shape[-1:] != flow.value(number).shape[-2:-1]:
+        return False
+    match step.primitive:
+        case "select_n" if len(step.operands) == 3:
+            return is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
+        case "mul":
+            return any(is_diagonal(flow, operand, most - 1) for operand in step.operands)
+        case "div":
+            divisor = scalar(flow, step.operands[1])
+            return divisor not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
+        case "neg" | "convert_element_type" | "copy" | "stop_gradient":
+            return is_diagonal(flow, step.operands[0], most - 1)
+        case "transpose" if _swaps(flow, step):
+            return is_diagonal(flow, step.operands[0], most - 1)
+        case "broadcast_in_dim":
+            before = flow.value(step.operands[0]).shape
+            return before == flow.value(number).shape[-2:] and is_diagonal(
+                flow, step.operands[0], most - 1
+            )
+    return False
+
+
+def one_hot_axis(flow: Flow, number: int) -> int | None:
+    """Return the axis along which a value is 1 at an index and 0 elsewhere; `None` for others."""
+    for _ in range(_DEEPEST):
+        step = flow.made_by(number)
+        if step is None:
+            return None
+        if step.primitive == "gather":  # rows of an identity matrix
+            rank = len(flow.value(step.operands[0]).shape)
+            is_row = numbers(step, "slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
+            rows = rank == 2 and is_row and is_identity(flow, step.operands[0])
+            return len(flow.value(step.results[0]).shape) - 1 if rows else None
+        if step.primitive == "eq":
+            return _compared_along(flow, step)
+        if step.primitive == "transpose":
+            axis, order = one_hot_axis(flow, step.operands[0]), numbers(step, "permutation")
+            return order.index(axis) if axis in order else None
+        if step.primitive not in _KEEPS:
+            return None
+        number = step.operands[0]
+    return None
+
+
+def _compared_along(flow: Flow, step: Step) -> int | None:
+    """Return the axis along which a comparison is of a whole number with all indices."""
+    for number, compared in (step.operands, step.operands[::-1]):
+        axis = counts_along(flow, number)
+        if axis is None or not flow.value(compared).dtype.startswith(("int", "uint")):
+            continue
+        if flow.value(compared).shape[axis : axis + 1] == (1,) or _repeats(flow, compared, axis):
+            return axis
+    return None
+
+
+def _repeats(flow: Flow, number: int, axis: int) -> bool:
+    """Whether a value is the same all along an axis."""
+    step = flow.made_by(number)
+    if step is None or step.primitive != "broadcast_in_dim":
+        return False
+    axes, shape = numbers(step, "broadcast_dimensions"), flow.value(step.operands[0]).shape
+    if axis not in axes:
+        return True
+    inner = axes.index(axis)
+    return shape[inner] == 1 or _repeats(flow, step.operands[0], inner)
+
+
+def _swaps(flow: Flow, step: Step) -> bool:
+    """Whether an equation swaps the last two axes, or leaves all where they are."""
+    order, rank = numbers(step, "permutation"), len(flow.value(step.results[0]).shape)
+    if step.primitive != "transpose" or rank < 2:
+        return False
+    first = tuple(range(rank - 2))
+    return order in ((*first, rank - 1, rank - 2), (*first, rank - 2, rank - 1))
+
+
+def calls(expression: str) -> Iterator[ast.Call]:
+    """Yield the calls of an expression that is Python, the outermost first."""
+    tree = parsed(expression)
+    if isinstance(tree, ast.expr):
+        yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def argument(expression: str, names: Sequence[str], fallback: str) -> str:
+    """Return the first argument of a call of one of these functions, where it is short."""
+    for call in calls(expression):
+        if name_of(call) in names and call.args:
+            return written(call.args[0], fallback)
+    return fallback

@@ -1,0 +1,72 @@
+"""What a rule sees of one traced function: its program, its text, and its kernels on a target."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.wording import short
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.replies import Fold, Runtime
+from jaxsight.wire.observations import Warned
+from jaxsight.wire.program import Program
+
+
+@dataclass(frozen=True)
+class ProgramView:
+    """One traced function, and what it is on a target where that is known (`compiled`)."""
+
+    name: str
+    program: Program
+    folds: Sequence[Fold]
+    warnings: Sequence[Warned]
+    quote: Callable[[str], str]
+    """What the user wrote at an equation's place, on one line; empty where that is nothing."""
+    around: Callable[[str], Sequence[ast.AST]]
+    """The syntax around an equation's place in its function, the innermost first."""
+    target: Target | None = None
+    platform: str = ""
+    """That of the first target that is asked for: `cpu`, `cuda`, `rocm` or `tpu`."""
+    compiled: Compiled | None = None
+    folding: Folding | None = None
+    """How long that compiles with constant folding and without, where it was measured."""
+    runtime: Runtime = field(default=Runtime())
+    """What the user's programs run on by default."""
+    exact: bool = True
+    """Whether all ran that may have changed the values of what is captured."""
+    numbers: frozenset[str] = frozenset()
+    """Types of the Python numbers that the function was called with: `int`, `float`, `complex`."""
+    differentiated: frozenset[str] = frozenset()
+    """Its parameters that the module differentiates it by, outside of the program."""
+    chosen: frozenset[str] = frozenset()
+    """Those of them that `argnums` names, or the first one; not all that `jax.vjp` is given."""
+    gradients: frozenset[str] = frozenset()
+    """The module's names of functions that compute derivatives: `g` of `g = jax.grad(f)`."""
+
+    def quoted(self, path: str) -> str:
+        """Return the user's expression at an equation in backticks, shortened.
+
+        Return the primitive where the expression is unknown.
+        """
+        text = self.quote(path)
+        if not text and (step := self.flow.steps.get(path)) is not None:
+            return f"`{step.primitive}`"
+        return f"`{short(text)}`" if text else "this"
+
+    def wrote(self, path: str, *names: str) -> bool:
+        """Return whether the user's expression there calls one of these functions itself.
+
+        Calls inside of libraries do not count: they are not the user's to change.
+        """
+        text = self.quote(path)
+        return any(re.search(rf"\b{name}\(", text) for name in names)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Who makes and who uses what."""
+        return Flow(self.program)

@@ -1,0 +1,1 @@
+"""What rules read off a module's text."""

@@ -1,0 +1,88 @@
+"""A module's top-level statements, for rules that look at all of them together."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """One top-level statement, or several that share a line.
+
+    What is read off it is remembered with its text, so that an edit costs the statement that it
+    touches.
+    """
+
+    text: str
+    tree: Callable[[], ast.Module]
+    memory: dict[Hashable, tuple[Hashable, object]] = field(default_factory=dict)
+
+    def read(self, reader: Callable[..., T], *using: Hashable) -> T:
+        """Return what a function makes of the syntax tree and of `using`, which it depends on."""
+        remembered = self.memory.get(reader)
+        if remembered is None or remembered[0] != using:
+            remembered = self.memory[reader] = using, reader(self.tree(), *using)
+        return remembered[1]  # type: ignore[return-value]
+
+
+Imports = tuple[tuple[str, str], ...]
+"""Names of a module with what they were imported as: `("jnp", "jax.numpy")`."""
+_RENAMED = re.compile(r"(\w+) = (\w+(?:\.\w+)+)")
+"""`jit = jax.jit`."""
+
+
+def imports_of(statements: Sequence[Statement]) -> Imports:
+    """Return what the module's imports bind, those inside of functions too.
+
+    `jit = jax.jit` is read as an import.
+    """
+    imports: dict[str, str] = {}
+    for statement in statements:
+        if "import" in statement.text:
+            for name, full in statement.read(_imports):
+                imports.setdefault(name, full)
+    for statement in statements:
+        renamed = _RENAMED.fullmatch(statement.text.strip())
+        if renamed is not None and renamed[2].partition(".")[0] in imports:
+            imports.setdefault(renamed[1], full_name(renamed[2], imports))
+    return tuple(sorted(imports.items()))
+
+
+def _imports(tree: ast.Module) -> Imports:
+    imports: list[tuple[str, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                top = name.name.partition(".")[0]
+                imports.append((name.asname or top, name.name if name.asname else top))
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imports += [
+                (name.asname or name.name, f"{node.module}.{name.name}") for name in node.names
+            ]
+    return tuple(imports)
+
+
+def full_name(name: str, imports: Mapping[str, str]) -> str:
+    """Return a dotted name with its first part as it was imported: `jax.numpy.sum` for `jnp.sum`.
+
+    A name that was not imported stays as it is.
+    """
+    first, dot, attributes = name.partition(".")
+    return f"{imports.get(first, first)}{dot}{attributes}"
+
+
+_QUOTED = re.compile(r"'([^'\"\\]*)'")
+
+
+def written(node: ast.AST) -> str:
+    """Return the source of a node with double quotes around strings, as most people write it."""
+    try:
+        return _QUOTED.sub(r'"\1"', ast.unparse(node))
+    except RecursionError:
+        return "…"

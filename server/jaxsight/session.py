@@ -1,0 +1,245 @@
+"""The engine as its owners see it: documents go in, answers in editor terms come out.
+
+One `Session` lives in a server process (and in each run of the terminal's commands). It does not
+depend on LSP and does not import JAX. State is in `queries/`, policy and words are in `features/`;
+here both are only put together. Nothing blocks: slow work is awaited, work that an edit makes
+obsolete is cancelled, and earlier answers are shown meanwhile, marked as stale.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from jaxsight.events import Consent, Event
+from jaxsight.features import code_actions, completion, named_function
+from jaxsight.features.background import Background
+from jaxsight.features.findings.findings import Findings, findings
+from jaxsight.features.fixes.scheduler import FixScheduler
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.hover.hover import hover
+from jaxsight.features.inlay_hints.hints import hints
+from jaxsight.features.lenses import lenses
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
+from jaxsight.features.panel import Panel, panel
+from jaxsight.features.virtual_documents.show import show
+from jaxsight.projects.projects import Projects
+from jaxsight.projects.python_discovery import Interpreter
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.finding import Finding
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.wire.messages.requests import JAXPR, SourceOptions
+
+
+class Session:
+    """See the module's docstring. All methods must be called from one event loop."""
+
+    def __init__(self, projects: Projects | None = None) -> None:
+        """Create a session; pass `projects` to start their tracers before the session exists."""
+        self.engine = Engine.of(projects if projects is not None else Projects())
+        self._fixing = FixScheduler.of(self.engine)
+        self._background = Background(self.engine, self._look_for_decisions)
+        self.events: asyncio.Queue[Event] = self.engine.events
+
+    # Folders, settings and consent
+
+    def configure(
+        self,
+        roots: Sequence[str],
+        editor: Mapping[str, object],
+        *,
+        trusted: bool | None = None,
+        editor_python: Mapping[str, str] | None = None,
+        editor_by_root: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> None:
+        """Take the editor's folders and settings; see `Projects.configure`."""
+        if self.engine.projects.configure(
+            roots,
+            editor,
+            trusted=trusted,
+            editor_python=editor_python or {},
+            editor_by_root=editor_by_root or {},
+        ):
+            self._outdate()
+
+    async def decide(self, consent: Consent, answer: str | None) -> None:
+        """Take the user's answer to a question of `events`, if there is one, at once."""
+        projects, trust = self.engine.projects, self.engine.projects.trust
+        if trust.decide(consent, answer):
+            projects.decided()
+            self._outdate()
+            await asyncio.to_thread(trust.keep, consent, answer)
+            if trust.changed() and projects.decided():
+                self._outdate()
+
+    def ask_again(self, folder: str | None = None) -> bool:
+        """Ask again for pending decisions, of one folder or all; return whether there are any."""
+        self._look_for_decisions()
+        return self.engine.projects.ask_again(folder)
+
+    def python(self, path: str) -> Interpreter | None:
+        """Return the interpreter that traces a file's functions, and why it was chosen, if any."""
+        return self.engine.projects.of(path).interpreter
+
+    # Documents
+
+    def open(self, path: str, text: str) -> None:
+        """Open a document; its functions are traced in the background from now on."""
+        self.engine.documents.open(path, text)
+        self._background.schedule(path)
+
+    def change(self, path: str, text: str) -> None:
+        """Replace the document's whole text."""
+        self.engine.programs.edited(path)
+        self._fixing.stop(path)
+        self.engine.documents.put(path, text)
+        self._background.schedule(path)
+
+    def saved(self, path: str) -> None:
+        """Mark the document as saved: changes are shown relative to its programs as of now."""
+        self.engine.programs.saved(path)
+        if self.engine.documents.get(path) is not None:
+            self.engine.waiting.refresh(path)
+
+    def close(self, path: str) -> None:
+        """Close a document, and drop what is known of it."""
+        self._background.stop(path)
+        self._fixing.stop(path)
+        self.engine.close(path)
+
+    def files_changed(self, paths: Sequence[str]) -> None:
+        """Check all open documents again after settings or imported modules changed on disk."""
+        if self.engine.projects.files_changed(paths):
+            self._outdate()
+        else:
+            self._retry()
+
+    # What an editor shows
+
+    async def hover(self, path: str, position: Position) -> Hover | None:
+        """Return the hover of the function with example inputs, or expression, at a position."""
+        return await hover(self.engine, path, position)
+
+    async def hints(
+        self, path: str, range: Range | None = None, *, wait: bool = False
+    ) -> list[Hint]:
+        """Return the inlay hints in a range; with `wait`, when all of them are current."""
+        return await hints(self.engine, path, range, wait=wait)
+
+    async def report(
+        self, path: str, *, patience: float | None = None, kernels: bool | None = None
+    ) -> Findings:
+        """Return all findings of a file, with what the verification of fixes needs."""
+        return await findings(self.engine, path, patience=patience, kernels=kernels)
+
+    async def findings(
+        self, path: str, *, patience: float | None = None, kernels: bool | None = None
+    ) -> list[Finding]:
+        """Return all findings of a file: in example inputs, traces and kernels, or settings."""
+        return (await self.report(path, patience=patience, kernels=kernels)).reported
+
+    def start_fixes(self, path: str, report: Findings) -> None:
+        """Begin to verify fixes of a file's findings, unless the text has changed."""
+        document = self.engine.documents.get(path)
+        if document is not None and document.module is report.module:
+            self._fixing.start(path, report.owners, report.target)
+
+    async def fixes(self, path: str) -> list[Fix]:
+        """Return the verified fixes of a file's findings, also about kernels; for the terminal."""
+        report = await self.report(path, kernels=True)
+        self.start_fixes(path, report)
+        if report.module is None:
+            return []
+        return await self._fixing.fixes(path, report.module, None, None)
+
+    async def lenses(self, path: str) -> list[Lens]:
+        """Return the lenses above each function with example inputs."""
+        return await lenses(self.engine, path)
+
+    async def actions(self, path: str, range: Range) -> list[Action]:
+        """Return the code actions for a range, with the fixes that are verified within a moment."""
+        return await code_actions.actions(self.engine, self._fixing, path, range)
+
+    async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
+        """Return the edits of a pending action; raise `LookupError` if there are none."""
+        return await code_actions.resolve(self.engine, path, pending)
+
+    async def completions(self, path: str, position: Position) -> list[Completion]:
+        """Return completions inside a section of example inputs; none elsewhere."""
+        return await completion.completions(self.engine, path, position)
+
+    async def show(self, path: str, function: str, what: str | SourceOptions = JAXPR) -> Shown:
+        """Return a virtual document; raise `LookupError` if it cannot be shown."""
+        return await show(self.engine, path, function, what)
+
+    async def panel(self, path: str, where: Position | str) -> Panel | None:
+        """Return the panel's data for the function at a position or with a name, if any."""
+        return await panel(self.engine, path, where)
+
+    # What the terminal asks
+
+    async def view(self, path: str, function: str) -> View:
+        """Return the answer about one function; raise `LookupError` if there is none."""
+        return await named_function.view_of(self.engine, path, function)
+
+    async def kernels(
+        self, path: str, function: str, target: str | None = None
+    ) -> tuple[View, Result]:
+        """Return a function compiled for a target; raise `LookupError` if it cannot be."""
+        return await named_function.compiled_function(self.engine, path, function, target)
+
+    def functions(self, path: str) -> list[str]:
+        """Return the qualified names of the functions that have example inputs."""
+        document = self.engine.documents.now(path)
+        subjects = self.engine.documents.subjects(document) if document is not None else ()
+        return [subject.name for subject in subjects]
+
+    # Choices
+
+    def sets(self, path: str, function: str) -> list[str]:
+        """Return the names of a function's example sets; that of an unnamed first one is empty."""
+        _, subject = self.engine.documents.find(path, function)
+        return [example_set.name for example_set in subject.examples.sets]
+
+    def choose_set(self, path: str, function: str, name: str) -> None:
+        """Make another example set the active one; raise `LookupError` if there is none."""
+        _, subject = self.engine.documents.find(path, function)
+        self.engine.choices.choose_set(path, subject, name)
+        self._background.schedule(path)
+
+    def choose_target(self, name: str) -> None:
+        """Show kernels for another target; an empty name selects that of the settings."""
+        self.engine.choices.choose_target(name)
+        self._retry()
+
+    # Life
+
+    async def restart(self, root: str | None = None) -> None:
+        """Restart the tracers and drop all answers."""
+        self.engine.outdate()
+        await self.engine.projects.restart(root)
+        self._background.schedule_all()
+
+    async def aclose(self) -> None:
+        """Cancel all background work and end every process."""
+        self._background.stop_all()
+        await self._fixing.aclose()
+        await self.engine.aclose()
+
+    def _look_for_decisions(self) -> None:
+        """Take up decisions that the user made elsewhere, with `jaxsight trust`."""
+        if self.engine.projects.trust.changed():
+            self.engine.projects.decided()
+            self._outdate()
+
+    def _outdate(self) -> None:
+        """Drop all answers, and ask again: settings, interpreters or decisions changed."""
+        self.engine.outdate()
+        self._background.schedule_all()
+
+    def _retry(self) -> None:
+        """Ask again what may have another answer now: files or the target changed."""
+        self.engine.memory.retry()
+        self._background.schedule_all()

@@ -1,0 +1,20 @@
+"""Settings: one schema, read from `pyproject.toml` and from the editor, merged, documented.
+
+project = read_project(root)              # its problems are findings in pyproject.toml
+settings = merge(project, editor_values)  # problems of the editor's values: settings.problems
+"""
+
+from jaxsight.settings.reading import ProjectSettings, merge, parse_project, read_project
+from jaxsight.settings.schema import SCHEMA, InlayHints, Setting, Settings, Timeouts
+
+__all__ = [
+    "SCHEMA",
+    "InlayHints",
+    "ProjectSettings",
+    "Setting",
+    "Settings",
+    "Timeouts",
+    "merge",
+    "parse_project",
+    "read_project",
+]

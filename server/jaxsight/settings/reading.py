@@ -1,0 +1,271 @@
+"""Read settings from the project's `[tool.jaxsight]` and the editor's objects, and merge them.
+
+An invalid value or an unknown key never raises: it is reported (on its line, for a project) and the
+value of the next source applies: the editor's, then the project's, then the default.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jaxsight.files import reading
+from jaxsight.rules.finding import Finding, Severity, finding_of
+from jaxsight.settings.kinds import Complain, nearest, shortened, shown
+from jaxsight.settings.kinds import Path as Keys
+from jaxsight.settings.schema import SCHEMA, Settings, camel
+from jaxsight.settings.toml_places import TomlPlace, places
+from jaxsight.source.text import Position, Range
+from jaxsight.text.inert import clause
+
+GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
+CODE = "JX900"
+MOST_PROBLEMS = 100
+"""Maximum number of problems of a file or object that are reported."""
+DEEPEST = 64
+"""Maximum nesting depth of arrays, tables and dotted keys; `tomllib` is slow beyond."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """The settings of one `pyproject.toml`: values by dotted key, and its problems."""
+
+    path: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[Finding, ...] = ()
+    example_ranges: Mapping[str, Range] = field(default_factory=dict)
+    """The range of each entry of `examples`, quotes included."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    keys: Keys
+    """As written, so that its place can be found."""
+    message: str
+    help: str
+    on_key: bool
+    severity: Severity
+
+    def range(self, found: Mapping[Keys, TomlPlace]) -> Range:
+        place = _place(found, self.keys)
+        return place.key if self.on_key else place.value
+
+
+def read_project(root: str | Path) -> ProjectSettings:
+    """Return the settings of `root`'s `pyproject.toml`; none if there is no such file."""
+    path = str(Path(root) / "pyproject.toml")
+    try:
+        text = reading.text(path, reading.SETTINGS)
+    except reading.MissingError:
+        return ProjectSettings(path)
+    except reading.UnreadableError as error:
+        log.warning("%s", error)  # editors do not show findings in a file that they cannot open
+        message = clause(f"cannot read the file: {error.reason}", 100)
+        return ProjectSettings(path, problems=(_finding(_at(0, 0), message),))
+    return parse_project(text, path)
+
+
+def parse_project(text: str, path: str) -> ProjectSettings:
+    """Return the settings in the text of a `pyproject.toml`."""
+    if (problem := _nesting_problem(text)) is not None:
+        return ProjectSettings(path, problems=(problem,))
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return ProjectSettings(path, problems=(_decode_finding(error, text),))
+    except ValueError:
+        # Python's own error for an integer with too many digits has no place.
+        return ProjectSettings(
+            path, problems=(_finding(_long_integer(text), "integer with too many digits"),)
+        )
+    tool = document.get("tool")
+    table = tool.get("jaxsight") if isinstance(tool, dict) else None
+    if table is None:
+        return ProjectSettings(path)
+    found = places(text)
+    if not isinstance(table, dict):
+        range = _place(found, ()).value
+        message = f"expected a table of settings, got {shown(table)}"
+        return ProjectSettings(path, problems=(_finding(range, message),))
+    values, problems = _read(table, project=True)
+    findings = tuple(
+        _finding(problem.range(found), problem.message, problem.severity, problem.help)
+        for problem in problems
+    )
+    ranges = {
+        str(name): _place(found, ("examples", name)).value for name in values.get("examples", {})
+    }
+    return ProjectSettings(path, values, findings, ranges)
+
+
+def merge(project: ProjectSettings, editor: Mapping[str, Any]) -> Settings:
+    """Return the settings in force.
+
+    Args:
+        project: the settings of `pyproject.toml`.
+        editor: the raw object of the section `jaxsight`, or the `initializationOptions`.
+    """
+    values, problems = _read(editor, project=False)
+    settings = Settings(
+        problems=tuple(
+            f"jaxsight.{'.'.join(map(str, problem.keys))}: {_one_line(problem)}"
+            for problem in problems
+        )
+    )
+    for key, setting in SCHEMA.items():
+        given = [ranked[key] for ranked in (project.values, values) if key in ranked]
+        if not given:
+            continue
+        value = {**given[0], **given[-1]} if setting.kind.table else given[-1]
+        settings = _with(settings, setting.attributes, value)
+    return settings
+
+
+def _one_line(problem: _Problem) -> str:
+    return f"{problem.message}; {problem.help}" if problem.help else problem.message
+
+
+def _with(settings: Any, attributes: tuple[str, ...], value: object) -> Any:
+    name, *below = attributes
+    if below:
+        value = _with(getattr(settings, name), tuple(below), value)
+    return replace(settings, **{name: value})
+
+
+def _read(table: Mapping[str, Any], *, project: bool) -> tuple[dict[str, Any], list[_Problem]]:
+    values: dict[str, Any] = {}
+    problems: list[_Problem] = []
+    for written, key, raw in _entries(table):
+        setting = SCHEMA.get(key)
+        if setting is None:
+            if len(problems) < MOST_PROBLEMS:
+                problems.append(_unknown(written, key, raw))
+            continue
+        if project and setting.editor_only:
+            message = f"`{key}` applies only in the editor's settings"
+            help = "remove it, and set it in the editor"
+            problem = _Problem(written, message, help, on_key=True, severity=Severity.WARNING)
+            problems.append(problem)
+            continue
+        value = setting.kind.read(raw, _complaints(problems, written))
+        if value is not None:
+            values[key] = value
+    return values, problems
+
+
+def _complaints(problems: list[_Problem], written: Keys) -> Complain:
+    def complain(below: Keys, message: str, help: str) -> None:
+        if len(problems) < MOST_PROBLEMS:
+            keys = (*written, *below)
+            problems.append(_Problem(keys, message, help, on_key=False, severity=Severity.ERROR))
+
+    return complain
+
+
+def _entries(table: Mapping[str, Any]) -> Iterator[tuple[Keys, str, object]]:
+    """Yield each setting of a table: keys as written, dotted key, raw value; `null` is unset."""
+    for name, raw in table.items():
+        key = camel(str(name))
+        if raw is None:
+            continue
+        if key in GROUPS and isinstance(raw, Mapping):
+            for below, inner in raw.items():
+                if inner is not None:
+                    yield (name, below), f"{key}.{camel(str(below))}", inner
+        else:
+            yield (name,), key, raw
+
+
+def _unknown(written: Keys, key: str, raw: object) -> _Problem:
+    if key in GROUPS:
+        message = f"expected a table, got {shown(raw)}"
+        return _Problem(written, message, "", on_key=False, severity=Severity.ERROR)
+    group = key.rpartition(".")[0]
+    known = {
+        name.removeprefix(f"{group}." if group else "") for name in SCHEMA if name.startswith(group)
+    }
+    known = {name.partition(".")[0] for name in known}
+    help = nearest(key.rpartition(".")[2], sorted(known))
+    message = f"unknown setting `{shortened(key)}`"
+    return _Problem(written, message, help, on_key=True, severity=Severity.WARNING)
+
+
+def _place(found: Mapping[Keys, TomlPlace], keys: Keys) -> TomlPlace:
+    """Return the place of a key below `[tool.jaxsight]`, or of the nearest enclosing table."""
+    path: Keys = ("tool", "jaxsight", *keys)
+    while path and path not in found:
+        path = path[:-1]
+    return found.get(path) or TomlPlace(_at(0, 0), _at(0, 0))
+
+
+def _at(line: int, column: int) -> Range:
+    return Range(Position(line, column), Position(line, column))
+
+
+def _finding(
+    range: Range, message: str, severity: Severity = Severity.ERROR, help: str = ""
+) -> Finding:
+    return finding_of(CODE, range, message, severity=severity, help=help)
+
+
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]++|\\(?:.|\Z)|"(?!""))*+(?:"{3,5}+|\Z)'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}+|\Z)"
+    r'|"(?:[^"\\\n]++|\\.)*+"?|'
+    r"'[^'\n]*+'?|#[^\n]*+|[][{}.,=\n]",
+    re.DOTALL,
+)
+
+
+def _nesting_problem(text: str) -> Finding | None:
+    """Return a finding if values or keys are nested too deeply; the text need not be valid TOML."""
+    depth = dots = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case ".":
+                dots += 1
+            case "[" | "{":
+                depth, dots = depth + 1, 0
+            case "]" | "}":
+                depth, dots = max(depth - 1, 0), 0
+            case "," | "=" | "\n":
+                dots = 0
+        if depth > DEEPEST or dots > DEEPEST:
+            what = "values" if depth > DEEPEST else "keys"
+            return _finding(
+                _place_of(text, token.start()), f"{what} nested more than {DEEPEST} levels deep"
+            )
+    return None
+
+
+_LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")
+
+
+def _long_integer(text: str) -> Range:
+    found = _LONG_INTEGER.search(text)
+    return _place_of(text, found.start() if found else 0)
+
+
+def _place_of(text: str, offset: int) -> Range:
+    line = text.count("\n", 0, offset)
+    return _at(line, offset - (text.rfind("\n", 0, offset) + 1))
+
+
+_DECODE_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def _decode_finding(error: tomllib.TOMLDecodeError, text: str) -> Finding:
+    message = str(error)
+    line, column = text.count("\n"), len(text) - text.rfind("\n") - 1
+    if found := _DECODE_PLACE.search(message):
+        message = message[: found.start()]
+        if found[1]:
+            line, column = int(found[1]) - 1, int(found[2]) - 1
+    return _finding(_at(line, column), clause(f"invalid TOML: {message}", 100))

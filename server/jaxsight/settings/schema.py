@@ -1,0 +1,303 @@
+"""The schema: every setting once, with its type, default and description.
+
+The readers (`pyproject.toml`, the editor), the extension's settings and the documentation are
+derived from these classes. A setting's key is its field's name in camelCase, below its group's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from jaxsight.settings.kinds import (
+    CODE_LIST,
+    FLAG,
+    MEMORY,
+    SECONDS,
+    SIZE,
+    TARGET,
+    TEXT,
+    Kind,
+    list_of,
+    one_of,
+    table_of,
+)
+from jaxsight.targets.target import Target
+
+Scope = Literal["resource", "window", "machine-overridable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting: `key` is dotted and in camelCase, `default` a value of TOML and JSON."""
+
+    key: str
+    kind: Kind[Any]
+    default: object
+    description: str
+    scope: Scope
+    attributes: tuple[str, ...]
+    """The path of its value in `Settings`."""
+    editor_only: bool
+
+
+def _setting(
+    kind: Kind[Any],
+    default: object,
+    description: str,
+    *,
+    scope: Scope = "resource",
+    editor_only: bool = False,
+) -> Any:
+    """Return a dataclass field whose default is read from `default` like any other value."""
+
+    def refuse(path: object, message: str, help: str) -> None:
+        raise AssertionError(f"the default {default!r}: {message}")
+
+    value = kind.read(default, refuse)
+    metadata = {
+        "kind": kind,
+        "default": default,
+        "description": description,
+        "scope": scope,
+        "editor_only": editor_only,
+    }
+    return field(default_factory=lambda: value, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class InlayHints:
+    """Inlay hints."""
+
+    shapes: bool = _setting(
+        FLAG,
+        True,
+        "Show the shape and dtype of each assigned value after its name.",
+    )
+    kernels: bool = _setting(
+        FLAG,
+        True,
+        "Show kernel count, launches and temporary memory after the function signature. "
+        "Functions with example inputs are compiled in the background.",
+    )
+    barriers: bool = _setting(FLAG, True, "Show fusion boundaries at the end of the line.")
+
+
+@dataclass(frozen=True, slots=True)
+class SourcerizeSettings:
+    """Options of sourcerized code."""
+
+    derivatives: str = _setting(
+        one_of("exact", "first", "primal"),
+        "exact",
+        "Derivative rules of `custom_jvp` and `custom_vjp` functions in sourcerized code. `exact`: "
+        "rules up to the third order. `first`: rules of the first order. `primal`: no rules; the "
+        "code is shorter and computes the same values, but not the same derivatives.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Time limits in seconds of the stages of a trace.
+
+    The tracer is interrupted after the limit, and replaced if it does not respond.
+    """
+
+    execute: float = _setting(
+        SECONDS,
+        60,
+        "Time limit in seconds for running the statements that a function needs, including "
+        "imports.",
+    )
+    statement: float = _setting(
+        SECONDS,
+        5,
+        "Time limit in seconds for running a statement that a function does not refer to by name. "
+        "The statement is then interrupted, and results note that it did not finish.",
+    )
+    inputs: float = _setting(
+        SECONDS, 20, "Time limit in seconds for evaluating the expressions of example inputs."
+    )
+    trace: float = _setting(SECONDS, 60, "Time limit in seconds for tracing a function.")
+    compile: float = _setting(
+        SECONDS, 120, "Time limit in seconds for compiling a function for one target."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """The cache on disk."""
+
+    size: int = _setting(
+        MEMORY,
+        "512 MiB",
+        "Maximum size of the cache of compiled programs, in the user's cache folder. "
+        "The least recently used programs are deleted first.",
+        scope="window",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerSettings:
+    """Compilers on other machines."""
+
+    remote_python: str = _setting(
+        TEXT,
+        "python3",
+        "Python interpreter on the remote machine that compiles for `ssh://HOST/…` targets: a path "
+        "(`~` is the remote home folder) or a command on the remote `PATH`. It needs JAX and the "
+        "plugin of the device.",
+        scope="machine-overridable",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Logging of the communication between editor and server."""
+
+    server: str = _setting(
+        one_of("off", "messages", "verbose"),
+        "off",
+        "Traces the communication between VS Code and the language server.",
+        scope="window",
+        editor_only=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings in force for one project root."""
+
+    python: str = _setting(
+        TEXT,
+        "",
+        "Python interpreter with JAX installed, which traces your functions: a path (absolute, "
+        "relative to the project, or with `~`) or a command on `PATH`. When empty, the first of: "
+        "the editor's interpreter, the project's `.venv`, `VIRTUAL_ENV`, `CONDA_PREFIX`, Python "
+        "on `PATH`.",
+        scope="machine-overridable",
+    )
+    platform: str = _setting(
+        TEXT,
+        "cpu",
+        "Value of `JAX_PLATFORMS` for the tracer. Tracing needs no device, and `cpu` keeps yours "
+        "free. When empty, the environment's `JAX_PLATFORMS` is used.",
+    )
+    target: str = _setting(
+        TARGET,
+        "",
+        "Device to compile functions for; it need not be present. One of the targets that "
+        "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`. "
+        "When empty, `cuda:h100` if its compiler is installed, else `cpu`.",
+    )
+    targets: tuple[str, ...] = _setting(
+        list_of(TARGET, "a list of targets"),
+        [],
+        "Additional targets to show on hover.",
+    )
+    examples: Mapping[str, str] = _setting(
+        table_of(TEXT, "a table of example inputs by function"),
+        {},
+        "Example inputs of functions without an `Example inputs:` section, by "
+        "`package.module:function`. Values have the syntax of the section's lines.",
+    )
+    sizes: Mapping[str, int] = _setting(
+        table_of(SIZE, "a table of whole numbers by name"),
+        {},
+        "Named sizes for example inputs (`f32[B, D]`) and jaxtyping annotations. "
+        "`where` lines take precedence.",
+    )
+    inlay_hints: InlayHints = field(default_factory=InlayHints)
+    code_lens: bool = _setting(
+        FLAG, True, "Show the active example set above each function with example inputs."
+    )
+    select: tuple[str, ...] = _setting(
+        CODE_LIST,
+        [],
+        "Rules or rule prefixes (`JX4`) to enable; `ALL` enables all. When empty, the default "
+        "rules.",
+    )
+    ignore: tuple[str, ...] = _setting(
+        CODE_LIST,
+        [],
+        "Rules or rule prefixes to disable. "
+        "If a rule matches both `select` and `ignore`, the longer prefix wins.",
+    )
+    per_file_ignores: Mapping[str, tuple[str, ...]] = _setting(
+        table_of(CODE_LIST, "a table of lists of rules by file pattern"),
+        {},
+        'Rules to ignore by file: glob pattern (`"tests/*"`) → rules. Patterns match the path '
+        "relative to the project root, or the file name.",
+    )
+    per_target_ignores: Mapping[str, tuple[str, ...]] = _setting(
+        table_of(CODE_LIST, "a table of lists of rules by target pattern"),
+        {},
+        'Rules to ignore by target: glob pattern (`"tpu:*"`, `"cpu"`, `"h100"`) → rules. '
+        "Applies to "
+        "rules that analyze kernels.",
+    )
+    sourcerize: SourcerizeSettings = field(default_factory=SourcerizeSettings)
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    cache: Cached = field(default_factory=Cached)
+    compiler: CompilerSettings = field(default_factory=CompilerSettings)
+    memory_limit: int = _setting(
+        MEMORY,
+        "4 GiB",
+        'Memory limit of each tracer and compiler process (`"4 GiB"`, or a number of bytes). '
+        "A process that exceeds it is restarted.",
+    )
+    trace: Trace = field(default_factory=Trace)
+    problems: tuple[str, ...] = field(default=(), metadata={"internal": True})
+    """Problems of the editor's values; those of the project are findings on its own lines."""
+
+    def ignored_in(self, path: PurePosixPath) -> tuple[str, ...]:
+        """Return the codes ignored in the file at `path` (below the project's root)."""
+        return tuple(
+            code
+            for pattern, codes in self.per_file_ignores.items()
+            if fnmatch(str(path), pattern) or fnmatch(path.name, pattern)
+            for code in codes
+        )
+
+    def ignored_on(self, target: Target) -> tuple[str, ...]:
+        """Return the codes ignored for the kernels of a target."""
+        return tuple(
+            code
+            for pattern, codes in self.per_target_ignores.items()
+            if any(fnmatch(name, pattern) for name in (target.name, target.short, target.platform))
+            for code in codes
+        )
+
+
+def camel(name: str) -> str:
+    """Return `per-file-ignores` and `per_file_ignores` as `perFileIgnores`."""
+    first, *rest = name.replace("-", "_").split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def _settings_of(group: type, keys: tuple[str, ...], attributes: tuple[str, ...]) -> list[Setting]:
+    found = []
+    for one in fields(group):
+        if "kind" in one.metadata:
+            found.append(
+                Setting(
+                    key=".".join((*keys, camel(one.name))),
+                    kind=one.metadata["kind"],
+                    default=one.metadata["default"],
+                    description=one.metadata["description"],
+                    scope=one.metadata["scope"],
+                    attributes=(*attributes, one.name),
+                    editor_only=one.metadata["editor_only"],
+                )
+            )
+        elif "internal" not in one.metadata and one.default_factory is not MISSING:
+            below = type(one.default_factory())
+            found += _settings_of(below, (*keys, camel(one.name)), (*attributes, one.name))
+    return found
+
+
+SCHEMA: dict[str, Setting] = {setting.key: setting for setting in _settings_of(Settings, (), ())}
+"""All settings by dotted key, in the order in which they are documented."""

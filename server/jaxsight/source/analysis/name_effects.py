@@ -1,0 +1,365 @@
+"""The effects of executing a statement on the module's names.
+
+They are read from the statements of every statement at once, so function bodies are not visited.
+Names are not followed to other statements.
+"""
+
+from __future__ import annotations
+import __future__ as futures
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jaxsight.source.analysis.library_functions import RULES
+from jaxsight.source.analysis.quiet_compiler import quiet
+from jaxsight.source.analysis.side_effects import SideEffects, effects_of
+from jaxsight.source.analysis.statement_form import StatementForm, form_of
+from jaxsight.source.analysis.syntax_trees import (
+    DEFINITIONS,
+    annotations_of,
+    blocks_of,
+    captured,
+    first_name,
+    is_main_guard,
+    is_text,
+    names_loaded,
+    own_nodes,
+)
+from jaxsight.source.definitions import Static, static_of_jit
+
+_MARK = re.compile(r"#[ \t]*jaxsight:[ \t]*(always|never)\b")
+_INTROSPECTS = re.compile(
+    r"__subclasses__|__globals__|__dict__|__annotations__|_getframe|currentframe|getframeinfo|__import__"
+    r"|\b(?:globals|locals|vars|dir|exec|eval)\(|\bsys\.modules\b|\bgc\.|\bimportlib\b|\binspect\b"
+)
+"""Code that accesses names of the module without writing them."""
+_SEES_LINES = re.compile(
+    r"co_firstlineno|\bco_lines\b|\bco_positions\b|\blineno\b|\b(?:f|tb)_lineno|getsource|findsource"
+    r"|getframeinfo|getouterframes|getinnerframes|\binspect\.(?:stack|trace)\b|\bfindCaller"
+    r"|\b(?:extract|walk)_(?:stack|tb)|\bformat_(?:stack|tb|exc|exception)\b|\bTracebackException"
+)
+"""Code that knows its line in the file."""
+_GUESSED = re.compile(
+    r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)"
+    r"|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)"
+    r"|^import[ \t]+([^\n#]*)"
+    r"|^from[ \t]+[\w.]+[ \t]+import[ \t]+\(?([^\n#)]*)",
+    re.MULTILINE,
+)
+_AS = re.compile(r"(\w+)[\w.]*(?:[ \t]+as[ \t]+(\w+))?")
+
+_NO_EFFECTS = SideEffects()
+_OTHER = StatementForm("other")
+
+
+@dataclass(frozen=True, slots=True)
+class NameEffects:
+    """The effects of executing a statement on the module's names.
+
+    `binds` are certainly bound and lose their former value. `may_bind` are bound perhaps, or
+    extended (`import a.b` adds to `a`).
+    """
+
+    binds: tuple[str, ...] = ()
+    may_bind: tuple[str, ...] = ()
+    imports: tuple[tuple[str, str], ...] = ()
+    """The names bound by imports, with the full names of the imported objects."""
+    packages: tuple[str, ...] = ()
+    """The imported packages, by the first part of their names; `.` for relative imports."""
+    rules: tuple[str, ...] = ()
+    """Functions that get rules: `f.defjvp(…)`, `@f.defjvp`."""
+    mentions: tuple[str, ...] = ()
+    """Names inside annotations that are strings."""
+    static: tuple[tuple[str, Static], ...] = ()
+    """Static arguments of `f = jax.jit(f, static_argnums=…)`, by name."""
+    side_effects: SideEffects = _NO_EFFECTS
+    """Its side effects, without those of calling the functions that it defines."""
+    form: StatementForm = _OTHER
+    future_flags: int = 0
+    star: bool = False
+    mark: str = ""
+    """`always` or `never`: the comment `# jaxsight: …` on its first or last line."""
+    executes: bool = False
+    """Whether it runs code of the module, besides definitions and imports."""
+    is_text: bool = False
+    """Whether it is a lone string: the module's docstring, if it is the first statement."""
+    documented: bool = False
+    """Whether it contains `__doc__`, so docstrings matter."""
+    introspects: bool = False
+    """Whether it may access names of the module that it does not write."""
+    sees_lines: bool = False
+    """Whether it may read its line in the file."""
+    broken: bool = False
+
+
+def mark_in(line: str) -> str:
+    """Return the mark of a line's comment: `always`, `never` or nothing."""
+    if "jaxsight:" not in line:
+        return ""
+    match = _MARK.search(line)
+    return match.group(1) if match is not None else ""
+
+
+def name_effects_of(tree: ast.Module, text: str) -> NameEffects:
+    """Return the effects of a statement's statements on the module's names."""
+    visitor = _Visitor(walrus=":=" in text)
+    visitor.block(tree.body, sure=True)
+    mark = mark_in(text.partition("\n")[0]) or mark_in(text.rpartition("\n")[2])
+    return visitor.effects(tree.body, text, mark)
+
+
+def guessed_name_effects(text: str) -> NameEffects:
+    """Return the names that a text which does not parse seems to bind."""
+    names: list[str] = []
+    for found in _GUESSED.finditer(text):
+        defined, assigned, imported, members = found.groups()
+        if defined or assigned:
+            names.append(defined or assigned)
+        else:
+            names.extend(m.group(2) or m.group(1) for m in _AS.finditer(imported or members or ""))
+    return NameEffects(binds=tuple(dict.fromkeys(names)), broken=True)
+
+
+class _Visitor:
+    """Visits statements, and collects their effects on names."""
+
+    def __init__(self, *, walrus: bool) -> None:
+        self.walrus = walrus
+        self.binds: dict[str, bool] = {}
+        self.imports: dict[tuple[str, str], None] = {}
+        self.packages: dict[str, None] = {}
+        self.rules: dict[str, None] = {}
+        self.mentions: dict[str, None] = {}
+        self.static: list[tuple[str, Static]] = []
+        self.future_flags = 0
+        self.star = self.inert = False
+
+    def effects(self, body: Sequence[ast.stmt], text: str, mark: str) -> NameEffects:
+        return NameEffects(
+            binds=tuple(name for name, sure in self.binds.items() if sure),
+            may_bind=tuple(name for name, sure in self.binds.items() if not sure),
+            imports=tuple(self.imports),
+            packages=tuple(self.packages),
+            rules=tuple(self.rules),
+            mentions=tuple(self.mentions),
+            static=tuple(self.static),
+            side_effects=effects_of(body),
+            form=form_of(body),
+            future_flags=self.future_flags,
+            star=self.star,
+            mark=mark,
+            executes=not self.inert and any(_executes(s) for s in body),
+            documented="__doc__" in text,
+            is_text=len(body) == 1 and is_text(body[0]),
+            introspects=_INTROSPECTS.search(text) is not None,
+            sees_lines=_SEES_LINES.search(text) is not None,
+        )
+
+    def block(self, body: Iterable[ast.stmt], *, sure: bool) -> None:
+        """Visit statements. `sure` says whether they certainly run."""
+        for statement in body:
+            if self.walrus:
+                self.walruses(statement, sure=sure)
+            visit = getattr(self, f"visit_{type(statement).__name__}", None)
+            if visit is not None:
+                visit(statement, sure=sure)
+
+    def visit_FunctionDef(
+        self, statement: ast.FunctionDef | ast.AsyncFunctionDef, *, sure: bool
+    ) -> None:
+        self.bind(statement.name, sure=sure)
+        self.decorators(statement.decorator_list)
+        self.annotations(statement)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, statement: ast.ClassDef, *, sure: bool) -> None:
+        self.bind(statement.name, sure=sure)
+        self.decorators(statement.decorator_list)
+        for inner in statement.body:
+            self.annotations(inner)
+
+    def visit_TypeAlias(self, statement: ast.stmt, *, sure: bool) -> None:
+        alias = getattr(statement, "name", None)  # `type X = …`, of Python 3.12
+        if isinstance(alias, ast.Name):
+            self.bind(alias.id, sure=sure)
+
+    def visit_Import(self, statement: ast.Import, *, sure: bool) -> None:
+        for alias in statement.names:
+            package = first_name(alias.name)
+            self.packages[package] = None
+            self.imported(
+                alias.asname or package,
+                alias.name if alias.asname else package,
+                sure=sure and alias.asname is not None,
+            )
+
+    def visit_ImportFrom(self, statement: ast.ImportFrom, *, sure: bool) -> None:
+        module = statement.module or ""
+        self.packages["." if statement.level else first_name(module)] = None
+        for alias in statement.names:
+            if module == "__future__":
+                feature = getattr(futures, alias.name, None)
+                self.future_flags |= getattr(feature, "compiler_flag", 0)
+            if alias.name == "*":
+                self.star = True
+            else:
+                origin = f"{'.' * statement.level}{module}.{alias.name}"
+                self.imported(alias.asname or alias.name, origin, sure=sure)
+
+    def visit_Assign(self, statement: ast.Assign, *, sure: bool) -> None:
+        for target in statement.targets:
+            self.target(target, sure=sure)
+        self.assigned(statement.targets, statement.value)
+
+    def visit_AnnAssign(self, statement: ast.AnnAssign, *, sure: bool) -> None:
+        self.annotations(statement)
+        if statement.value is not None:
+            self.target(statement.target, sure=sure)
+            self.assigned([statement.target], statement.value)
+
+    def visit_AugAssign(self, statement: ast.AugAssign, *, sure: bool) -> None:
+        self.target(statement.target, sure=sure)
+
+    def visit_Delete(self, statement: ast.Delete, *, sure: bool) -> None:
+        for target in statement.targets:
+            if isinstance(target, ast.Name):
+                self.bind(target.id, sure=False)
+
+    def visit_Expr(self, statement: ast.Expr, *, sure: bool) -> None:
+        match statement.value:
+            case ast.Call(func=ast.Attribute() as method):
+                self.rule(method)
+
+    def visit_For(self, statement: ast.For | ast.AsyncFor, *, sure: bool) -> None:
+        self.target(statement.target, sure=False)
+        self.block(statement.body, sure=False)
+        self.block(statement.orelse, sure=False)
+
+    visit_AsyncFor = visit_For
+
+    def visit_With(self, statement: ast.With | ast.AsyncWith, *, sure: bool) -> None:
+        for item in statement.items:
+            if item.optional_vars is not None:
+                self.target(item.optional_vars, sure=sure)
+        self.block(statement.body, sure=sure)
+
+    visit_AsyncWith = visit_With
+
+    def visit_If(self, statement: ast.If, *, sure: bool) -> None:
+        if is_main_guard(statement.test):
+            self.inert = not statement.orelse
+            self.block(statement.orelse, sure=sure)
+        else:
+            self.block(statement.body, sure=False)
+            self.block(statement.orelse, sure=False)
+
+    def visit_While(self, statement: ast.While, *, sure: bool) -> None:
+        self.block(statement.body, sure=False)
+        self.block(statement.orelse, sure=False)
+
+    def visit_Try(self, statement: ast.Try | ast.TryStar, *, sure: bool) -> None:
+        for block in blocks_of(statement):
+            self.block(block, sure=False)
+        self.block(statement.finalbody, sure=sure)
+
+    visit_TryStar = visit_Try
+
+    def visit_Match(self, statement: ast.Match, *, sure: bool) -> None:
+        for case in statement.cases:
+            for name in sorted(captured(case.pattern)):
+                self.bind(name, sure=False)
+            self.block(case.body, sure=False)
+
+    def bind(self, name: str, *, sure: bool) -> None:
+        self.binds[name] = sure or self.binds.get(name, False)
+
+    def imported(self, name: str, origin: str, *, sure: bool) -> None:
+        self.bind(name, sure=sure)
+        self.imports[name, origin] = None
+
+    def target(self, target: ast.expr, *, sure: bool) -> None:
+        """Bind the names of an assignment's target."""
+        match target:
+            case ast.Name(id=name):
+                self.bind(name, sure=sure)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for part in parts:
+                    self.target(part, sure=sure)
+            case ast.Starred(value=value):
+                self.target(value, sure=sure)
+
+    def assigned(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        match targets, value:
+            case [ast.Name(id=name)], ast.Call(args=[ast.Name(id=function), *_]):
+                if name == function and (static := static_of_jit(value)):
+                    self.static.append((name, static))
+
+    def decorators(self, decorators: Iterable[ast.expr]) -> None:
+        """Record the rules that decorators `@f.defjvp` and `@partial(f.defjvp, …)` give `f`."""
+        for decorator in decorators:
+            match decorator:
+                case ast.Attribute():
+                    self.rule(decorator)
+                case ast.Call(func=ast.Attribute() as method):
+                    self.rule(method)
+                case ast.Call(args=[ast.Attribute() as method, *_]):
+                    self.rule(method)
+
+    def rule(self, method: ast.Attribute) -> None:
+        match method:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute in RULES:
+                self.rules[name] = None
+
+    def annotations(self, statement: ast.stmt) -> None:
+        for annotation in annotations_of(statement):
+            for node in ast.walk(annotation):
+                match node:
+                    case ast.Constant(value=str(text)) if text.strip():
+                        self.mentioned(text.strip())
+
+    def mentioned(self, annotation: str) -> None:
+        try:
+            with quiet():
+                tree = ast.parse(annotation, mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return  # not an annotation, such as the dimensions of a jaxtyping array
+        for name in names_loaded(tree.body):
+            self.mentions[name] = None
+
+    def walruses(self, statement: ast.stmt, *, sure: bool) -> None:
+        """Bind the names of `:=` in a statement's own expressions, also inside comprehensions."""
+        if isinstance(statement, DEFINITIONS):
+            return
+        for node in own_nodes(statement):
+            match node:
+                case ast.NamedExpr(target=ast.Name(id=name)):
+                    self.bind(name, sure=sure and isinstance(statement, ast.Assign | ast.Expr))
+
+
+def _executes(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
+            defaults = (*args.defaults, *args.kw_defaults)
+            plain = ast.Constant | ast.Name | None
+            return bool(statement.decorator_list) or not all(isinstance(d, plain) for d in defaults)
+        case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
+            return False
+        case ast.AnnAssign(value=None):
+            return False
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            return not _is_literal(value)
+    return True
+
+
+def _is_literal(value: ast.expr | None) -> bool:
+    match value:
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            return True
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return all(map(_is_literal, parts))
+        case ast.Dict(keys=keys, values=values):
+            return all(map(_is_literal, (*keys, *values)))
+    return False

@@ -1,0 +1,529 @@
+"""The possible side effects of executing code, besides binding names, from its syntax tree.
+
+This module does not follow a name to another statement or resolve names: `chunk_roles` does. Code
+whose effects the text does not show is `opaque`, never guessed. A function's body is read only on
+demand.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from jaxsight.source.analysis.local_names import FunctionLike, LocalNames, local_names_of
+from jaxsight.source.analysis.syntax_trees import (
+    DEFINITIONS,
+    annotations_of,
+    blocks_of,
+    dotted_name,
+    first_name,
+    is_main_guard,
+    names_stored,
+    statements_in,
+    targets_of,
+)
+from jaxsight.source.analysis.value_methods import (
+    ARRAY_UPDATES,
+    CONTAINER_METHODS,
+    VALUE_ATTRIBUTES,
+    VALUE_METHODS,
+)
+
+_SHORT = 16
+"""Maximum number of iterations of a loop that does not count as long."""
+_ITERATORS = frozenset({"enumerate", "filter", "iter", "map", "open", "reversed", "zip"})
+_SCOPES = frozenset({"named_scope", "ensure_compile_time_eval"})
+"""Context managers of JAX that change nothing which other code sees."""
+
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+@dataclass(frozen=True, slots=True)
+class SideEffects:
+    """The side effects of code while it runs.
+
+    Names are the module's, dotted as written (`jnp.sum`, `CFG.update`).
+
+    * `calls`: functions that are called, or that may be called by a function they are passed to.
+    * `reads`: names whose values are used; `attributes`: attributes of module names.
+    * `changes`: names whose values are assigned into or deleted.
+    * `repeated`: those of `calls` in a loop of many iterations.
+    * `carried`: those of `repeated` whose arguments include a name that the statement rebinds.
+    """
+
+    calls: frozenset[str] = frozenset()
+    handed: frozenset[str] = frozenset()
+    """Names passed to calls as arguments: if they are functions, they may be called."""
+    reads: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    changes: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
+    carried: frozenset[str] = frozenset()
+    writes_files: bool = False
+    opaque: str = ""
+    """The first construct with unknown effects; empty if there is none."""
+
+
+def effects_of(body: Sequence[ast.stmt]) -> SideEffects:
+    """Return the effects of executing top-level statements.
+
+    The functions that they define are not called by that.
+    """
+    record = _Record()
+    _Visitor(record).block(body)
+    return record.effects()
+
+
+def effects_of_call(function: FunctionLike) -> SideEffects:
+    """Return the effects of calling a function, including functions defined inside it."""
+    record = _Record()
+    _Visitor(record, function).body_of(function)
+    return record.effects()
+
+
+@dataclass(slots=True)
+class _Record:
+    """The effects that were found so far: see `SideEffects`."""
+
+    calls: set[str] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    changes: set[str] = field(default_factory=set)
+    repeated: set[str] = field(default_factory=set)
+    carried: set[str] = field(default_factory=set)
+    writes_files: bool = False
+    opaque: str = ""
+
+    def effects(self) -> SideEffects:
+        return SideEffects(
+            calls=frozenset(self.calls),
+            handed=frozenset(self.handed),
+            reads=frozenset(self.reads),
+            attributes=frozenset(self.attributes),
+            changes=frozenset(self.changes),
+            repeated=frozenset(self.repeated),
+            carried=frozenset(self.carried),
+            writes_files=self.writes_files,
+            opaque=self.opaque,
+        )
+
+
+class _Visitor:
+    """Visits code once, from top to bottom, and assumes the worst where it is not certain.
+
+    Its methods are named as those of an `ast.NodeVisitor`.
+    """
+
+    def __init__(self, record: _Record, function: FunctionLike | None = None) -> None:
+        self.record = record
+        self.inside = function is not None
+        """Whether the code is that of a function."""
+        self.locals = LocalNames() if function is None else local_names_of(function)
+        self.depth = 0
+        """Nesting depth of long loops."""
+        self.targets: set[str] = set()
+        """Names that the current statement binds."""
+        if isinstance(function, ast.AsyncFunctionDef):
+            self.unknown("a coroutine")
+
+    def unknown(self, construct: str) -> None:
+        self.record.opaque = self.record.opaque or construct
+
+    def is_local(self, name: str) -> bool:
+        return first_name(name) in self.locals.all
+
+    def visit(self, node: ast.AST) -> None:
+        """Visit an expression: one stack frame for each level that has no method of its own."""
+        method = getattr(self, f"visit_{type(node).__name__}", None)
+        if method is not None:
+            method(node)
+        else:
+            for child in ast.iter_child_nodes(node):
+                self.visit(child)
+
+    def visit_if_any(self, node: ast.AST | None) -> None:
+        if node is not None:
+            self.visit(node)
+
+    def block(self, body: Iterable[ast.stmt]) -> None:
+        """Visit statements; those without a method have unknown effects."""
+        for statement in body:
+            self.targets = {name for t in targets_of(statement) for name in names_stored(t)}
+            method = getattr(self, f"visit_{type(statement).__name__}", self.unsupported)
+            method(statement)
+
+    def body_of(self, function: FunctionLike) -> None:
+        if isinstance(function, ast.Lambda):
+            self.visit(function.body)
+        else:
+            self.block(function.body)
+
+    def unsupported(self, statement: ast.stmt) -> None:
+        self.unknown(f"`{type(statement).__name__.lower()}`")
+
+    def nothing(self, statement: ast.stmt) -> None:
+        """Visit a statement that has no effects."""
+
+    visit_Pass = visit_Break = visit_Continue = visit_TypeAlias = nothing
+
+    # Definitions and imports
+
+    def visit_FunctionDef(self, statement: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        for decorator in statement.decorator_list:
+            self.decorator(decorator)
+        for default in (*statement.args.defaults, *statement.args.kw_defaults):
+            self.visit_if_any(default)
+        self.annotations(statement)
+        if self.inside:
+            if any(isinstance(s, ast.Nonlocal) for s in statements_in(statement.body)):
+                self.unknown("`nonlocal`")
+            self.inner(statement).block(statement.body)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, statement: ast.ClassDef) -> None:
+        for decorator in statement.decorator_list:
+            self.decorator(decorator)
+        if self.inside:
+            self.unknown("a class in a function")
+            return
+        for base in statement.bases:
+            self.visit(base)
+        for keyword in statement.keywords:
+            self.visit(keyword.value)
+        visitor = _Visitor(self.record)
+        visitor.locals.all = {
+            *(n for s in statement.body for t in targets_of(s) for n in names_stored(t)),
+            *(s.name for s in statement.body if isinstance(s, DEFINITIONS)),
+        }
+        visitor.block(statement.body)
+
+    def visit_Lambda(self, function: ast.Lambda) -> None:
+        self.inner(function).visit(function.body)
+
+    def inner(self, function: FunctionLike) -> _Visitor:
+        """Return the visitor of a function inside this code, whose names it can use."""
+        visitor = _Visitor(self.record, function)
+        visitor.locals.all |= self.locals.all
+        visitor.locals.functions |= self.locals.functions
+        return visitor
+
+    def decorator(self, decorator: ast.expr) -> None:
+        """Visit a decorator: `chunk_roles` decides by its name whether it only wraps."""
+        match decorator:
+            case ast.Call(func=function, args=args, keywords=keywords):
+                name = dotted_name(function)
+                if not name or self.is_local(name):
+                    self.unknown("a decorator")
+                for argument in (*args, *(keyword.value for keyword in keywords)):
+                    if not dotted_name(argument):
+                        self.visit(argument)
+            case _:
+                if not dotted_name(decorator):
+                    self.unknown("a decorator")
+
+    def annotations(self, statement: ast.stmt) -> None:
+        """Visit annotations that contain calls, which run when the function is defined."""
+        for annotation in annotations_of(statement):
+            if any(isinstance(node, ast.Call) for node in ast.walk(annotation)):
+                self.visit(annotation)
+
+    def visit_Import(self, _statement: ast.Import | ast.ImportFrom) -> None:
+        if self.inside:
+            self.unknown("an import in a function")
+
+    visit_ImportFrom = visit_Import
+
+    # Assignments
+
+    def visit_Assign(self, statement: ast.Assign) -> None:
+        self.value(statement.value)
+        for target in statement.targets:
+            self.target(target)
+
+    def visit_AnnAssign(self, statement: ast.AnnAssign) -> None:
+        self.annotations(statement)
+        if statement.value is not None:
+            self.value(statement.value)
+            self.target(statement.target)
+
+    def visit_AugAssign(self, statement: ast.AugAssign) -> None:
+        """Visit `+=`, which changes a list or an array in place."""
+        self.visit(statement.value)
+        match statement.target:
+            case ast.Name(id=name) if (
+                name in self.locals.all and name not in self.locals.parameters
+            ):
+                pass
+            case target:
+                self.change(target)
+
+    def visit_Delete(self, statement: ast.Delete) -> None:
+        for target in statement.targets:
+            if not (self.inside and isinstance(target, ast.Name)):
+                self.change(target)
+
+    def value(self, value: ast.expr) -> None:
+        """Visit a value that a statement binds or drops.
+
+        An iterator among such values is exhausted by its first reader.
+        """
+        if _is_iterator(value) and not self.inside:
+            self.unknown("an iterator")
+        self.visit(value)
+
+    def target(self, target: ast.expr) -> None:
+        match target:
+            case ast.Name():
+                pass
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for part in parts:
+                    self.target(part)
+            case ast.Starred(value=value):
+                self.target(value)
+            case _:
+                self.change(target)
+
+    def change(self, target: ast.expr) -> None:
+        """Record an assignment into a target, or its deletion."""
+        for node in ast.walk(target):
+            if isinstance(node, ast.Subscript):
+                self.visit(node.slice)
+        root = _root(target)
+        if root and self.is_local(root):
+            if root not in self.locals.containers:
+                self.unknown(f"a change of `{root}`")
+        elif root:
+            self.record.changes.add(root)
+        else:
+            self.unknown("an assignment")
+
+    # Other statements
+
+    def visit_Expr(self, statement: ast.Expr) -> None:
+        if isinstance(statement.value, ast.Call):
+            self.value(statement.value)
+        else:
+            self.visit(statement.value)
+
+    def visit_Return(self, statement: ast.Return) -> None:
+        self.visit_if_any(statement.value)
+
+    def visit_Assert(self, statement: ast.Assert) -> None:
+        self.visit(statement.test)
+        self.visit_if_any(statement.msg)
+
+    def visit_Raise(self, statement: ast.Raise) -> None:
+        self.visit_if_any(statement.exc)
+        if not self.inside:
+            self.unknown("`raise`")
+
+    def visit_For(self, statement: ast.For) -> None:
+        self.visit(statement.iter)
+        self.target(statement.target)
+        self.loop(statement, long=not _is_short(statement.iter))
+
+    def visit_While(self, statement: ast.While) -> None:
+        self.visit(statement.test)
+        self.loop(statement, long=True)
+
+    def loop(self, statement: ast.For | ast.While, *, long: bool) -> None:
+        self.depth += long
+        self.block(statement.body)
+        self.depth -= long
+        self.block(statement.orelse)
+
+    def visit_If(self, statement: ast.If) -> None:
+        if self.inside or not is_main_guard(statement.test):
+            self.visit(statement.test)
+            self.block(statement.body)
+        self.block(statement.orelse)
+
+    def visit_With(self, statement: ast.With) -> None:
+        for item in statement.items:
+            self.visit(item.context_expr)
+            match item.context_expr:
+                case ast.Call(func=function) if dotted_name(function).rpartition(".")[2] in _SCOPES:
+                    pass
+                case _:
+                    self.unknown("`with`")
+            if item.optional_vars is not None:
+                self.target(item.optional_vars)
+        self.block(statement.body)
+
+    def visit_Try(self, statement: ast.Try | ast.TryStar) -> None:
+        for handler in statement.handlers:
+            self.visit_if_any(handler.type)
+        for block in blocks_of(statement):
+            self.block(block)
+
+    visit_TryStar = visit_Try
+
+    def visit_Match(self, statement: ast.Match) -> None:
+        self.visit(statement.subject)
+        for case in statement.cases:
+            self.visit_if_any(case.guard)
+            self.block(case.body)
+        if not self.inside and any(_calls_a_class(case.pattern) for case in statement.cases):
+            self.unknown("a class pattern")
+
+    # Expressions
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load) and not self.is_local(node.id):
+            self.record.reads.add(node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        name = dotted_name(node)
+        if name and not isinstance(node.value, ast.Subscript):
+            root = first_name(name)
+            if not self.is_local(root):
+                self.record.attributes.add(name)
+                self.record.reads.add(root)
+                return
+        self.visit(node.value)
+        if node.attr not in VALUE_ATTRIBUTES:
+            self.unknown(f"`.{node.attr}`")
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.visit(node.value)
+        if not self.inside:
+            self.unknown(f"`{node.target.id} :=`")
+
+    def visit_Yield(self, _node: ast.expr) -> None:
+        self.unknown("a generator")
+
+    visit_YieldFrom = visit_Await = visit_Yield
+
+    def visit_ListComp(self, node: _Comprehension) -> None:
+        visitor = _Visitor(self.record)
+        visitor.inside = self.inside
+        visitor.locals = replace(
+            self.locals,
+            all=self.locals.all | {n for g in node.generators for n in names_stored(g.target)},
+        )
+        visitor.depth = self.depth + 1
+        for generator in node.generators:
+            visitor.visit(generator.iter)
+            for condition in generator.ifs:
+                visitor.visit(condition)
+        for part in ("elt", "key", "value"):
+            visitor.visit_if_any(getattr(node, part, None))
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
+
+    def visit_Call(self, call: ast.Call) -> None:
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if any(keyword.arg == "out" for keyword in call.keywords):
+            self.unknown("`out=`")
+        for argument in arguments:
+            self.argument(argument.value if isinstance(argument, ast.Starred) else argument)
+        match call.func:
+            case ast.Name(id=name):
+                if not self.is_local(name):
+                    self.called(name, arguments)
+                    if name == "open" and _opens_to_write(call):
+                        self.record.writes_files = True
+                elif name not in self.locals.functions:
+                    self.unknown(f"`{name}()`")
+            case ast.Attribute() as method:
+                self.method(method, arguments)
+            case ast.Call(func=inner) as wrapping:
+                # `jax.vmap(f)(x)`: arguments of the inner call may be called.
+                self.visit_Call(wrapping)
+                if not dotted_name(inner):
+                    self.unknown("a call of a call's result")
+            case ast.Lambda() as function:
+                self.visit_Lambda(function)
+            case function:
+                self.visit(function)
+                self.unknown("a call of a value")
+
+    def argument(self, argument: ast.expr) -> None:
+        name = dotted_name(argument)
+        if name and not isinstance(argument, ast.Subscript) and not self.is_local(name):
+            self.record.handed.add(name)
+        self.visit(argument)
+
+    def method(self, method: ast.Attribute, arguments: Sequence[ast.expr]) -> None:
+        """Visit the call of a method, or of a module's function."""
+        name, owner = dotted_name(method), method.value
+        if name and not isinstance(owner, ast.Subscript) and not self.is_local(name):
+            self.called(name, arguments)
+            self.record.reads.add(first_name(name))
+            return
+        self.visit(owner)
+        harmless = (
+            method.attr in VALUE_METHODS
+            or (method.attr in ARRAY_UPDATES and _is_at(owner))
+            or (
+                method.attr in CONTAINER_METHODS
+                and isinstance(owner, ast.Name)
+                and owner.id in self.locals.containers
+            )
+        )
+        if not harmless:
+            self.unknown(f"`.{method.attr}()`")
+
+    def called(self, name: str, arguments: Sequence[ast.expr]) -> None:
+        self.record.calls.add(name)
+        if self.depth:
+            self.record.repeated.add(name)
+            names = {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)}
+            if names & self.targets:
+                self.record.carried.add(name)
+
+
+def _is_short(iterated: ast.expr) -> bool:
+    match iterated:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            return len(parts) <= _SHORT
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(stop))]):
+            return stop <= _SHORT
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            return _is_short(inner)
+    return False
+
+
+def _is_iterator(value: ast.expr) -> bool:
+    match value:
+        case ast.GeneratorExp():
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _ITERATORS
+        case ast.Call(func=function):
+            return dotted_name(function).partition(".")[0] == "itertools"
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+            return any(map(_is_iterator, parts))
+        case ast.IfExp(body=body, orelse=orelse):
+            return _is_iterator(body) or _is_iterator(orelse)
+    return False
+
+
+def _is_at(value: ast.expr) -> bool:
+    match value:
+        case ast.Subscript(value=ast.Attribute(attr="at")):
+            return True
+    return False
+
+
+def _calls_a_class(pattern: ast.pattern) -> bool:
+    return any(isinstance(node, ast.MatchClass) for node in ast.walk(pattern))
+
+
+def _opens_to_write(call: ast.Call) -> bool:
+    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "mode")]
+    for mode in modes:
+        match mode:
+            case ast.Constant(value=str(letters)):
+                return not set(letters).isdisjoint("wax+")
+        return True
+    return False
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

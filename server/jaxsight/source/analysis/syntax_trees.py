@@ -1,0 +1,156 @@
+"""Small functions on syntax trees that several modules use."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match)
+
+
+def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Yield the blocks of a compound statement that is neither a function nor a class."""
+    match statement:
+        case ast.If() | ast.For() | ast.AsyncFor() | ast.While():
+            yield statement.body
+            yield statement.orelse
+        case ast.With() | ast.AsyncWith():
+            yield statement.body
+        case ast.Try() | ast.TryStar():
+            yield statement.body
+            for handler in statement.handlers:
+                yield handler.body
+            yield statement.orelse
+            yield statement.finalbody
+        case ast.Match():
+            for case in statement.cases:
+                yield case.body
+
+
+def statements_in(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function's body and inner blocks, but not of inner functions."""
+    stack = list(body)
+    while stack:
+        statement = stack.pop()
+        yield statement
+        if isinstance(statement, _BLOCKS):
+            for block in blocks_of(statement):
+                stack.extend(block)
+
+
+def targets_of(statement: ast.stmt) -> list[ast.expr]:
+    """Return the targets of an assignment, a `for` or a `with`."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return targets
+        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            return [target]
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            return [target]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            return [item.optional_vars for item in items if item.optional_vars is not None]
+    return []
+
+
+def dotted_name(node: ast.expr) -> str:
+    """Return `a.b.c` for an attribute chain, without its last subscripts; empty for other nodes."""
+    parts: list[str] = []
+    while True:
+        match node:
+            case ast.Attribute(value=inner, attr=attr):
+                parts.append(attr)
+                node = inner
+            case ast.Subscript(value=inner) if not parts:
+                node = inner
+            case ast.Name(id=name):
+                return ".".join((name, *reversed(parts)))
+            case _:
+                return ""
+
+
+def first_name(name: str) -> str:
+    """Return the first part of a dotted name."""
+    return name.partition(".")[0]
+
+
+def last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def names_loaded(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Load()):
+                yield name
+
+
+def names_stored(node: ast.expr) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+
+
+def annotations_of(statement: ast.stmt) -> Iterator[ast.expr]:
+    match statement:
+        case (
+            ast.FunctionDef(args=args, returns=returns)
+            | ast.AsyncFunctionDef(args=args, returns=returns)
+        ):
+            every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
+            for argument in every:
+                if argument is not None and argument.annotation is not None:
+                    yield argument.annotation
+            if returns is not None:
+                yield returns
+        case ast.AnnAssign(annotation=annotation):
+            yield annotation
+
+
+def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement that do not belong to a statement inside it."""
+    stack: list[ast.AST] = [
+        n for n in ast.iter_child_nodes(statement) if not isinstance(n, ast.stmt)
+    ]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt))
+
+
+def is_main_guard(test: ast.expr) -> bool:
+    """Return whether a test is `__name__ == "__main__"`, alone or with more conditions."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            match left, right:
+                case (ast.Name(id="__name__"), ast.Constant(value="__main__")) | (
+                    ast.Constant(value="__main__"),
+                    ast.Name(id="__name__"),
+                ):
+                    return True
+        case ast.BoolOp(op=ast.And(), values=values):
+            return any(is_main_guard(value) for value in values)
+    return False
+
+
+def is_text(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
+
+
+def captured(pattern: ast.pattern) -> set[str]:
+    """Return the names that a pattern of `match` binds."""
+    names: set[str] = set()
+    for node in ast.walk(pattern):
+        match node:
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                names.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                names.add(name)
+    return names

@@ -1,0 +1,91 @@
+"""Which chunks of a module bind a name.
+
+Bindings are computed from the chunks' name effects alone, and refer to chunks by number, so they
+stay valid for every later text with the same effects. They say which definitions of a name are
+visible from a place; they never follow the names that a chunk reads.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Container, Sequence
+from typing import Protocol
+
+from jaxsight.source.analysis.name_effects import NameEffects
+
+
+class HasNameEffects(Protocol):
+    """The part of a chunk that bindings are computed from."""
+
+    @property
+    def name_effects(self) -> NameEffects: ...
+    @property
+    def mark(self) -> str: ...
+
+
+class Bindings:
+    """The names of a module. Chunks are identified by their number in file order."""
+
+    def __init__(self, chunks: Sequence[HasNameEffects]) -> None:
+        self.count = len(chunks)
+        self.future_flags = 0
+        """The compiler flags of the module's `from __future__` imports."""
+        self.definers: dict[str, list[int]] = {}
+        self.ruled: dict[str, list[int]] = {}
+        """Chunks that give a function its rules (`f.defvjp(…)`), by the function's name."""
+        self.stars: list[int] = []
+        self.origins: dict[str, str] = {}
+        """The full names of names that only imports bind, always to the same object."""
+        self._sure: set[tuple[str, int]] = set()
+        ambiguous: set[str] = set()
+        for index, chunk in enumerate(chunks):
+            effects = chunk.name_effects
+            self._define(index, effects)
+            self.future_flags |= effects.future_flags
+            imported = dict(effects.imports)
+            for name, origin in effects.imports:
+                if self.origins.setdefault(name, origin) != origin:
+                    ambiguous.add(name)
+            ambiguous.update({*effects.binds, *effects.may_bind} - imported.keys())
+            for name in effects.rules:
+                self.ruled.setdefault(name, []).append(index)
+        for name in ambiguous:
+            self.origins.pop(name, None)
+
+    def reaching(self, name: str, end: int, without: Container[int] = ()) -> list[int]:
+        """Return the chunks whose binding of `name` may be in force before chunk `end`.
+
+        These are the last chunk that certainly binds it and the later ones that may bind it;
+        earlier ones are excluded, as are those of `without`. `end` may be `count`, the end of the
+        module. If no chunk before `end` binds the name, these are the chunks in force at the end,
+        because a function may use names that are defined below it.
+        """
+        definers = self.definers.get(name)
+        if definers is None:
+            return []
+        reaching: list[int] = []
+        for at in range(bisect.bisect_left(definers, end) - 1, -1, -1):
+            index = definers[at]
+            if index in without:
+                continue
+            reaching.append(index)
+            if (name, index) in self._sure:
+                break
+        if not reaching and end < self.count:
+            return self.reaching(name, self.count, without)
+        return reaching
+
+    def before(self, name: str, index: int) -> int:
+        """Return the number of chunks before `index` that bind `name`."""
+        return bisect.bisect_left(self.definers.get(name, ()), index)
+
+    def _define(self, index: int, effects: NameEffects) -> None:
+        for name in effects.binds:
+            self.definers.setdefault(name, []).append(index)
+            self._sure.add((name, index))
+        for name in effects.may_bind:
+            self.definers.setdefault(name, []).append(index)
+        if index == 0 and effects.is_text:
+            self.definers["__doc__"] = [0]
+        if effects.star:
+            self.stars.append(index)

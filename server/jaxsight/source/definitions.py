@@ -1,0 +1,328 @@
+"""The functions that a text defines, with their parameters, docstrings and static arguments.
+
+They are read from a syntax tree and its text. All ranges count lines from the text's first line and
+columns in code points.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.source.analysis.syntax_trees import blocks_of, last_name
+from jaxsight.source.functions import (
+    Docstring,
+    Function,
+    FunctionKind,
+    Parameter,
+    ParameterKind,
+)
+from jaxsight.source.text import Position, Range, code_point_column
+
+_ONE_STRING = re.compile(
+    r"""[rRuU]?(?:'''([^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*)'''"""
+    r'''|"""([^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*)"""'''
+    r"""|'(?!'')([^'\\]*(?:\\.[^'\\]*)*)'|"(?!"")([^"\\]*(?:\\.[^"\\]*)*)")""",
+    re.DOTALL,
+)
+_NAME_AFTER_DEF = re.compile(r"(?:async(?:\s|\\\n)+)?def(?:\s|\\\n)+(\w+)")
+_IDENTIFIER = re.compile(r"\w+")
+_PROPERTIES = frozenset({"property", "cached_property"})
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Source:
+    """A text, to convert the lines and UTF-8 columns of its syntax tree."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        self.yields = "yield" in text
+
+    def position(self, line: int, byte: int) -> Position:
+        """Return the position of a tree's line (from 1) and column (in bytes)."""
+        return Position(line - 1, code_point_column(self.lines[line - 1], byte))
+
+    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern) -> Range:
+        """Return the range of a node."""
+        line, column = node.lineno, node.col_offset
+        return Range(
+            self.position(line, column),
+            self.position(node.end_lineno or line, node.end_col_offset or column),
+        )
+
+    def between(self, range: Range) -> str:
+        """Return the text of a range."""
+        first, last = range.start.line, range.end.line
+        if first == last:
+            return self.lines[first][range.start.column : range.end.column]
+        return "\n".join(
+            (
+                self.lines[first][range.start.column :],
+                *self.lines[first + 1 : last],
+                self.lines[last][: range.end.column],
+            )
+        )
+
+    def of(self, node: ast.expr) -> str:
+        """Return the text of an expression."""
+        return self.between(self.range(node))
+
+
+def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
+    """Return every `def` of the text, outer ones first, in text order.
+
+    Overloads are excluded, because they are never called.
+    """
+    if "def" not in text:
+        return ()
+    source = Source(text)
+    return tuple(_in_block(tree.body, source, _Where()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The surroundings of a `def`: the prefix of its qualified name, its class, its function."""
+
+    prefix: str = ""
+    in_class: bool = False
+    nested: bool = False
+    class_docstring: Docstring | None = None
+
+
+def _in_block(body: Sequence[ast.stmt], source: Source, where: _Where) -> Iterator[Function]:
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(decorator_list=decorators) if any(map(_is_overload, decorators)):
+                pass
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield _function(statement, source, where)
+                inside = _Where(f"{where.prefix}{statement.name}.<locals>.", nested=True)
+                yield from _in_block(statement.body, source, inside)
+            case ast.ClassDef():
+                inside = _Where(
+                    f"{where.prefix}{statement.name}.",
+                    in_class=True,
+                    nested=where.nested,
+                    class_docstring=_docstring(statement.body, source),
+                )
+                yield from _in_block(statement.body, source, inside)
+            case _:
+                for block in blocks_of(statement):
+                    yield from _in_block(block, source, where)
+
+
+def _function(node: FunctionNode, source: Source, where: _Where) -> Function:
+    whole = source.range(node)
+    start = whole.start
+    if node.decorator_list:
+        first = source.range(node.decorator_list[0]).start
+        start = _at_sign(source, first)
+    parameters = tuple(_parameters(node.args, source))
+    body = source.range(node.body[0])
+    return Function(
+        qualname=where.prefix + node.name,
+        kind=_kind(node, where),
+        range=Range(start, whole.end),
+        name_range=_name_range(node, source, whole),
+        parameters=parameters,
+        returns=source.of(node.returns) if node.returns else None,
+        decorators=tuple(source.of(decorator) for decorator in node.decorator_list),
+        docstring=_docstring(node.body, source),
+        class_docstring=where.class_docstring,
+        static_names=_decorated_static(node, parameters),
+        refused=_refused(node, source, where),
+        body_indent=_body_indent(source, whole.start, body.start),
+        body_start=body.start,
+    )
+
+
+def _is_overload(decorator: ast.expr) -> bool:
+    match decorator:
+        case ast.Name(id="overload") | ast.Attribute(attr="overload"):
+            return True
+        case _:
+            return False
+
+
+def _at_sign(source: Source, expression: Position) -> Position:
+    """Return the position of the `@` before a decorator's expression.
+
+    It may be on an earlier line, before a backslash or a bracket.
+    """
+    for line in range(expression.line, -1, -1):
+        end = expression.column if line == expression.line else len(source.lines[line])
+        column = source.lines[line].rfind("@", 0, end)
+        if column >= 0:
+            return Position(line, column)
+    return expression
+
+
+def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
+    start = whole.start
+    head = source.lines[start.line][start.column :]
+    name = _NAME_AFTER_DEF.match(head)
+    if name is not None:
+        first, last = name.span(1)
+        return Range(
+            Position(start.line, start.column + first), Position(start.line, start.column + last)
+        )
+    text = source.between(whole)
+    name = _NAME_AFTER_DEF.match(text)
+    if name is None:
+        return Range(start, start)
+    line = start.line + text.count("\n", 0, name.start(1))
+    column = name.start(1) - (text.rfind("\n", 0, name.start(1)) + 1)
+    return Range(Position(line, column), Position(line, column + len(name.group(1))))
+
+
+def _parameters(arguments: ast.arguments, source: Source) -> Iterator[Parameter]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults += arguments.defaults
+    for i, (node, default) in enumerate(zip(positional, defaults, strict=True)):
+        kind: ParameterKind = "positional_only" if i < len(arguments.posonlyargs) else "positional"
+        yield _parameter(node, kind, default, source)
+    if arguments.vararg:
+        yield _parameter(arguments.vararg, "var_positional", None, source)
+    for node, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _parameter(node, "keyword_only", default, source)
+    if arguments.kwarg:
+        yield _parameter(arguments.kwarg, "var_keyword", None, source)
+
+
+def _parameter(
+    node: ast.arg, kind: ParameterKind, default: ast.expr | None, source: Source
+) -> Parameter:
+    return Parameter(
+        name=node.arg,
+        kind=kind,
+        range=name_of_argument(node, source),
+        annotation=source.of(node.annotation) if node.annotation else None,
+        default=source.of(default) if default else None,
+    )
+
+
+def name_of_argument(node: ast.arg, source: Source) -> Range:
+    """Return the range of a parameter's name, without its annotation."""
+    start = source.position(node.lineno, node.col_offset)
+    written = _IDENTIFIER.match(source.lines[start.line], start.column)
+    length = len(written.group()) if written else len(node.arg)
+    return Range(start, Position(start.line, start.column + length))
+
+
+def _docstring(body: Sequence[ast.stmt], source: Source) -> Docstring | None:
+    """Return the docstring if it is one plain string literal.
+
+    An implicit concatenation has no single source text.
+    """
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str()) as node), *_]:
+            whole = source.range(node)
+            literal = _ONE_STRING.fullmatch(source.between(whole))
+            if literal is None:
+                return None
+            start, group = whole.start, literal.lastindex or 0
+            place = Position(start.line, start.column + literal.start(group))
+            return Docstring(place, literal.group(group))
+    return None
+
+
+def _body_indent(source: Source, definition: Position, body: Position) -> str:
+    before = source.lines[body.line][: body.column]
+    if body.line != definition.line and not before.strip():
+        return before
+    line = source.lines[definition.line]
+    return line[: len(line) - len(line.lstrip())] + "    "
+
+
+def _kind(node: FunctionNode, where: _Where) -> FunctionKind:
+    if not where.in_class:
+        return "function"
+    for decorator in node.decorator_list:
+        match decorator:
+            case ast.Name(id="classmethod"):
+                return "classmethod"
+            case ast.Name(id="staticmethod"):
+                return "staticmethod"
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _PROPERTIES:
+                return "property"
+            case ast.Attribute(attr="setter" | "getter" | "deleter"):
+                return "property"
+    return "staticmethod" if node.name == "__new__" else "method"
+
+
+def _refused(node: FunctionNode, source: Source, where: _Where) -> str:
+    if where.nested:
+        return "nested"
+    if isinstance(node, ast.AsyncFunctionDef):
+        return "async"
+    return "generator" if source.yields and _yields(node) else ""
+
+
+def _yields(node: FunctionNode) -> bool:
+    """Return whether the function itself yields; functions defined inside it do not count."""
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        match stack.pop():
+            case ast.Yield() | ast.YieldFrom():
+                return True
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() | ast.ClassDef():
+                pass
+            case inner:
+                stack.extend(ast.iter_child_nodes(inner))
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """The static arguments of a call of `jax.jit`: names, and positions in the parameter list."""
+
+    names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+    def among(self, parameters: Sequence[Parameter]) -> tuple[str, ...]:
+        """Return the names of the static parameters, in parameter order."""
+        positional = [p.name for p in parameters if p.kind in ("positional_only", "positional")]
+        count = len(positional)
+        static = {*self.names, *(positional[n] for n in self.numbers if -count <= n < count)}
+        return tuple(p.name for p in parameters if p.name in static)
+
+
+def static_of_jit(call: ast.expr) -> Static | None:
+    """Return the static arguments of `jax.jit(…, static_argnames=…)` or `partial(jax.jit, …)`.
+
+    Returns `None` for other calls.
+    """
+    match call:
+        case ast.Call(func=func, args=args) if last_name(func) == "jit" or (
+            last_name(func) == "partial" and args and last_name(args[0]) == "jit"
+        ):
+            names: tuple[str, ...] = ()
+            numbers: tuple[int, ...] = ()
+            for keyword in call.keywords:
+                values = _literals(keyword.value)
+                if keyword.arg == "static_argnames":
+                    names = tuple(v for v in values if isinstance(v, str))
+                elif keyword.arg == "static_argnums":
+                    numbers = tuple(v for v in values if isinstance(v, int))
+            return Static(names, numbers)
+    return None
+
+
+def _decorated_static(node: FunctionNode, parameters: Sequence[Parameter]) -> tuple[str, ...]:
+    for decorator in node.decorator_list:
+        static = static_of_jit(decorator)
+        if static is not None:
+            return static.among(parameters)
+    return ()
+
+
+def _literals(node: ast.expr) -> tuple[object, ...]:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    return tuple(value) if isinstance(value, tuple | list | set | frozenset) else (value,)

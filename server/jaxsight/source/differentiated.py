@@ -1,0 +1,137 @@
+"""Find in the text of a module which of its functions are differentiated, and by what."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from jaxsight.source.module import Module
+from jaxsight.source.statements import TopLevelStatement, tree_of
+
+_BY_FIRST = frozenset(
+    {
+        "grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "filter_grad",
+        "filter_value_and_grad", "filter_jacfwd", "filter_jacrev", "filter_hessian",
+    }
+)  # fmt: skip
+"""Transformations that differentiate by the first argument, unless `argnums` says otherwise."""
+_BY_ALL = frozenset({"jvp", "vjp", "linearize", "filter_jvp", "filter_vjp", "check_grads"})
+TRANSFORMATIONS = _BY_FIRST | _BY_ALL
+_WORDS = re.compile(r"grad|jac|hessian|jvp|vjp|linearize")
+
+_Numbers = tuple[int, ...] | None
+
+
+def parameters(module: Module, function: str, *, chosen: bool = False) -> frozenset[str]:
+    """Return the parameters of a function that the module's text differentiates it by.
+
+    Args:
+        function: its qualified name; only those at the top of the module are found.
+        chosen: leave out what only transformations by all arguments differentiate by: who calls
+            `jax.vjp(f, x, mask)` need not want a gradient with respect to `mask`.
+    """
+    found: set[str] = set()
+    names: tuple[str, ...] | None = None
+    for chunk in module.chunks:
+        if chunk.statement.broken is not None or not _WORDS.search(chunk.statement.text):
+            continue
+        for name, numbers in _of(chunk.statement):
+            if name != function or (chosen and numbers is None):
+                continue
+            names = _parameters(module, function) if names is None else names
+            indices = range(len(names)) if numbers is None else numbers
+            found.update(names[index] for index in indices if -len(names) <= index < len(names))
+    return frozenset(found)
+
+
+def gradients(module: Module) -> frozenset[str]:
+    """Return the names that a module gives to functions that compute derivatives."""
+    found: set[str] = set()
+    for chunk in module.chunks:
+        if chunk.statement.broken is None and _WORDS.search(chunk.statement.text):
+            names = _names.get(chunk.statement)
+            if names is None:
+                names = _names[chunk.statement] = frozenset(_bound(tree_of(chunk.statement.text)))
+            found |= names
+    return frozenset(found)
+
+
+_names: WeakKeyDictionary[TopLevelStatement, frozenset[str]] = WeakKeyDictionary()
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that are assigned transformed functions, and of functions so decorated."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and _transforms(node.value):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute | ast.Name):
+                    yield target.attr if isinstance(target, ast.Attribute) else target.id
+        elif isinstance(node, ast.FunctionDef) and any(map(_transforms, node.decorator_list)):
+            yield node.name
+
+
+def _transforms(node: ast.AST) -> bool:
+    """Whether an expression is a transformed function: `jax.jit(jax.grad(f))`, not `grad(f)(x)`."""
+    names = [
+        each.attr if isinstance(each, ast.Attribute) else each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute | ast.Name)
+    ]
+    applied = isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
+    return not applied and not TRANSFORMATIONS.isdisjoint(names)
+
+
+def _of(statement: TopLevelStatement) -> tuple[tuple[str, _Numbers], ...]:
+    known = _known.get(statement)
+    if known is None:
+        known = _known[statement] = tuple(_read(tree_of(statement.text)))
+    return known
+
+
+_known: WeakKeyDictionary[TopLevelStatement, tuple[tuple[str, _Numbers], ...]] = WeakKeyDictionary()
+"""By statement: the functions that it differentiates, and by which arguments."""
+
+
+def _read(tree: ast.AST) -> Iterator[tuple[str, _Numbers]]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        if not isinstance(function := node.args[0], ast.Name):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        name = node.func.id if isinstance(node.func, ast.Name) else name
+        if name in _BY_ALL:
+            yield function.id, None
+        elif name in _BY_FIRST:
+            yield function.id, _numbers(node)
+
+
+def _numbers(call: ast.Call) -> _Numbers:
+    """Return the positions that a call differentiates by; `None` where they are not known."""
+    given = [key.value for key in call.keywords if key.arg == "argnums"]
+    if not given:
+        given = call.args[1:2]
+    if not given:
+        return (0,)
+    try:
+        said = ast.literal_eval(given[0])
+    except ValueError:
+        return None
+    if isinstance(said, int):
+        return (said,)
+    if isinstance(said, tuple | list) and all(isinstance(each, int) for each in said):
+        return tuple(said)
+    return None
+
+
+def _parameters(module: Module, function: str) -> tuple[str, ...]:
+    """Return the names of a function's positional parameters."""
+    for chunk in module.chunks:
+        if chunk.statement.broken is not None or function not in chunk.statement.text:
+            continue
+        for node in tree_of(chunk.statement.text).body:
+            if isinstance(node, ast.FunctionDef) and node.name == function:
+                return tuple(each.arg for each in (*node.args.posonlyargs, *node.args.args))
+    return ()

@@ -1,0 +1,384 @@
+"""A module's text as chunks: its top-level statements, each at its current line.
+
+A `Module` never changes. An edit makes a new one that shares all untouched chunks with the old one,
+so the cost of an edit is that of the edited statement, however long the file is. The result is
+exactly that of parsing the new text from the start. Text that does not parse is confined to the
+broken statement.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from jaxsight.source import limits
+from jaxsight.source.analysis.name_effects import NameEffects, mark_in
+from jaxsight.source.bindings import Bindings
+from jaxsight.source.definitions import Static
+from jaxsight.source.functions import Function
+from jaxsight.source.statement_splitter import first_start, split_at
+from jaxsight.source.statements import SyntaxProblem, TopLevelStatement, first_line
+from jaxsight.source.text import Position, Range, normalized
+from jaxsight.source.text_shift import common_prefix, common_suffix
+
+SHORT = 16_000
+"""Length of a text that is parsed without a noticeable delay, in characters."""
+_NOT_LONG = 64_000
+"""Length of a text that is searched for a closing quote without a noticeable delay, likewise."""
+_DELIMITERS = frozenset("\"'()[]{}\\#")
+_FEW_CHUNKS = 2_000
+"""Number of chunks that are moved to new lines without a noticeable delay."""
+_LONG = 4_000
+"""Length of a statement whose meaning takes noticeably long to compute, in characters."""
+_MANY_CHUNKS = 300
+"""Number of chunks from which their effects on each other take noticeably long to compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleChunk:
+    """A statement at its place. All lines in the statement count from `first_line`."""
+
+    first_line: int
+    statement: TopLevelStatement
+    mark: str
+    """`always` or `never`: the comment `# jaxsight: …` on it or above it."""
+
+    @property
+    def text(self) -> str:
+        return self.statement.text
+
+    @property
+    def id(self) -> str:
+        return self.statement.id
+
+    @property
+    def broken(self) -> SyntaxProblem | None:
+        """Why it does not parse, relative to the chunk."""
+        return self.statement.broken
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        return self.statement.functions
+
+    @property
+    def meaning(self) -> str:
+        return self.statement.meaning
+
+    @property
+    def name_effects(self) -> NameEffects:
+        """Its effects on the module's names."""
+        return self.statement.name_effects
+
+    @property
+    def last_line(self) -> int:
+        return self.first_line + self.statement.line_count - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The text that was read from a chunk's start, in characters.
+
+    `size` is the distance to the next chunk, `reach` to the end of the text that was examined; it
+    is `None` at the end of the file.
+    """
+
+    size: int
+    reach: int | None
+
+
+class Module:
+    """The text of one file at one moment, with line ends as `\\n` (see `text.normalized`)."""
+
+    def __init__(
+        self,
+        text: str,
+        chunks: tuple[ModuleChunk, ...],
+        starts: list[int],
+        steps: list[_Step],
+        bindings: Bindings | None = None,
+        too_large: str = "",
+    ) -> None:
+        self.text = text
+        self.too_large = too_large
+        """Why the file is not analyzed: then it has no chunks."""
+        self.chunks = chunks
+        self._starts = starts
+        self._steps = steps
+        if bindings is not None:
+            self.bindings = (
+                bindings  # replaces the cached property: an edit in a body changes no binding
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Module:
+        """Parse a whole text."""
+        return cls("", (), [], []).edited(text)
+
+    def edited(self, text: str) -> Module:
+        """Return the module with another text; only the text around the edit is parsed again."""
+        text = normalized(text)
+        if text == self.text:
+            return self
+        if reason := limits.file_problem(text):
+            return Module(text, (), [], [], too_large=reason)
+        # A text that is not analyzed has no chunks to keep.
+        return _Rereading(self if not self.too_large else _EMPTY, text).result()
+
+    def quickly_edited(self, text: str) -> bool:
+        """Return whether `edited` would parse little for another text."""
+        if max(len(text), len(self.text)) > limits.LONGEST_FILE:
+            return True
+        if len(self.chunks) > _FEW_CHUNKS:
+            return False
+        rereading = _Rereading(self, normalized(text))
+        if len(text) > _NOT_LONG and _DELIMITERS & {*rereading.replaced}:
+            return False  # a quote or a bracket may join all that follows
+        return rereading.size <= SHORT
+
+    @functools.cached_property
+    def bindings(self) -> Bindings:
+        """Which chunks bind, change and need which names."""
+        return Bindings(self.chunks)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes long to analyze how its chunks affect each other.
+
+        An edit that keeps the bindings keeps this.
+        """
+        return len(self.chunks) > _MANY_CHUNKS
+
+    def work_out(self) -> None:
+        """Compute now what is slow and cached: bindings, and the meanings of long statements."""
+        _ = self.bindings
+        for chunk in self.chunks:
+            if len(chunk.text) > _LONG:
+                _ = chunk.statement.reads, chunk.statement.meaning, chunk.statement.effects_of_call
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return self.text.split("\n")
+
+    def line(self, number: int) -> str:
+        """Return a line's text; empty past the end."""
+        return self.lines[number] if 0 <= number < len(self.lines) else ""
+
+    def slice_text(self, range: Range) -> str:
+        """Return the text of a range."""
+        first, last = range.start, range.end
+        if first.line == last.line:
+            return self.line(first.line)[first.column : last.column]
+        between = self.lines[first.line + 1 : last.line]
+        return "\n".join(
+            (self.line(first.line)[first.column :], *between, self.line(last.line)[: last.column])
+        )
+
+    @functools.cached_property
+    def functions(self) -> tuple[tuple[ModuleChunk, Function], ...]:
+        """Every function with its chunk, in text order."""
+        return tuple(
+            (chunk, function) for chunk in self.chunks for function in self._functions_of(chunk)
+        )
+
+    @property
+    def future_flags(self) -> int:
+        """The compiler flags of the module's `from __future__` imports."""
+        return self.bindings.future_flags
+
+    @property
+    def unread(self) -> Iterator[SyntaxProblem]:
+        """The parts that are too large to be analyzed: the whole file, or some of its statements.
+
+        Ranges are absolute.
+        """
+        if self.too_large:
+            yield SyntaxProblem(first_line(self.text), self.too_large, too_large=True)
+        for chunk in self.chunks:
+            if chunk.broken is not None and chunk.broken.too_large:
+                yield replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
+
+    @property
+    def syntax_problem(self) -> SyntaxProblem | None:
+        """The first syntax error or too large part, its range absolute; `None` without any."""
+        if self.too_large:
+            return next(self.unread)
+        for chunk in self.chunks:
+            if chunk.broken is not None:
+                return replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
+        return None
+
+    def number_of(self, chunk: ModuleChunk) -> int:
+        """Return the number of one of this module's chunks in file order."""
+        return bisect.bisect_left(self.chunks, chunk.first_line, key=lambda c: c.first_line)
+
+    def chunk_at(self, position: Position) -> ModuleChunk | None:
+        """Return the chunk whose lines contain the position; `None` between chunks."""
+        at = bisect.bisect_right(self.chunks, position.line, key=lambda chunk: chunk.first_line) - 1
+        if at >= 0 and position.line <= self.chunks[at].last_line:
+            return self.chunks[at]
+        return None
+
+    def function_at(self, position: Position) -> tuple[ModuleChunk, Function] | None:
+        """Return the innermost function whose definition, with decorators, contains a position."""
+        chunk = self.chunk_at(position)
+        if chunk is None:
+            return None
+        inside = position.up(chunk.first_line)
+        around = [function for function in self._functions_of(chunk) if inside in function.range]
+        return (chunk, around[-1]) if around else None
+
+    @functools.cached_property
+    def _static(self) -> dict[str, Static]:
+        """Static arguments by function of statements such as `f = jax.jit(f, static_argnums=1)`."""
+        return {
+            name: static for c in self.chunks for name, static in c.statement.name_effects.static
+        }
+
+    def _functions_of(self, chunk: ModuleChunk) -> Iterator[Function]:
+        for function in chunk.functions:
+            static = self._static.get(function.qualname)
+            if static is None or function.static_names:
+                yield function
+            else:
+                yield replace(function, static_names=static.among(function.parameters))
+
+
+_EMPTY = Module("", (), [], [])
+
+
+class _Rereading:
+    """Builds the module of a new text from the old one: keeps unchanged chunks, parses the rest."""
+
+    def __init__(self, old: Module, text: str) -> None:
+        self.old = old
+        self.text = text
+        prefix = common_prefix(old.text, text)
+        suffix = common_suffix(old.text, text, limit=min(len(old.text), len(text)) - prefix)
+        self.changed_from = text.rfind("\n", 0, prefix) + 1
+        """Offset of the first changed line, in both texts."""
+        line_end = text.find("\n", len(text) - suffix)
+        self.unchanged_from = len(text) if line_end < 0 else line_end + 1
+        """Offset of the first line after the change, in the new text."""
+        self.replaced = (
+            text[prefix : len(text) - suffix] + old.text[prefix : len(old.text) - suffix]
+        )
+        """The inserted and the deleted text."""
+        self.longer = len(text) - len(old.text)
+        touched = bisect.bisect_right(old._starts, self.changed_from) - 1
+        self.size = max(self.unchanged_from - self.changed_from, 0) + (
+            len(old.chunks[touched].text) if touched >= 0 else 0
+        )
+        """Approximate number of characters to parse again."""
+        self.chunks: list[ModuleChunk] = []
+        self.starts: list[int] = []
+        self.steps: list[_Step] = []
+
+    def result(self) -> Module:
+        old = self.old
+        position = first_start(self.text)
+        line = self.text.count("\n", 0, position)
+        read_from: int | None = None
+        tail = len(old.chunks)
+        while position < len(self.text):
+            index = bisect.bisect_left(old._starts, position)
+            if position < self.changed_from and self._holds(index, position):
+                step = old._steps[index]
+                self._keep(old.chunks[index], position, step)
+            elif (index_after := self._index_after(position)) is not None:
+                tail = index_after
+                break
+            else:
+                read_from = len(self.chunks) if read_from is None else read_from
+                step = self._read(line, position)
+                if reason := limits.statements_problem(len(self.chunks)):
+                    return Module(self.text, (), [], [], too_large=reason)
+            line += self.text.count("\n", position, position + step.size)
+            position += step.size
+        read_to = len(self.chunks)
+        if reason := limits.statements_problem(read_to + len(old.chunks) - tail):
+            return Module(self.text, (), [], [], too_large=reason)
+        if tail < len(old.chunks):
+            self._keep_tail(tail, line - old.chunks[tail].first_line)
+        return Module(
+            self.text,
+            tuple(self.chunks),
+            self.starts,
+            self.steps,
+            self._bindings(read_to if read_from is None else read_from, read_to),
+        )
+
+    def _holds(self, index: int, position: int) -> bool:
+        """Return whether old chunk `index` is at `position` and was read from unchanged text."""
+        if index >= len(self.old.chunks) or self.old._starts[index] != position:
+            return False
+        reach = self.old._steps[index].reach
+        return reach is not None and position + reach <= self.changed_from
+
+    def _index_after(self, position: int) -> int | None:
+        """Return the number of the old chunk that begins at a position after the change."""
+        if position < self.unchanged_from:
+            return None
+        starts = self.old._starts
+        index = bisect.bisect_left(starts, position - self.longer)
+        return index if index < len(starts) and starts[index] == position - self.longer else None
+
+    def _read(self, line: int, position: int) -> _Step:
+        """Read the statement at a position, if there is one; return the step to the next."""
+        split = split_at(self.text, position)
+        reach = None if split.reach is None else split.reach - position
+        step = _Step(split.next - position, reach)
+        if split.statement is not None:
+            self._keep(self._chunk(line, position, split.statement), position, step)
+        return step
+
+    def _keep(self, chunk: ModuleChunk, position: int, step: _Step) -> None:
+        self.chunks.append(chunk)
+        self.starts.append(position)
+        self.steps.append(step)
+
+    def _keep_tail(self, index: int, down: int) -> None:
+        old = self.old
+        first, *following = old.chunks[index:]
+        start = old._starts[index] + self.longer
+        # The edit may have changed the line above the first chunk, and a mark in it.
+        self.chunks.append(self._chunk(first.first_line + down, start, first.statement))
+        if down:
+            following = [
+                ModuleChunk(chunk.first_line + down, chunk.statement, chunk.mark)
+                for chunk in following
+            ]
+        self.chunks.extend(following)
+        self.starts.extend([start + self.longer for start in old._starts[index:]])
+        self.steps.extend(old._steps[index:])
+
+    def _chunk(self, line: int, position: int, statement: TopLevelStatement) -> ModuleChunk:
+        above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
+        mark = mark_in(above) if above.lstrip().startswith("#") else ""
+        return ModuleChunk(line, statement, statement.name_effects.mark or mark)
+
+    def _bindings(self, read_from: int, read_to: int) -> Bindings | None:
+        """Return the old module's bindings if they are still valid, otherwise `None`.
+
+        They are if there are as many chunks, and the parsed ones have the same effects on names.
+        """
+        old = self.old
+        bindings: Bindings | None = old.__dict__.get("bindings")
+        if bindings is None or len(old.chunks) != len(self.chunks):
+            return None
+        return (
+            bindings
+            if _same_name_effects(old.chunks, self.chunks, read_from, read_to + 1)
+            else None
+        )
+
+
+def _same_name_effects(
+    before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
+) -> bool:
+    return all(
+        old.mark == new.mark and old.name_effects == new.name_effects
+        for old, new in zip(before[first:last], now[first:last], strict=True)
+    )

@@ -1,0 +1,152 @@
+"""The current range of a tracer's span, and the expressions at a position.
+
+A tracer knows chunks as they were when it executed them. While a chunk means the same, every node
+of its syntax tree has a counterpart in the current text, so spans are moved exactly. Otherwise they
+are shifted through the edit, or are gone.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+from jaxsight.source.analysis import syntax_digest
+from jaxsight.source.definitions import Source, name_of_argument
+from jaxsight.source.module import ModuleChunk
+from jaxsight.source.statements import statement_of, tree_of
+from jaxsight.source.text import Position, Range
+from jaxsight.source.text_shift import TextShift
+from jaxsight.wire.spans import Span
+
+_MAPS_KEPT = 64
+
+Pair = tuple[int, int]
+"""A line (from 1) and a column in bytes, as in syntax trees."""
+
+
+def relocate(span: Span, traced_text: str, now: ModuleChunk) -> Range | None:
+    """Return the span's range in the module, absolute; `None` if it is gone.
+
+    Args:
+        traced_text: the text of the chunk when it was traced.
+        now: the chunk that takes its place now.
+    """
+    found = _within(span, traced_text, now.text)
+    return found.shifted(now.first_line) if found is not None else None
+
+
+def _within(span: Span, old: str, new: str) -> Range | None:
+    source = _source(old)
+    if old == new:
+        return _range(source, (span.line, span.column), (span.end_line, span.end_column))
+    if statement_of(old).meaning == statement_of(new).meaning and statement_of(new).broken is None:
+        carried = _carried(old, new)
+        start = carried.starts.get((span.line, span.column))
+        end = carried.ends.get((span.end_line, span.end_column))
+        if start is not None and end is not None:
+            return _range(_source(new), start, end)
+    found = _range(source, (span.line, span.column), (span.end_line, span.end_column))
+    return _shift(old, new).range(found) if found is not None else None
+
+
+class _Carried:
+    """The positions of one text's nodes in another text with the same syntax_digest."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self.starts: dict[Pair, Pair] = {}
+        self.ends: dict[Pair, Pair] = {}
+        for one, other in syntax_digest.paired(tree_of(old), tree_of(new)):
+            if isinstance(one, _PLACED) and isinstance(other, _PLACED):
+                self.starts[one.lineno, one.col_offset] = (other.lineno, other.col_offset)
+                if one.end_lineno is not None and other.end_lineno is not None:
+                    self.ends[one.end_lineno, one.end_col_offset or 0] = (
+                        other.end_lineno,
+                        other.end_col_offset or 0,
+                    )
+                if isinstance(one, ast.arg) and one.annotation is not None:
+                    length = len(one.arg.encode())
+                    self.ends[one.lineno, one.col_offset + length] = (
+                        other.lineno,
+                        other.col_offset + length,
+                    )
+
+
+_PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
+
+
+@functools.lru_cache(maxsize=_MAPS_KEPT)
+def _carried(old: str, new: str) -> _Carried:
+    return _Carried(old, new)
+
+
+@functools.lru_cache(maxsize=_MAPS_KEPT)
+def _shift(old: str, new: str) -> TextShift:
+    return TextShift(old, new)
+
+
+@functools.lru_cache(maxsize=_MAPS_KEPT)
+def _source(text: str) -> Source:
+    return Source(text)
+
+
+def _range(source: Source, start: Pair, end: Pair) -> Range | None:
+    if not (1 <= start[0] <= len(source.lines) and 1 <= end[0] <= len(source.lines)):
+        return None
+    return Range(source.position(*start), source.position(*end))
+
+
+def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
+    """Return the expressions and parameters at a position, innermost first.
+
+    All positions are absolute. At `x` of `x.T` the first is `x`, at `T` it is `x.T`; at `sum` of
+    `jnp.sum(x)` it is `jnp.sum`, then the call. A position right after a word counts as in it.
+    There are none at blank space or in a text that does not parse.
+    """
+    if chunk.broken is not None or not chunk.first_line <= position.line <= chunk.last_line:
+        return ()
+    source = _source(chunk.text)
+    inside = position.up(chunk.first_line)
+    line = source.lines[inside.line]
+    if not _is_code(line, inside.column):
+        if inside.column == 0 or not _is_word(line[inside.column - 1 : inside.column]):
+            return ()
+        inside = Position(inside.line, inside.column - 1)
+    elif not _is_word(line[inside.column]) and _is_word(line[max(inside.column - 1, 0)]):
+        behind = Position(inside.line, inside.column - 1)
+        return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, behind))
+    return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, inside))
+
+
+def _is_code(line: str, column: int) -> bool:
+    return column < len(line) and not line[column].isspace()
+
+
+def _is_word(character: str) -> bool:
+    return character.isidentifier() or character.isdigit()
+
+
+def _holding(text: str, position: Position) -> list[Range]:
+    """Return the ranges of the expressions around a position, innermost first."""
+    source = _source(text)
+    found: list[Range] = []
+    stack: list[ast.AST] = [tree_of(text)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.stmt | ast.expr | ast.arg | ast.keyword) and not _spans(
+            node, position
+        ):
+            # Decorators come before the range of their statement.
+            stack.extend(getattr(node, "decorator_list", ()))
+            continue
+        if isinstance(node, ast.expr):
+            found.append(source.range(node))
+        elif isinstance(node, ast.arg):
+            found.append(name_of_argument(node, source))
+        stack.extend(ast.iter_child_nodes(node))
+    holding = {r for r in found if r.start <= position < r.end}
+    return sorted(holding, key=lambda r: (-r.start.line, -r.start.column, r.end))
+
+
+def _spans(node: ast.stmt | ast.expr | ast.arg | ast.keyword, position: Position) -> bool:
+    """Return whether the node's lines include the position's line."""
+    return node.lineno - 1 <= position.line <= (node.end_lineno or node.lineno) - 1

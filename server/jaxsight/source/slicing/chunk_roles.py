@@ -1,0 +1,360 @@
+"""The role of each chunk when the module runs, and the chunks that do not run for a hover.
+
+An answer is that of the imported module, or it names the skipped statements. So a chunk may be
+skipped silently only if it is known to change nothing but the names that it binds (`COMPUTES`,
+`DEFINES`). Every other chunk `ACTS`: it may change anything, it runs in its place, and all traces
+depend on it. Training loops, processes, network access and writing files are work that the user did
+not ask for: `LEFT_OUT`, with the names that they may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from weakref import WeakKeyDictionary
+
+from jaxsight.source.analysis import library_functions
+from jaxsight.source.analysis.name_effects import NameEffects
+from jaxsight.source.analysis.side_effects import SideEffects
+from jaxsight.source.analysis.value_methods import VALUE_ATTRIBUTES, VALUE_METHODS
+from jaxsight.source.bindings import Bindings
+from jaxsight.source.slicing.name_facts import BUILTINS, LAMBDA, NameFacts
+from jaxsight.source.statements import TopLevelStatement
+
+_REPORTING = ("logging.", "warnings.warn", "tqdm.", "absl.logging.")
+"""Functions that only report to people."""
+_ARRAY_PACKAGES = ("jax.", "flax.", "optax.", "equinox.")
+
+
+class Role(Enum):
+    DEFINES = "defines"
+    """Binds names to functions, classes, modules or constants."""
+    COMPUTES = "computes"
+    """Runs code that gives values to names and has no other effect."""
+    ACTS = "acts"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRole:
+    """A chunk's role.
+
+    `reason` says why it is skipped, `changes` which names it may change: any if it is `None`.
+    """
+
+    role: Role
+    reason: str = ""
+    changes: frozenset[str] | None = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The effects of running code. `work` says why it must not run for a hover."""
+
+    changes: frozenset[str] | None = frozenset()
+    work: str = ""
+
+    @property
+    def pure(self) -> bool:
+        return self.changes == frozenset() and not self.work
+
+
+_PURE = _Outcome()
+_ANYTHING = _Outcome(None)
+
+
+def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
+    changes: set[str] = set()
+    anything = False
+    work = ""
+    for outcome in outcomes:
+        work = work or outcome.work
+        if outcome.changes is None:
+            anything = True
+        else:
+            changes |= outcome.changes
+    return _Outcome(None if anything else frozenset(changes), work)
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class ChunkRoles:
+    """The roles of a module's chunks, by number.
+
+    They are valid while the analyzed functions are the same.
+    """
+
+    all: tuple[ChunkRole, ...]
+    analyzed: dict[int, TopLevelStatement] = field(default_factory=dict)
+    """The functions whose bodies the roles depend on, by chunk."""
+    last_act: int = -1
+    """The number of the last chunk that acts."""
+    plain: frozenset[int] = frozenset()
+    """The chunks that give values to names without calling a function of the module."""
+
+    def hold(self, statements: Sequence[TopLevelStatement]) -> bool:
+        return all(statements[index] is statement for index, statement in self.analyzed.items())
+
+    def of(self, index: int) -> Role:
+        return self.all[index].role
+
+
+_last_roles: WeakKeyDictionary[Bindings, ChunkRoles] = WeakKeyDictionary()
+"""By bindings, which edits inside of functions share: the roles that were last computed."""
+
+
+def roles_of(
+    statements: Sequence[TopLevelStatement], marks: Sequence[str], bindings: Bindings
+) -> ChunkRoles:
+    """Return the roles of all chunks, given their statements and the marks in their comments."""
+    last = _last_roles.get(bindings)
+    if last is not None and last.hold(statements):
+        return last
+    judge = _Judge(NameFacts(statements, bindings))
+    every = tuple(judge.role(index, mark) for index, mark in enumerate(marks))
+    plain = frozenset(
+        index
+        for index, role in enumerate(every)
+        if role.role is Role.COMPUTES
+        and statements[index].name_effects.binds
+        and not any(map(judge.facts.is_function, statements[index].name_effects.side_effects.calls))
+    )
+    last_act = max(judge.facts.acting, default=-1)
+    roles = ChunkRoles(every, judge.analyzed, last_act=last_act, plain=plain)
+    if last is not None and last.all == every:
+        last.analyzed = judge.analyzed
+        return last
+    _last_roles[bindings] = roles
+    return roles
+
+
+class _Judge:
+    """Judges chunks in file order."""
+
+    def __init__(self, facts: NameFacts) -> None:
+        self.facts = facts
+        self.bindings = facts.bindings
+        self.statements = facts.statements
+        self.analyzed: dict[int, TopLevelStatement] = {}
+        self.roles: list[ChunkRole] = []
+        self.calls: dict[str, _Outcome] = {}
+        self.judging: set[str] = set()
+        """The names whose calls are being judged."""
+
+    def role(self, index: int, mark: str) -> ChunkRole:
+        """Return the role of the next chunk."""
+        role = self.judged(self.statements[index], mark)
+        self.roles.append(role)
+        self.facts.judged += 1
+        if role.role is Role.ACTS:
+            self.facts.acting.add(index)
+        elif role.role is Role.LEFT_OUT:
+            self.facts.left_out.add(index)
+        if role.role is not Role.DEFINES:
+            self.calls.clear()
+        return role
+
+    def judged(self, statement: TopLevelStatement, mark: str) -> ChunkRole:
+        effects = statement.name_effects
+        if effects.broken:
+            return ChunkRole(Role.DEFINES)
+        if mark == "always":
+            return ChunkRole(Role.ACTS)
+        names = frozenset({*effects.binds, *effects.may_bind})
+        outcome = self.executing(effects)
+        if mark == "never":
+            return _left_out("marked `never`", outcome, names)
+        if self.facts.reads_left_out(statement):
+            return _left_out("depends on a skipped statement", outcome, names)
+        if outcome.work:
+            return _left_out(outcome.work, outcome, names)
+        if work := self.loop(effects.side_effects, top=True):
+            return _left_out(work, outcome, names)
+        if not outcome.pure or self.facts.rebinds_acting(effects):
+            return ChunkRole(Role.ACTS)
+        plain = effects.form.kind in ("def", "class") or not effects.executes
+        return ChunkRole(Role.DEFINES if plain or self.facts.only_wraps(effects) else Role.COMPUTES)
+
+    def executing(self, effects: NameEffects) -> _Outcome:
+        """Return the outcome of executing a chunk's statements."""
+        outcomes = [self.outcome(effects.side_effects, reading=True)]
+        if self.facts.imports_unknown(effects):
+            outcomes.append(_ANYTHING)
+        form = effects.form
+        if self.facts.only_wraps(effects):
+            return self.reading(effects.side_effects, besides=form.wraps)
+        if form.kind in ("def", "class"):
+            outcomes += map(self.decorating, form.wrapped_by)
+        if form.kind == "class":
+            outcomes += [_ANYTHING] if form.active else []
+            outcomes += map(self.deriving, form.bases)
+        return _all_of(outcomes)
+
+    def decorating(self, name: str) -> _Outcome:
+        owner, _, method = name.rpartition(".")
+        if method in library_functions.RULES and self.facts.is_function(owner):
+            return _PURE
+        full_name = self.facts.full_name(name)
+        if not self.facts.is_bound(name.partition(".")[0]):
+            return _ANYTHING
+        if library_functions.is_wrapper(full_name):
+            return _PURE
+        return _Outcome(None, library_functions.work(full_name))
+
+    def deriving(self, base: str) -> _Outcome:
+        if self.facts.full_name(base) in library_functions.BASES:
+            return _PURE
+        definers = self.bindings.definers.get(base, [])
+        if definers and all(
+            index < len(self.roles)
+            and self.roles[index].role is Role.DEFINES
+            and self.statements[index].name_effects.form.kind == "class"
+            for index in definers
+        ):
+            return _PURE
+        return _ANYTHING
+
+    def outcome(self, effects: SideEffects, *, reading: bool) -> _Outcome:
+        """Return the outcome of code with these effects."""
+        facts = self.facts
+        outcomes = [_Outcome(effects.changes)]
+        if effects.opaque or any(map(facts.fills_itself, effects.reads)):
+            outcomes.append(_ANYTHING)
+        if effects.writes_files:
+            outcomes.append(self.working(library_functions.FILES))
+        outcomes += map(self.call, sorted(effects.calls))
+        outcomes += (self.call(name) for name in sorted(effects.handed) if facts.is_function(name))
+        if reading:
+            outcomes.append(self.reading(effects))
+        if not reading and (work := self.loop(effects, top=False)):
+            outcomes.append(_Outcome(work=work))
+        return _all_of(outcomes)
+
+    def reading(self, effects: SideEffects, besides: Iterable[str] = ()) -> _Outcome:
+        """Return the outcome of reading names and attributes.
+
+        Using an unknown object may have any effect.
+        """
+        skipped = frozenset(besides)
+        for name in effects.reads - skipped:
+            if not self.facts.is_settled(name):
+                return _ANYTHING
+        for name in effects.attributes - skipped - effects.calls:
+            root, _, attribute = name.partition(".")
+            if root not in self.bindings.origins and attribute not in VALUE_ATTRIBUTES:
+                return _ANYTHING
+        return _PURE
+
+    def call(self, name: str) -> _Outcome:
+        """Return the outcome of calling this name."""
+        outcome = self.calls.get(name)
+        if outcome is None:
+            if name in self.judging:
+                return _PURE  # the effects of a recursive function are those of the rest of it
+            self.judging.add(name)
+            outcome = self.calls[name] = self.calling(name)
+            self.judging.discard(name)
+        return outcome
+
+    def calling(self, name: str) -> _Outcome:
+        root, _, method = name.partition(".")
+        definers = self.bindings.definers.get(root)
+        if definers is None:
+            if method or self.facts.overridden or root not in BUILTINS:
+                return _ANYTHING
+            if work := library_functions.work(root):
+                return self.working(work)
+            return _pure_if(root in library_functions.BUILTINS)
+        if self.facts.left_out.issuperset(definers):
+            limited = all(self.roles[index].changes is not None for index in definers)
+            return _Outcome(frozenset() if limited else None, "depends on a skipped statement")
+        if root in self.bindings.origins:
+            return self.calling_import(self.facts.full_name(name))
+        if method:
+            if work := library_functions.work(name):
+                return self.working(work)
+            if method in library_functions.RULES and self.facts.is_function(root):
+                return _PURE
+            return _pure_if(method in VALUE_METHODS and self.facts.is_settled(root))
+        return _all_of(map(self.calling_value, definers))
+
+    def calling_import(self, full_name: str) -> _Outcome:
+        """Return the outcome of calling an imported function."""
+        if work := library_functions.work(full_name):
+            return self.working(work)
+        if full_name.startswith(_REPORTING):
+            return _pure_if(not self.facts.hears_reports)
+        return _pure_if(
+            library_functions.is_pure(full_name) or library_functions.is_wrapper(full_name)
+        )
+
+    def calling_value(self, index: int) -> _Outcome:
+        """Return the outcome of calling the object that a chunk binds."""
+        statement = self.statements[index]
+        form = statement.name_effects.form
+        if form.kind == "def" or form.wrapped_by == LAMBDA:
+            self.analyzed[index] = statement
+            wrappers = [name for name in form.wrapped_by if name != "lambda"]
+            if not all(
+                self.decorating(name).pure and not self.facts.keeps_state(name) for name in wrappers
+            ):
+                return _ANYTHING
+            effects = statement.effects_of_call
+            if wrappers and not all(map(self.facts.is_constant, effects.reads)):
+                return _ANYTHING  # a compiled function keeps the values that it read
+            return self.outcome(effects, reading=False)
+        if self.facts.only_wraps(statement.name_effects) and not self.facts.keeps_state(
+            form.wrapped_by[0]
+        ):
+            return _all_of(map(self.call, form.wraps))
+        return _ANYTHING
+
+    def working(self, work: str) -> _Outcome:
+        """Return the outcome of work that changes nothing in the process.
+
+        Other code may read the files that it writes.
+        """
+        is_read = work == library_functions.FILES and self.facts.reads_files
+        return _Outcome(None if is_read else frozenset(), work)
+
+    def loop(self, effects: SideEffects, *, top: bool) -> str:
+        """Return why a loop is long work; empty if it is not.
+
+        It shows a progress bar, or repeatedly calls compiled functions or functions of arrays.
+        """
+        for name in sorted(effects.repeated):
+            if self.facts.is_compiled(name):
+                return "loop that calls compiled functions"
+        for name in sorted(effects.calls):
+            if library_functions.is_progress(self.facts.full_name(name)):
+                return "loop with a progress bar"
+        for name in sorted(effects.carried) if top else ():
+            if self.computes_arrays(name):
+                return "loop that computes arrays"
+        return ""
+
+    def computes_arrays(self, name: str) -> bool:
+        """Return whether a function computes with JAX.
+
+        A function of the module is analyzed; one imported from the project may.
+        """
+        root = name.partition(".")[0]
+        if root in self.bindings.origins:
+            return not self.facts.is_plain_import(root)
+        for index in self.bindings.definers.get(root, ()):
+            statement = self.statements[index]
+            if statement.name_effects.form.kind == "def":
+                self.analyzed[index] = statement
+                full_names = map(self.facts.full_name, statement.effects_of_call.calls)
+                if any(full_name.startswith(_ARRAY_PACKAGES) for full_name in full_names):
+                    return True
+        return False
+
+
+def _left_out(reason: str, outcome: _Outcome, names: frozenset[str]) -> ChunkRole:
+    changes = None if outcome.changes is None else outcome.changes | names
+    return ChunkRole(Role.LEFT_OUT, reason, changes)
+
+
+def _pure_if(pure: bool) -> _Outcome:
+    return _PURE if pure else _ANYTHING

@@ -1,0 +1,218 @@
+"""The statements that run before a function is traced, each with its key.
+
+All acting chunks run, in order, and so do all imports, because both may change anything. Of the
+other chunks, those run that the function or the acting ones need, found by following names. Skipped
+chunks that may matter are reported: see `chunk_roles`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from jaxsight.lru import Recent
+from jaxsight.source.bindings import Bindings
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.slicing.caveat import Caveat, redefined, skipped
+from jaxsight.source.slicing.chunk_roles import ChunkRoles, Role, roles_of
+from jaxsight.source.slicing.gathering import Gathering
+from jaxsight.source.slicing.slice_keys import Dependencies, SliceKeys
+from jaxsight.source.statements import TopLevelStatement
+from jaxsight.wire.chunks import Chunk
+
+_PLANS_KEPT = 64
+"""Number of plans that are kept for a module's roles."""
+STAR = "*"
+"""The name in `Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The chunks to execute, in file order; `module_chunks` are the same chunks at their places.
+
+    * `key` changes exactly when the effects of the slice may have changed.
+    * `broken`: chunks that the slice needs but that do not parse.
+    * `unknown`: names that the module does not bind.
+    * `caveats`: statements that are skipped and may change the outcome.
+    """
+
+    chunks: tuple[Chunk, ...]
+    module_chunks: tuple[ModuleChunk, ...]
+    key: str
+    keyed: tuple[bool, ...]
+    """Which of the chunks are part of the key.
+
+    Slices with equal keys have the same such chunks, in the same order.
+    """
+    broken: tuple[ModuleChunk, ...] = ()
+    unknown: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+    sees_lines: bool = False
+    """Whether its code may read the lines of the file, or its own_index place in them."""
+
+
+def slice_for(
+    module: Module, names: Iterable[str], chunk: ModuleChunk | None = None, *, whole: bool = False
+) -> Slice:
+    """Return the slice that gives `names` their values.
+
+    Args:
+        names: the function's top-level name, and the names that its example inputs use.
+        chunk: the function's chunk. It is needed if the module binds the name again further down:
+            then the slice ends before that.
+        whole: skip no chunk that only binds names, because other modules may read them.
+    """
+    roots = tuple(names)
+    own_index = module.number_of(chunk) if chunk is not None else None
+    statements = [chunk.statement for chunk in module.chunks]
+    roles = roles_of(statements, [chunk.mark for chunk in module.chunks], module.bindings)
+    plans = _plans.get(roles)
+    if plans is None:
+        plans = _plans[roles] = Recent(_PLANS_KEPT)
+    plan = plans.get((roots, own_index, whole))
+    if plan is None or not plan.holds(module):
+        plan = Plan(module, roles, Gathering(module, roles, roots, own_index, whole))
+        plans.put((roots, own_index, whole), plan)
+    return plan.slice(module, roles)
+
+
+class Plan:
+    """The chunks of a slice and their dependencies; valid while each of them reads the same names.
+
+    The bindings of the chunks are fixed: a plan belongs to a module's bindings and roles.
+    """
+
+    def __init__(self, module: Module, roles: ChunkRoles, gathered: Gathering) -> None:
+        self.indices = tuple(sorted(gathered.included))
+        self.broken = tuple(sorted(gathered.broken))
+        self.unknown = tuple(sorted(gathered.unknown))
+        self._needed = frozenset(gathered.needed_chunks)
+        self._left_out = tuple(sorted(gathered.left_out))
+        self._end = gathered.end
+        self._sees_lines = gathered.sees_lines
+        statements = {index: module.chunks[index].statement for index in self.indices}
+        self._reads = tuple(statement.reads for statement in statements.values())
+        self._deciding = gathered.deciding
+        self._documented = gathered.whole or any(
+            s.name_effects.documented for s in statements.values()
+        )
+        events = gathered.events()
+        bindings = module.bindings
+        acting = {i for i in self.indices if roles.of(i) is Role.ACTS}
+        self._acting = frozenset(acting)
+        self._executing = self._acting | {i for i in self.indices if roles.of(i) is Role.COMPUTES}
+        importing = {i for i, statement in statements.items() if statement.name_effects.packages}
+        self._keyed = self._needed | acting | importing | (roles.plain & {*self.indices})
+        self._keys = SliceKeys(
+            Dependencies(
+                chunks=self.indices,
+                reads={
+                    index: sorted(name for name in statement.reads.all if events.get(name))
+                    for index, statement in statements.items()
+                },
+                events={name: chunks for name, chunks in events.items() if chunks},
+                executing=frozenset(
+                    i
+                    for i, statement in statements.items()
+                    if statement.name_effects.executes or i in acting
+                ),
+                acting=frozenset(self.indices) if gathered.whole else self._acting,
+                imports=frozenset(importing),
+                before={
+                    index: ",".join(
+                        f"{name}:{bindings.before(name, index)}"
+                        for name in sorted(_read_now(index, statements, bindings))
+                        if name in bindings.definers
+                    )
+                    for index, statement in statements.items()
+                    if statement.reads.now
+                },
+                future_flags=bindings.future_flags,
+            )
+        )
+
+    def holds(self, module: Module) -> bool:
+        """Return whether the chunks of `module` read the same names as when the plan was made.
+
+        The module must have the same bindings.
+        """
+        chunks = module.chunks
+        return all(
+            chunks[index].statement.reads == reads
+            for index, reads in zip(self.indices, self._reads, strict=True)
+        ) and all(chunks[index].statement.reads == reads for index, reads in self._deciding.items())
+
+    def slice(self, module: Module, roles: ChunkRoles) -> Slice:
+        """Return the slice of a module for which the plan is valid."""
+        chunks = tuple(module.chunks[index] for index in self.indices)
+        keys = self._chunk_keys(module)
+        keyed = [key for i, key in zip(self.indices, keys, strict=True) if i in self._keyed]
+        caveats = [skipped(module.chunks[i], roles.all[i]) for i in self._left_out]
+        if self._end < module.bindings.count:
+            caveats.append(redefined(module.chunks[self._end]))
+        return Slice(
+            chunks=tuple(
+                self._message(index, chunk, key)
+                for index, chunk, key in zip(self.indices, chunks, keys, strict=True)
+            ),
+            module_chunks=chunks,
+            key=_digest(keyed),
+            keyed=tuple(index in self._keyed for index in self.indices),
+            broken=tuple(module.chunks[index] for index in self.broken),
+            unknown=self.unknown,
+            caveats=tuple(caveats),
+            sees_lines=self._sees_lines,
+        )
+
+    def _chunk_keys(self, module: Module) -> list[str]:
+        statements = {index: module.chunks[index].statement for index in self.indices}
+        if self._sees_lines:
+            # The key includes the text and its place, because code may read its own_index lines.
+            chunks = {i: module.chunks[i] for i in self.indices}
+            return self._keys.keys({i: f"{c.id}@{c.first_line}" for i, c in chunks.items()})
+        if self._documented:
+            return self._keys.keys({i: s.meaning_with_docstrings for i, s in statements.items()})
+        return self._keys.keys({i: s.meaning for i, s in statements.items()})
+
+    def _message(self, index: int, chunk: ModuleChunk, key: str) -> Chunk:
+        effects = chunk.name_effects
+        star = (STAR,) if effects.star else ()
+        return Chunk(
+            id=chunk.id,
+            key=key,
+            text=chunk.text,
+            binds=(*effects.binds, *effects.may_bind, *star),
+            executes=index in self._executing,
+            acts=index in self._acting,
+            needed=index in self._needed,
+            unlimited=chunk.mark == "always" or bool(effects.packages),
+            above=chunk.first_line,
+        )
+
+
+_plans: WeakKeyDictionary[ChunkRoles, Recent[tuple[tuple[str, ...], int | None, bool], Plan]] = (
+    WeakKeyDictionary()
+)
+"""By roles: the plans of their slices, by the arguments of `slice_for`."""
+
+
+def _read_now(
+    index: int, statements: Mapping[int, TopLevelStatement], bindings: Bindings
+) -> set[str]:
+    """Return the names that executing a chunk may read, also in functions that it may call."""
+    statement = statements[index]
+    names = set(statement.reads.now)
+    todo = list(names) if statement.name_effects.executes else []
+    while todo:
+        for definer in bindings.definers.get(todo.pop(), ()):
+            if definer in statements:
+                added = statements[definer].reads.later - names
+                names |= added
+                todo += added
+    return names
+
+
+def _digest(keys: Sequence[str]) -> str:
+    return hashlib.blake2b("\0".join(keys).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,10 @@
+"""Chips that can be compiled for without being present: their descriptions for XLA, and figures.
+
+Every figure is public and cites its source.
+The figures are plain data, for the server and for compilers.
+"""
+
+from jaxsight.targets.chips.gpus import GPUS, Gpu
+from jaxsight.targets.chips.tpus import TPUS, Tpu
+
+__all__ = ["GPUS", "TPUS", "Gpu", "Tpu"]

@@ -1,0 +1,51 @@
+"""Format amounts of memory and time, in the same way everywhere.
+
+This module uses only the standard library, as every process of jaxsight formats figures.
+"""
+
+from __future__ import annotations
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+SHORTEST = 5e-8
+"""The shortest time in seconds that is shown as a figure."""
+
+
+def size(count: float) -> str:
+    """Return an amount of memory, such as `513 B`, `512 KiB` or `1.5 MiB`.
+
+    A negative amount is unknown and becomes `?`.
+    """
+    if count < 0:
+        return "?"
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if round(amount, 1) < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    digits = f"{amount:.0f}" if unit == "B" else f"{amount:.1f}".removesuffix(".0")
+    return f"{digits} {unit}"
+
+
+def time(seconds: float) -> str:
+    """Return a time with at most three digits, such as `3.6 µs`, `334 ms` or `2.00 s`."""
+    if seconds < SHORTEST:
+        return "< 0.1 µs"
+    if seconds < 1e-3:
+        return f"{_digits(seconds * 1e6, 1)} µs"
+    return f"{_digits(seconds * 1e3, 2)} ms" if seconds < 1 else f"{_digits(seconds, 2)} s"
+
+
+def _digits(amount: float, decimals: int) -> str:
+    """Return a number with at most `decimals` decimals, and none past its third digit."""
+    before = len(f"{amount:.0f}")
+    return f"{amount:.{max(0, min(decimals, 3 - before))}f}"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as `1 function` or `12 functions`.
+
+    Args:
+        plural: by default the noun with an `s`.
+    """
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

@@ -1,0 +1,1 @@
+"""Comparing functions by the results of running them."""

@@ -1,0 +1,204 @@
+"""Compile functions in two ways, to detect wrong results of the compiler.
+
+jaxlib 0.10.2 returns wrong numbers for a small matrix product that is reduced (jax#39103) and
+crashes in other reductions (jax#39257, jax#40412); the bug is in the YNNPACK fusions of its CPU
+backend, which the pass `dot-library-rewriter` creates.
+The second way disables that pass and optimizations of the machine code.
+
+A difference counts as rounding if a sum of as many terms may have it (Higham, *Accuracy and
+Stability of Numerical Algorithms*, 4.2), or if inputs that differ in their last bit change the
+result about as much.
+It counts as the compiler's error if it is far larger than any rounding, and running one operation
+at a time returns the result of the second way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.tracer.comparison.closeness import (
+    Incomparable,
+    agree,
+    plain,
+    root_mean_square,
+    tolerance,
+    wide,
+)
+from jaxsight.tracer.compat import lowering
+from jaxsight.wire.messages import replies
+
+SECOND: Mapping[str, str | int] = {
+    "xla_disable_hlo_passes": "dot-library-rewriter",
+    "xla_backend_optimization_level": 0,
+}
+"""Compiler options of the second way.
+
+JAX 0.8.0, 0.10.2 and 0.12.0.1 support them; unknown names of passes are ignored.
+"""
+
+_CERTAIN = 1_000.0
+"""Minimum difference, in tolerances, that is the compiler's error."""
+_BOUND = 1 / 16
+"""Allowed fraction of the bound on the rounding error of a sum, terms times unit roundoff.
+Sums of 40,000 f32 terms used a quarter of it.
+"""
+_ROUNDING = 64.0
+"""A difference up to this factor times the effect of the inputs' last bits is rounding."""
+
+Function = Callable[..., Sequence[Any]]
+
+
+class Miscompiled(Incomparable):
+    """The results of a program depend on how it is compiled.
+
+    `finding` is set if that is certainly the compiler's error.
+    """
+
+    def __init__(self, words: str, finding: replies.Miscompiled | None) -> None:
+        super().__init__(words)
+        self.finding = finding
+
+
+class TwoWays:
+    """A function of arrays, compiled twice.
+
+    Args:
+        function: takes arrays and trees of arrays, returns arrays.
+        below: the fraction of the root mean square, as for `agree`.
+        terms: an upper bound of the terms of a sum in the function.
+        reported: whether `Miscompiled` has a finding.
+    """
+
+    def __init__(
+        self, function: Function, below: float, terms: int, *, reported: bool = False
+    ) -> None:
+        self._function = function
+        self._below = below
+        self._terms = terms
+        self._reported = reported
+        self.usual = jax.jit(function)
+        self._second = jax.jit(function, compiler_options=dict(SECOND))
+
+    def __call__(self, names: Sequence[str], *args: Any, ordinary: bool) -> Sequence[Any]:
+        """Return the results of the usual compile.
+
+        Args:
+            names: names of the results, for users.
+            args: arguments of the function.
+            ordinary: whether a difference for these arguments can be reported as the compiler's
+                error.
+
+        Raises:
+            Miscompiled: the results of the second way differ.
+        """
+        usual: Sequence[Any] = self.usual(*args)
+        second = self._second(*args)
+        for index, (name, usual_array, second_array) in enumerate(
+            zip(names, usual, second, strict=True)
+        ):
+            try:
+                agree(name, usual_array, second_array, self._below, self._slack(second_array.dtype))
+            except Incomparable as error:
+                if self._is_rounding(index, usual_array, second_array, args):
+                    continue
+                words = f"compiled with other options, {error}"
+                is_reported = ordinary and self._reported
+                wrong = (
+                    self._error(index, name, usual_array, second_array, args)
+                    if is_reported
+                    else None
+                )
+                raise Miscompiled(words, wrong) from error
+        return usual
+
+    def _slack(self, dtype: Any) -> float:
+        """Return the allowed difference of the two ways in tolerances.
+
+        Narrow floating-point numbers are summed as f32.
+        """
+        if not jnp.issubdtype(dtype, jnp.inexact):
+            return 1.0
+        unit = min(_eps(dtype), _eps(jnp.float32))
+        return max(1.0, _BOUND * unit * self._terms / tolerance(dtype))
+
+    def _is_rounding(self, index: int, usual_array: Any, second_array: Any, args: Any) -> bool:
+        """Return whether inputs that differ in their last bits change a result about as much."""
+        if plain(usual_array).shape != plain(second_array).shape:
+            return False
+        shaken = self._second(*jax.tree_util.tree_map(_shaken, args))[index]
+        changed = _largest(_differences(shaken, second_array))
+        return (
+            changed > 0.0
+            and _largest(_differences(usual_array, second_array)) <= _ROUNDING * changed
+        )
+
+    def _error(
+        self, index: int, name: str, usual_array: Any, second_array: Any, args: Any
+    ) -> replies.Miscompiled | None:
+        """Return the compiler's error, or `None` if it is uncertain."""
+        scale = root_mean_square(wide(plain(second_array)))
+        differences = _differences(usual_array, second_array)
+        apart = _largest(differences)
+        inexact = jnp.issubdtype(second_array.dtype, jnp.inexact)
+        least = (
+            _CERTAIN * self._slack(second_array.dtype) * tolerance(second_array.dtype)
+            if inexact
+            else 0.0
+        )
+        if not np.isfinite(apart) or scale == 0.0 or apart <= least * scale:
+            return None
+        stepwise = self._function(*args)[index]
+        if _largest(_differences(stepwise, second_array)) > apart / _CERTAIN:
+            return None
+        at = np.unravel_index(int(np.argmax(differences)), differences.shape)
+        return replies.Miscompiled(
+            jaxlib=lowering.JAXLIB,
+            result=name,
+            at=tuple(int(coordinate) for coordinate in at),
+            usual=f"{plain(usual_array)[at]:.6g}",
+            second=f"{plain(second_array)[at]:.6g}",
+            difference=apart / scale,
+            options=str(dict(SECOND)),
+        )
+
+
+def names_of(count: int) -> list[str]:
+    """Return `result 0`, `result 1` and so on."""
+    return [f"result {index}" for index in range(count)]
+
+
+def _differences(usual_array: Any, second_array: Any) -> Any:
+    """Return the elementwise distance of two arrays of the same shape, as float64.
+
+    It is 0 if both are NaN or the same infinity.
+    """
+    a, b = wide(plain(usual_array)), wide(plain(second_array))
+    with np.errstate(all="ignore"):
+        apart = np.abs(a - b)
+    return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)
+
+
+def _largest(differences: Any) -> float:
+    """Return the largest difference, or infinity if one is not finite."""
+    if not differences.size:
+        return 0.0
+    return float(np.max(np.where(np.isfinite(differences), differences, np.inf)))
+
+
+def _shaken(value: Any) -> Any:
+    """Return an array with the last bits of its floating-point numbers changed, up and down."""
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        return value
+    numbers = np.asarray(value)
+    signs = 1.0 - 2.0 * (np.arange(numbers.size).reshape(numbers.shape) % 2)
+    shaken = wide(numbers) * (1.0 + _eps(value.dtype) * signs)
+    return jnp.asarray(shaken.astype(numbers.dtype))
+
+
+def _eps(dtype: Any) -> float:
+    return float(jnp.finfo(dtype).eps)  # type: ignore[no-untyped-call]

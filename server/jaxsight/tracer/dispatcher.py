@@ -1,0 +1,312 @@
+"""Answer requests in order, and restore the process between them.
+
+`handlers/table.py` says which handler answers a request; here is what surrounds every answer.
+All results of user code, unless it ends the process, become answers.
+An internal error becomes an answer too (`Failed` at stage `internal`), with the traceback on the
+output.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import importlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+import jax
+
+from jaxsight.interpreters import views
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.connection import Connection
+from jaxsight.tracer.execution.file_namespace import FileNamespace
+from jaxsight.tracer.execution.library_changes import LibraryChanges
+from jaxsight.tracer.execution.namespaces import Namespaces
+from jaxsight.tracer.failures import UserError, failure
+from jaxsight.tracer.handlers.table import HANDLERS, Handler
+from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.interruptions import CancelledByServer
+from jaxsight.tracer.isolation import file_reads
+from jaxsight.tracer.isolation.baseline import Baseline
+from jaxsight.tracer.isolation.file_reads import Reads
+from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
+from jaxsight.tracer.job import Job, Module
+from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.wire.messages.replies import (
+    Cancelled,
+    Failed,
+    FromTracer,
+    Reply,
+    Shown,
+    Spoiled,
+    Stage,
+    Traced,
+)
+from jaxsight.wire.messages.requests import AboutTrace, Overlay, Request, Trace
+from jaxsight.wire.observations import Failure, Reused
+
+logger = logging.getLogger(__name__)
+
+_clear_caches: Callable[[], None] = jax.clear_caches
+
+HOUSEKEEPING = 128
+"""Number of edits after which JAX's caches are cleared.
+
+They keep classes and functions of earlier texts alive (33 KiB for an edited class that is passed to
+a jitted helper); clearing them takes about 20 ms, and slows the next trace by as much.
+"""
+
+TRACES = 64
+"""Maximum number of traces whose namespace is remembered, which is more than are kept."""
+
+
+class Tracer:
+    """The state of the process across requests."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._imports = Imports()
+        self._namespaces = Namespaces(self._imports)
+        self._traces = Traces()
+        self._evaluator = Evaluator()
+        self._irreversible = IrreversibleEffects()
+        self._traced_in: dict[int, ref[FileNamespace]] = {}
+        """The namespaces of traces that requests may still refer to, by id."""
+        self._reads: WeakKeyDictionary[FileNamespace, Reads] = WeakKeyDictionary()
+        """Files that each file's statements have read."""
+        self._edits = 0
+        file_reads.watch()
+        if connection.requests.empty():
+            _warm_up()
+            gc.collect()
+        self._library_changes = LibraryChanges(self._imports, self._irreversible)
+        gc.freeze()  # JAX's objects stay alive, so collections need not scan them
+        gc.enable()
+        self._baseline = Baseline()
+
+    def run(self) -> None:
+        """Answer requests until the process exits, because the server has closed the pipe."""
+        while True:
+            match self._connection.requests.get():
+                case Overlay(path, text):
+                    self._imports.texts.put(path, text)
+                case AboutTrace(executes=None) as request:
+                    self._connection.send(self._about(HANDLERS[type(request)], request))
+                case Request(executes=Trace() as slice) as request:
+                    answer = self._apart(self._executed, HANDLERS[type(request)], request, slice)
+                    self._connection.send(answer)
+                    self._keep_house()
+                case message:
+                    logger.error("unexpected message from the server: %s", type(message).__name__)
+
+    def _apart(
+        self,
+        answer: Callable[[Handler, Any, Any], FromTracer],
+        handler: Handler,
+        request: Request[object],
+        about: Trace | FileNamespace | None,
+    ) -> FromTracer:
+        """Answer a request in a context of its own, which discards context variables that it sets.
+
+        If it needs a fresh process, the answer is `Spoiled`.
+        """
+        try:
+            self._irreversible.begin(about.file if about is not None else "")
+            return contextvars.copy_context().run(answer, handler, request, about)
+        except Spoilt as spoilt:
+            return Spoiled(request.id, str(spoilt))
+
+    def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer:
+        """Answer a request about a trace, with its file's changes of libraries applied."""
+        namespace_ref = self._traced_in.get(request.trace)
+        namespace = namespace_ref() if namespace_ref is not None else None
+        self._library_changes.enter(namespace)
+        try:
+            return self._apart(self._answer, handler, request, namespace)
+        finally:
+            self._library_changes.leave(namespace)
+
+    def _answer(
+        self, handler: Handler, request: AboutTrace[object], namespace: FileNamespace | None
+    ) -> FromTracer:
+        runs_user_code = bool(handler.runs_user_code)
+        if runs_user_code and not self._connection.start(request.id):
+            return Cancelled(request.id)
+        try:
+            return handler.answer(Job(request, self._traces, self._announcing(request)))
+        except UserError as error:
+            return Failed(request.id, error.failure)
+        except BaseException as error:
+            if not runs_user_code and not isinstance(error, Exception):
+                raise
+            logger.exception("failed to answer %s", type(request).__name__)
+            return Failed(request.id, failure(error, handler.runs_user_code or "internal"))
+        finally:
+            if runs_user_code:
+                self._restore()
+                self._connection.finish()
+
+    def _executed(self, handler: Handler, request: Request[object], slice: Trace) -> FromTracer:
+        """Execute the slice of a request, and answer it."""
+        answer = self._executed_or_failed(handler, request, slice)
+        if wanted := self._imports.wanted:
+            return Failed(request.id, Failure("whole", "ImportError", wanted))
+        return answer
+
+    def _executed_or_failed(
+        self, handler: Handler, request: Request[object], slice: Trace
+    ) -> FromTracer:
+        at = "execute"
+        namespace: FileNamespace | None = None
+        read = Reads()
+        tell = self._announcing(request)
+
+        def announce(stage: str, detail: str) -> None:
+            nonlocal at
+            at = stage
+            tell(stage, detail)
+
+        if not self._connection.start(request.id):
+            return Cancelled(request.id)
+        try:
+            with self._namespaces.running(slice) as namespace:
+                try:
+                    namespace.recorder.cancelled = False
+                    self._connection.on_cancel(namespace.cancel)
+                    announce(at, "")
+                    with file_reads.recording(read):
+                        begin = time.perf_counter()
+                        module = self._prepared(slice, namespace)
+                        seconds = time.perf_counter() - begin
+                        reply = handler.answer(Job(request, self._traces, announce, module))
+                    namespace.note_imports(self._imports)
+                    return self._completed(reply, slice, namespace, read, seconds)
+                finally:
+                    # First, as user code may have changed `builtins`.
+                    self._restore(slice, namespace)
+                    self._connection.finish()
+                    self._edits += namespace.executed > 0
+        except CancelledByServer:
+            return Cancelled(request.id)
+        except UserError as error:
+            return self._failed(request, slice, namespace, read, error.failure, error.observed)
+        except Spoilt:
+            raise
+        except (
+            BaseException
+        ) as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
+            problem = failure(error, at)
+            if not problem.frames:
+                logger.exception("request %s failed", request.id)
+                problem = replace(problem, stage="internal")
+            return self._failed(request, slice, namespace, read, problem, None)
+
+    def _announcing(self, request: Request[object]) -> Callable[[str, str], None]:
+        """Return the function that sends the server the stages of a request."""
+        return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
+
+    def _restore(self, slice: Trace | None = None, namespace: FileNamespace | None = None) -> None:
+        """Restore the process after a request, and record changes that cannot be undone."""
+        lost = self._baseline.restore()
+        if slice is not None and namespace is not None:
+            lost += self._library_changes.end(namespace, slice.chunks)
+        if slice is None or slice.function:
+            # The imports of a spare do not belong to a file.
+            self._irreversible.end(lost)
+
+    def _keep_house(self) -> None:
+        if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
+            self._edits = 0
+            _clear_caches()
+            gc.collect()
+
+    def _prepared(self, slice: Trace, namespace: FileNamespace) -> Module:
+        """Execute the slice, from the beginning if a file that its statements read has changed."""
+        earlier_reads = self._reads.setdefault(namespace, Reads())
+        if not earlier_reads.current():
+            importlib.invalidate_caches()
+            namespace.outdate()
+            earlier_reads.clear()
+        self._library_changes.begin(namespace, slice.chunks)
+        with file_reads.recording(earlier_reads):
+            namespace.prepare(slice, self._imports)
+        executed = replace(slice, chunks=namespace.chunks)
+        return Module(executed, namespace.names, namespace.recorder, self._evaluator)
+
+    def _completed(
+        self, reply: Reply, slice: Trace, namespace: FileNamespace, read: Reads, seconds: float
+    ) -> Reply:
+        """Return a handler's reply with what is known of the execution of the slice."""
+        match reply:
+            case Traced():
+                self._traced_in[reply.id] = ref(namespace)
+                while len(self._traced_in) > TRACES:
+                    del self._traced_in[next(iter(self._traced_in))]
+                return replace(
+                    reply,
+                    modules=self._modules(namespace, read),
+                    seconds=(("execute", seconds), *reply.seconds),
+                    warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
+                    executed=namespace.executed,
+                    reused=_reused(slice, namespace),
+                    caveats=namespace.caveats,
+                )
+            case Shown():
+                return replace(reply, reused=_reused(slice, namespace))
+            case _:
+                return reply
+
+    def _modules(self, namespace: FileNamespace, read: Reads) -> tuple[str, ...]:
+        """Return the files whose changes invalidate an answer: those imported, and those read."""
+        earlier_reads = self._reads.get(namespace, Reads())
+        return tuple(sorted({*namespace.files(self._imports), *earlier_reads, *read}))
+
+    def _failed(
+        self,
+        request: Request[object],
+        slice: Trace,
+        namespace: FileNamespace | None,
+        read: Reads,
+        problem: Failure,
+        observed: Observed | None,
+    ) -> Failed:
+        self._irreversible.doubt(problem)
+        if namespace is None:
+            return Failed(request.id, problem)
+        if observed is None:
+            observed = namespace.recorder.collect(namespace.chunks, [])
+        return Failed(
+            request.id,
+            problem,
+            seen=observed.seen,
+            observations=observed.observations,
+            modules=self._modules(namespace, read),
+            executed=namespace.executed,
+            reused=_reused(slice, namespace),
+            caveats=namespace.caveats,
+        )
+
+
+def _reused(slice: Trace, namespace: FileNamespace) -> tuple[Reused, ...]:
+    """Return the chunks that were reused; fewer than requested if a chunk raised an error."""
+    return tuple(
+        Reused(sent.id, executed.id, executed.text)
+        for sent, executed in zip(slice.chunks, namespace.chunks, strict=False)
+        if sent.id != executed.id
+    )
+
+
+def _warm_up() -> None:
+    """Trace a small function, so that JAX's one-time work is done before the first request."""
+
+    def small(x: jax.Array) -> jax.Array:
+        return jax.numpy.tanh(x @ x.T).sum()
+
+    shape = jax.ShapeDtypeStruct((2, 2), "float32")  # type: ignore[no-untyped-call]
+    jax.jit(jax.grad(small)).trace(shape)
+    views.names()

@@ -1,0 +1,269 @@
+"""Compare two traced functions by running them: the answer to `Compare`.
+
+Both run on this machine's CPU with the same random inputs, and their results are compared, and
+their gradients if both have them.
+Nothing else in the tracer runs traced programs: never those that call back into Python or have
+effects, and never those that are too large (`comparison/runnable_program.py`).
+A function that cannot be traced is called with values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.calls.stateful_call import StatefulCall
+from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.comparison.closeness import Incomparable, agree, wide
+from jaxsight.tracer.comparison.gradients import (
+    gradient_of,
+    is_differentiable,
+    is_float,
+    is_traceable,
+    slope_names,
+)
+from jaxsight.tracer.comparison.random_inputs import (
+    DRAWS,
+    FINITE,
+    ORDINARY,
+    Draw,
+    drawn,
+    matched,
+    unusual,
+    well_conditioned,
+)
+from jaxsight.tracer.comparison.runnable_program import (
+    RunnableProgram,
+    check,
+    check_same_types,
+    equations,
+    equations_of,
+    terms,
+)
+from jaxsight.tracer.comparison.two_ways import Miscompiled, TwoWays, names_of
+from jaxsight.tracer.compat import in_place_updates
+from jaxsight.tracer.job import Job
+from jaxsight.wire.messages.replies import Compared
+from jaxsight.wire.messages.requests import Compare
+
+_BELOW = 0.1
+"""The tolerance applies to a number's magnitude plus this fraction of the root mean square, as
+numbers may cancel.
+"""
+_BELOW_SUMS = 4.0
+"""The fraction for programs with FFTs, and where matrices are multiplied in another way.
+
+Each result is a sum of many numbers, with an error of the magnitude of the largest.
+"""
+_BELOW_SOLVED = 100.0
+"""The fraction where systems are solved in another way: a thousandth of the root mean square.
+
+Their gradients cancel, and a wrong one is far off.
+"""
+
+_TIMES = 4
+"""How often each kind of random inputs is tried to reach every branch."""
+
+_SOLVES = frozenset({"lu", "cholesky", "triangular_solve", "qr", "eigh", "svd"})
+"""Primitives whose rounding errors grow with the condition of a matrix."""
+_PRODUCTS = frozenset({"dot_general"})
+"""Primitives that multiply infinite numbers by the zeros of a matrix, which gives NaN."""
+
+_ORDERS = frozenset({"sort", "top_k", "argmax", "argmin"})
+"""Primitives that choose one of equal values, and have a place for NaN."""
+
+
+def compare(job: Job[Compare]) -> Compared:
+    """Compare two functions by running both; the first is called with values if it has a slice.
+
+    Raises:
+        UserError: a trace is no longer kept, or the first function's inputs are invalid.
+    """
+    request = job.request
+    job.begin("compare")
+    if request.run is None:
+        before = job.traces.of(request.trace).shown
+        return compared(request, before, job.traces.of(request.other).shown)
+    module = job.module
+    after = job.traces.of(request.other)
+    function = find(module.namespace, request.run.function)
+    with module.recorder.tracing():
+        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
+    call = stateful_traces.with_values(function, inputs)
+    return compared_with_values(request, call, after.shown, after.outcome)
+
+
+def compared(request: Compare, before: Any, after: Any) -> Compared:
+    """Run both functions several times and compare them.
+
+    Errors of the changed function and programs that cannot be compared count as differences.
+    Each form is compiled in two ways, which must agree; if those of the original certainly do not,
+    `miscompiled` reports it.
+    """
+    try:
+        return _compared(request, RunnableProgram.of(before), RunnableProgram.of(after))
+    except Miscompiled as error:
+        return Compared(request.id, False, str(error), miscompiled=error.finding)
+    except Incomparable as error:
+        return Compared(request.id, False, str(error))
+
+
+def _compared(request: Compare, before: RunnableProgram, after: RunnableProgram) -> Compared:
+    for program in (before, after):
+        check(program)
+    check_same_types(before, after)
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        comparison = _Comparison(before, after)
+        for seed, draw in enumerate(comparison.draws):
+            comparison.run(draw, seed)
+    words = "equal to the bit" if comparison.exact else "equal within rounding"
+    return Compared(
+        request.id,
+        True,
+        words,
+        comparison.exact,
+        comparison.gradients,
+        (comparison.nonfinite[0], comparison.nonfinite[1]),
+    )
+
+
+class _Comparison:
+    """Two programs, which are run with the same inputs."""
+
+    def __init__(self, before: RunnableProgram, after: RunnableProgram) -> None:
+        self.exact = True
+        """Whether all results so far are equal to the bit."""
+        self.gradients = 0
+        """Number of runs of the gradients."""
+        self.nonfinite = [0, 0]
+        """Number of elements of gradients that are not finite, before and after the change."""
+        self._before = before
+        self._after = after
+        self._solves = _differ(_SOLVES, before, after)
+        multiplies = _differ(_PRODUCTS, before, after)
+        sorts = _differ(_ORDERS, before, after)
+        below = _BELOW_SUMS if multiplies else _below(before)
+        self._below = _BELOW_SOLVED if self._solves else below
+        self.draws = ORDINARY if self._solves or sorts else FINITE if multiplies else DRAWS
+        sizes = terms(before), terms(after)
+        self._run_before = TwoWays(before, self._below, sizes[0], reported=True)
+        self._run_after = TwoWays(after, self._below, sizes[1])
+        self._grad_before = TwoWays(gradient_of(before), self._below, sizes[0], reported=True)
+        self._grad_after = TwoWays(gradient_of(after), self._below, sizes[1])
+        self._differentiable = is_differentiable(before) and is_traceable(
+            self._grad_before.usual, before
+        )
+        if self._differentiable and not is_traceable(self._grad_after.usual, after):
+            raise Incomparable("the changed function has no gradient, but the original has one")
+
+    def run(self, draw: Draw, seed: int) -> None:
+        """Compare the results for random inputs, and the gradients if both have them.
+
+        Raises:
+            Incomparable: they differ.
+        """
+        before, after = self._before, self._after
+        inputs = drawn(before, draw, np.random.default_rng(seed))
+        if self._solves:
+            inputs = {name: well_conditioned(value) for name, value in inputs.items()}
+        ordinary = draw in ORDINARY
+        names = names_of(len(before.outputs))
+        first = self._run_before(names, before.constants, *inputs.values(), ordinary=ordinary)
+        inputs_after = matched(before, after, inputs)
+        second = self._run_after(names, after.constants, *inputs_after, ordinary=ordinary)
+        for name, old, new in zip(names, first, second, strict=True):
+            self.exact &= agree(name, old, new, self._below)
+        if self._differentiable and draw is not unusual:
+            self._run_gradients(inputs, inputs_after, ordinary)
+            self.gradients += 1
+
+    def _run_gradients(
+        self, inputs: dict[str, Any], inputs_after: list[Any], ordinary: bool
+    ) -> None:
+        before, after = self._before, self._after
+        slopes_before = self._grad_before(
+            slope_names(before), before.constants, *inputs.values(), ordinary=ordinary
+        )
+        slopes = dict(zip(inputs, slopes_before, strict=True))
+        slopes_after = self._grad_after(
+            slope_names(after), after.constants, *inputs_after, ordinary=ordinary
+        )
+        for (name, aval), slope in zip(after.named_inputs, slopes_after, strict=True):
+            if name not in slopes or not is_float(aval):
+                continue
+            old, new = np.asarray(slopes[name]), np.asarray(slope)
+            self.nonfinite[0] += int((~np.isfinite(wide(old))).sum())
+            self.nonfinite[1] += int((~np.isfinite(wide(new))).sum())
+            # A NaN may become a number, but a number may not change.
+            finite = np.isfinite(wide(old))
+            self.exact &= agree(f"the gradient of {name}", old[finite], new[finite], self._below)
+
+
+def _differ(primitives: frozenset[str], before: RunnableProgram, after: RunnableProgram) -> bool:
+    """Return whether two programs have other equations of some primitives."""
+    return equations_of(primitives, before) != equations_of(primitives, after)
+
+
+def compared_with_values(
+    request: Compare, call: StatefulCall, after: Any, outcome: Outcome
+) -> Compared:
+    """Compare a function that cannot be traced, by calling it one operation at a time.
+
+    Arrays can be changed in place meanwhile, as those of NumPy can. Its own errors make it
+    incomparable.
+    """
+    try:
+        return _compared_with_values(request, call, RunnableProgram.of(after), outcome)
+    except Incomparable as error:
+        return Compared(request.id, False, str(error))
+
+
+def _compared_with_values(
+    request: Compare, call: StatefulCall, after: RunnableProgram, outcome: Outcome
+) -> Compared:
+    check(after)
+    leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
+    kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
+    if kinds != [(aval.shape, aval.dtype) for aval in after.inputs]:
+        raise Incomparable("it takes different arguments")
+    exact = True
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        below = _below(after)
+        run, results = TwoWays(after, below, terms(after)), names_of(len(after.outputs))
+        for seed in range(_TIMES * len(DRAWS)):
+            draw = DRAWS[seed % len(DRAWS)]
+            inputs = drawn(after, draw, np.random.default_rng(seed))
+            args, kwargs = jax.tree_util.tree_unflatten(structure, inputs.values())
+            try:
+                with jax.disable_jit(), in_place_updates.changeable():
+                    called = [_own(value) for value in call(*args, **kwargs)]
+            except Exception as error:
+                raise Incomparable(f"it also fails when called with values: {error}") from error
+            second = outcome.in_order(
+                run(results, after.constants, *inputs.values(), ordinary=False)
+            )
+            if len(called) != len(second):
+                raise Incomparable("it returns a different number of results")
+            for index, (value, traced) in enumerate(zip(called, second, strict=True)):
+                if np.shape(value) != traced.shape:
+                    raise Incomparable(f"result {index} has a different shape")
+                converted = jnp.asarray(value).astype(traced.dtype)
+                exact &= agree(f"result {index}", converted, traced, below)
+    words = "equal to the bit" if exact else "equal within rounding"
+    return Compared(request.id, True, words, exact)
+
+
+def _own(value: Any) -> Any:
+    """Return a copy of a result, which later changes in place do not reach."""
+    return jnp.array(value, copy=True) if isinstance(value, jax.Array) else np.array(value)
+
+
+def _below(program: RunnableProgram) -> float:
+    """Return the fraction of the root mean square that is added to magnitudes, for a program."""
+    has_fft = any(equation.primitive.name == "fft" for equation in equations(program.jaxpr))
+    return _BELOW_SUMS if has_fft else _BELOW

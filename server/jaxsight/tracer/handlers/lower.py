@@ -1,0 +1,283 @@
+"""Lower traced functions to StableHLO: the answer to `Lower`, and text for users.
+
+The program for the compiler has no lines, files or addresses, so its digest changes only if the
+program does.
+The source lines of its equations are sent separately.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypedDict, TypeVar
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.text import units
+from jaxsight.tracer.compat import jaxprs, lowering
+from jaxsight.tracer.failures import UserError, clean, failure, refusal
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.wire.chunks import equation_path
+from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
+from jaxsight.wire.messages.requests import Lower, Show
+from jaxsight.wire.spans import Span
+
+_UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
+"""Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
+
+LARGEST = 40 * 1024 * 1024
+"""Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
+
+_MOST_EQUATIONS = 50_000
+"""Maximum number of equations in the answer."""
+
+
+_Lowered = TypeVar("_Lowered")
+
+
+def lower(job: Job[Lower]) -> Lowered:
+    """Lower an earlier trace to StableHLO.
+
+    Raises:
+        UserError: it is no longer kept, or cannot be lowered for the platform.
+    """
+    job.begin("lower", job.request.platform)
+    trace = job.traces.of(job.request.trace)
+    with under(trace.settings):
+        return _lowered(job.request, trace.stage, trace.outcome.markers)
+
+
+def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
+    """Lower a traced function.
+
+    Args:
+        markers: how many of its first results are not the function's own.
+
+    Raises:
+        UserError: it captures too much, or JAX cannot lower it for the platform; its stage is
+            `lower`.
+    """
+    _refuse_large(traced)
+    artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
+    if artifact.devices > 1:
+        raise refusal("lower", spanning(artifact.devices), type="SeveralDevices")
+    names = lowering.names(traced)
+    chosen = compiler_options.compiler_options(traced)
+    compiled = artifact.bytes + (repr(chosen).encode() if chosen else b"")
+    return Lowered(
+        id=request.id,
+        platform=request.platform,
+        key=hashlib.sha256(compiled).hexdigest(),
+        program=base64.b64encode(artifact.bytes).decode("ascii"),
+        equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
+        folds=compiler_options.folds(traced),
+        options=chosen,
+        **facts(traced.jaxpr),
+        jaxlib=lowering.JAXLIB,
+        stablehlo=artifact.version,
+        parameters=named(names, artifact.parameters),
+        donated=named(names, lowering.donated(traced)),
+        results=tuple(results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars), markers)),
+    )
+
+
+class Facts(TypedDict):
+    """Facts about a program that its HLO does not have, as for the message `Compile`."""
+
+    constants: tuple[str, ...]
+    trips: tuple[tuple[str, int], ...]
+    barriers: tuple[str, ...]
+
+
+def facts(jaxpr: Any) -> Facts:
+    """Return facts about a program that its HLO does not have."""
+    opened = jaxprs.open_jaxpr(jaxpr)
+    return Facts(
+        constants=tuple(dict.fromkeys(_types(jaxpr))),
+        trips=tuple(_trips(opened)),
+        barriers=tuple(_barriers(opened)),
+    )
+
+
+def results(count: int, markers: int = 0) -> Iterator[str]:
+    """Yield names of a program's flat results; the first `markers` are updated state."""
+    for index in range(count):
+        yield "updated state" if index < markers else f"result {index - markers}"
+
+
+def named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
+    """Return names of flat inputs, such as `argument 0` for those without a name."""
+    return tuple(names[at] if at < len(names) and names[at] else f"argument {at}" for at in inputs)
+
+
+def spanning(devices: int) -> str:
+    """Return why a program for several devices is not compiled."""
+    return f"it spans {devices} devices, and only programs for one device are compiled"
+
+
+def stablehlo(request: Show, traced: Any) -> Shown:
+    """Return a traced function's StableHLO text for a platform, with lines linked to equations.
+
+    Raises:
+        UserError: as for `lower`.
+    """
+    _refuse_large(traced)
+    module = _lower(lambda: lowering.text(traced, request.platform))
+    spans = {
+        equation.path: equation.span for equation in _equations(jaxprs.open_jaxpr(traced.jaxpr))
+    }
+    return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
+
+
+def _refuse_large(traced: Any) -> None:
+    captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
+    if captured > LARGEST:
+        size = units.size(captured)
+        raise refusal(
+            "lower",
+            f"it captures {size} of constants, which would be embedded in the program: pass "
+            "them as arguments",
+            type="CapturedConstants",
+        )
+
+
+def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
+    try:
+        return lower()
+    except Exception as error:
+        if _UNKNOWN_GPU in str(error):
+            which = "Pallas kernels need a target that names the GPU, such as `cuda:h100`"
+            raise refusal("lower", which, type="UnknownGpu") from error
+        raise UserError(failure(error, "lower")) from error
+
+
+def _equations(opened: Any) -> Iterator[Equation]:
+    """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
+    waiting: list[tuple[Any, str]] = [(opened, "")]
+    count = 0
+    while waiting:
+        jaxpr, prefix = waiting.pop(0)
+        for index, equation in enumerate(jaxpr.eqns):
+            if count >= _MOST_EQUATIONS:
+                return
+            count += 1
+            path = f"{prefix}{index}"
+            outputs = tuple(avals.text(var.aval) for var in equation.outvars[:4])
+            yield Equation(path, equation.primitive.name, jaxpr_text.span(equation), outputs)
+            if equation.params:
+                waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in jaxprs.inner(equation)]
+
+
+_FUNCTION = re.compile(r"\s*func\.func .*?@([\w.$-]+)")
+_CALL = re.compile(r"\bcall @([\w.$-]+)")
+_MAIN = "main"
+
+
+def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Link]:
+    """Yield each line's equation.
+
+    Lines of a shared function are linked to the equation of its first call.
+    """
+    functions: list[str] = []
+    calls: dict[str, list[tuple[str, str]]] = {}
+    current = ""
+    lines = module.text.split("\n")
+    for line, name in zip(lines, module.names, strict=False):
+        if (begun := _FUNCTION.match(line)) is not None:
+            current = begun[1]
+        functions.append(current)
+        if (call := _CALL.search(line)) is not None:
+            calls.setdefault(current, []).append((call[1], equation_path(name)))
+    prefixes = {_MAIN: ""}
+    waiting = [_MAIN]
+    while waiting:
+        caller = waiting.pop(0)
+        for called, path in calls.get(caller, ()):
+            if called not in prefixes and path:
+                prefixes[called] = f"{prefixes[caller]}{path}/"
+                waiting.append(called)
+    for number, name in enumerate(module.names):
+        path = equation_path(name)
+        prefix = prefixes.get(functions[number]) if number < len(functions) else None
+        if not path or prefix is None:
+            continue
+        path = prefix + path
+        if path in spans:
+            yield Link(number, path, spans[path])
+
+
+def _constants(jaxpr: Any) -> Iterator[Any]:
+    """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
+    yielded: set[int] = set()
+    waiting = [jaxpr]
+    visited: set[int] = set()
+    while waiting:
+        part_jaxpr = waiting.pop()
+        if id(part_jaxpr) in visited:
+            continue
+        visited.add(id(part_jaxpr))
+        for constant in getattr(part_jaxpr, "consts", ()):
+            if id(constant) not in yielded:
+                yielded.add(id(constant))
+                yield constant
+        for equation in jaxprs.open_jaxpr(part_jaxpr).eqns:
+            for value in equation.params.values():
+                parts = value if isinstance(value, tuple | list) else (value,)
+                waiting += [part for part in parts if jaxprs.is_jaxpr(part)]
+
+
+def _bytes(constant: Any) -> int:
+    return avals.size(avals.of(constant))
+
+
+def _types(jaxpr: Any) -> Iterator[str]:
+    """Yield the types of captured arrays in HLO's notation, e.g. `s32[8]`."""
+    for constant in _constants(jaxpr):
+        aval = avals.of(constant)
+        shape = getattr(aval, "shape", None)
+        if shape is None or math.prod(shape) < 2:
+            continue
+        dtype, _, sizes = avals.text(aval).partition("[")
+        if dtype == "bool":
+            dtype = "pred"
+        elif dtype.startswith("i") and dtype[1:].isdigit():
+            dtype = f"s{dtype[1:]}"
+        yield f"{dtype}[{sizes}"
+
+
+def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the trip counts of scans, including those of `fori_loop`s with constant bounds."""
+    for index, equation in enumerate(opened.eqns):
+        if not equation.params:
+            continue
+        path = f"{prefix}{index}"
+        length, unroll = equation.params.get("length"), equation.params.get("unroll")
+        if equation.primitive.name == "scan" and isinstance(length, int):
+            yield path, length // max(unroll if isinstance(unroll, int) else 1, 1)
+        for part in jaxprs.inner(equation):
+            yield from _trips(part.jaxpr, f"{path}/{part.name}/")
+
+
+_BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})
+
+
+def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the paths of equations whose results go directly into an `optimization_barrier`.
+
+    The barriers of checkpoints are included.
+    """
+    index_by_var: dict[Any, int] = {}
+    for index, equation in enumerate(opened.eqns):
+        if equation.primitive.name in _BARRIERS:
+            for var in equation.invars:
+                if not hasattr(var, "val") and (maker := index_by_var.get(var)) is not None:
+                    yield f"{prefix}{maker}"
+        for var in equation.outvars:
+            index_by_var[var] = index
+        if equation.params:
+            for part in jaxprs.inner(equation):
+                yield from _barriers(part.jaxpr, f"{prefix}{index}/{part.name}/")

@@ -1,0 +1,280 @@
+"""Convert a traced program to plain data: the answer to `Outline`."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat import avals, locations
+from jaxsight.tracer.compat import jaxprs, lowering
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.wire.messages.replies import Outlined, Runtime
+from jaxsight.wire.messages.requests import Outline
+from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
+from jaxsight.wire.spans import Span
+
+_MOST_EQUATIONS = 50_000
+"""Maximum number of equations in the answer."""
+_LONGEST_PARAMETER = 400
+"""Maximum length of a parameter in the answer."""
+_LISTED_ELEMENTS = 64
+"""Maximum number of elements of a captured array that are listed one by one."""
+_LARGEST_MEASURED = 4 << 20
+"""Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
+_SEARCHED_SIZES = range(1 << 10, 64 << 20)
+"""Sizes in bytes of captured arrays for which a generating expression is searched."""
+
+
+def outline(job: Job[Outline]) -> Outlined:
+    """Return an earlier trace as plain data.
+
+    Raises:
+        UserError: it is no longer kept.
+    """
+    traced = job.traces.of(job.request.trace).shown
+    program = ProgramOutliner().program(traced)
+    return Outlined(job.request.id, program, compiler_options.folds(traced), runtime())
+
+
+def runtime() -> Runtime:
+    """Return the default platform of the user's programs, without starting a backend.
+
+    This process has only the CPU's backend.
+    """
+    return Runtime(
+        jaxlib=lowering.JAXLIB,
+        backend="" if _has_accelerators() else "cpu",
+        machine=f"{sys.platform} {platform.machine().lower()}",
+        flags=os.environ.get("XLA_FLAGS", ""),
+    )
+
+
+@functools.cache
+def _has_accelerators() -> bool:
+    """Return whether a plugin for accelerators is installed.
+
+    See https://docs.jax.dev/en/latest/about.html#components-of-the-jax-ecosystem.
+    """
+    plugins = importlib.metadata.entry_points(group="jax_plugins")
+    return bool(plugins) or any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
+
+
+class ProgramOutliner:
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._numbers: dict[Any, int] = {}
+        self._kinds: dict[Any, tuple[str, str, tuple[int, ...], int, bool]] = {}
+        self._spans: dict[int, tuple[Any, Span | None]] = {}
+        self._count = 0
+        self._cut = False
+        self._forward = self._backward = False
+        """Of which pass of a derivative the equation around is: scopes inside are relative to it.
+        """
+
+    def program(self, traced: Any) -> Program:
+        opened = jaxprs.open_jaxpr(traced.jaxpr)
+        names = _names(opened)
+        for var, name in zip(opened.invars, names, strict=True):
+            self._number(var, INPUT, name)
+        for var, constant in zip(
+            opened.constvars, getattr(traced.jaxpr, "consts", ()), strict=False
+        ):
+            self._number(var, CONSTANT, _rule(constant), _integers(constant))
+        body = self._body(opened, "", "")
+        return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
+
+    def _body(self, opened: Any, name: str, prefix: str) -> Body:
+        for var in opened.constvars:
+            self._number(var, CONSTANT)
+        inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
+        steps = []
+        for index, equation in enumerate(opened.eqns):
+            if self._count >= _MOST_EQUATIONS:
+                self._cut = True
+                break
+            self._count += 1
+            steps.append(self._step(equation, f"{prefix}{index}"))
+        outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
+        return Body(name, inputs, outputs, tuple(steps))
+
+    def _step(self, equation: Any, path: str) -> Step:
+        operands = tuple(self._number(var, RESULT) for var in equation.invars)
+        scope = locations.scope(equation)
+        outer = self._forward, self._backward
+        self._backward = backward = self._backward or "transpose(" in scope
+        self._forward = forward = (self._forward or "jvp(" in scope) and not backward
+        # A jaxpr that several equations share is repeated for each, because facts about its values
+        # differ.
+        bodies = [
+            self._inner(part, f"{path}/{part.name}/")
+            for part in (jaxprs.inner(equation) if equation.params else ())
+        ]
+        self._forward, self._backward = outer
+        results = tuple(self._number(var, RESULT) for var in equation.outvars)
+        return Step(
+            path,
+            equation.primitive.name,
+            operands,
+            results,
+            self._span(equation),
+            _parameters(equation),
+            tuple(bodies),
+            backward,
+            forward,
+            "vmap(" in scope,
+        )
+
+    def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:
+        outer, self._numbers = self._numbers, {}
+        try:
+            for var, constant in zip(part.jaxpr.constvars, part.constants, strict=False):
+                self._number(var, CONSTANT, integers=_integers(constant))
+            return self._body(part.jaxpr, part.name, prefix)
+        finally:
+            self._numbers = outer
+
+    def _number(self, var: Any, origin: str, text: str = "", integers: tuple[int, ...] = ()) -> int:
+        if hasattr(var, "val"):
+            self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
+            return len(self._values) - 1
+        number = self._numbers.get(var)
+        if number is None:
+            number = self._numbers[var] = len(self._values)
+            self._values.append(self._value(var.aval, origin, text, integers))
+        return number
+
+    def _value(self, aval: Any, origin: str, name: str, integers: tuple[int, ...] = ()) -> Value:
+        """Return a value; most values have one of few types, which are cached."""
+        kind = self._kinds.get(aval)
+        if kind is None:
+            kind = self._kinds[aval] = _kind(aval)
+        type_text, dtype, shape, size, weak = kind
+        return Value(type_text, dtype, shape, size, origin, weak, name, integers)
+
+    def _span(self, equation: Any) -> Span | None:
+        """Return the place of an equation; equations created by one call share its traceback."""
+        traceback = equation.source_info.traceback
+        cached = self._spans.get(id(traceback))
+        if cached is None:
+            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
+        return cached[1]
+
+
+def _kind(aval: Any) -> tuple[str, str, tuple[int, ...], int, bool]:
+    shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
+    dtype = str(getattr(aval, "dtype", ""))
+    return avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
+
+
+def _literal(value: Any) -> str:
+    try:
+        return repr(np.asarray(value).item())
+    except (TypeError, ValueError):
+        return ""
+
+
+def _names(opened: Any) -> list[str]:
+    info = opened.debug_info
+    argument_names = list(getattr(info, "arg_names", None) or ())
+    count = len(opened.invars)
+    return (
+        [str(name or "") for name in argument_names]
+        if len(argument_names) == count
+        else [""] * count
+    )
+
+
+def _rule(constant: Any) -> str:
+    """Return an expression that generates a captured array, or `""` if there is no short one.
+
+    For example `jnp.arange(1, 10, dtype=jnp.int32)`.
+    """
+    from jaxsight.sourcerizer.text import layout
+    from jaxsight.sourcerizer.values import constants
+
+    if getattr(constant, "nbytes", 0) not in _SEARCHED_SIZES or not _may_be_regular(constant):
+        return ""
+    expression = constants.spelled(constant)
+    return layout.flat(expression) if expression is not None else ""
+
+
+def _integers(constant: Any) -> tuple[int, ...]:
+    """All integers of a small captured array, the least and greatest of a larger one."""
+    if not 0 < getattr(constant, "nbytes", 0) <= _LARGEST_MEASURED:
+        return ()
+    try:
+        array = np.asarray(constant)
+    except (TypeError, ValueError):
+        return ()
+    if array.dtype.kind not in "biu":
+        return ()
+    if array.size > _LISTED_ELEMENTS:
+        return int(array.min()), int(array.max())
+    return tuple(map(int, array.reshape(-1)))
+
+
+def _may_be_regular(constant: Any) -> bool:
+    """Return whether an array may be regular, from its first elements.
+
+    Most arrays are not, and need not be read completely.
+    """
+    try:
+        few = np.asarray(constant[:4] if constant.ndim == 1 else constant[:2])
+    except (TypeError, ValueError, IndexError):
+        return False
+    flat = few.reshape(-1)[:64]
+    if flat.dtype.kind not in "biuf" or flat.size < 2:
+        return False
+    if (flat == flat[0]).all() or few.ndim > 1:
+        return bool(len(np.unique(flat)) <= max(4, few.shape[-1]))
+    return bool(len(np.unique(np.diff(flat))) == 1)
+
+
+def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
+    parameters = []
+    skipped = jaxprs.defaults(equation)
+    for key, value in equation.params.items():
+        if key in skipped or jaxprs.is_jaxpr(value):
+            continue
+        text = _plain(_python(value))
+        if text and len(text) <= _LONGEST_PARAMETER:
+            parameters.append((key, text))
+    return tuple(parameters)
+
+
+def _python(value: Any) -> Any:
+    """Return a parameter with Python integers in place of NumPy's, which `vmap` leaves in it."""
+    if isinstance(value, np.integer):
+        return int(value)
+    if type(value) in (tuple, list):
+        return type(value)(map(_python, value))
+    return value
+
+
+def _plain(value: Any) -> str:
+    """Return a parameter as a Python literal if it is one, else its name or text."""
+    if isinstance(value, bool | int | str | type(None)):
+        return (
+            repr(value)
+            if type(value) in (bool, int, str, type(None))
+            else jaxpr_text.parameter_text(value)
+        )
+    if isinstance(value, tuple) and all(type(part) is int for part in value):
+        return repr(value)
+    if isinstance(value, float | tuple | list):
+        text = repr(value)
+        try:
+            ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return jaxpr_text.parameter_text(value)
+        return text
+    return jaxpr_text.parameter_text(value)

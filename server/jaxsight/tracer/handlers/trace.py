@@ -1,0 +1,149 @@
+"""Trace a function with its inputs.
+
+The jaxpr is that of `jax.make_jaxpr(f)(*args)`; for a `jax.jit` function it is the body.
+This must never run an equation.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters import views
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.compat import jaxprs, leaks, traces
+from jaxsight.tracer.failures import UserError, clean, failure
+from jaxsight.tracer.interruptions import CancelledByServer
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.kept_traces import KeptTrace
+from jaxsight.tracer.observation import display
+from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.tracer.user_warnings import collected
+from jaxsight.wire.chunks import real_file
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Failure, Frame, Warned
+
+_LEAVES = 40
+"""Maximum number of leaves shown of a parameter, and of the result."""
+
+traces.leave_out(str(Path(__file__).resolve().parents[1]), real_file)
+
+
+def trace(job: Job[Trace]) -> Traced:
+    """Trace the function of a request; the caller sets `executed` and `modules`.
+
+    Raises:
+        UserError: tracing failed; it has the observations until then.
+        CancelledByServer: the request was cancelled.
+    """
+    module = job.module
+    function = find(module.namespace, job.request.function)
+    job.begin("inputs")
+    begin = time.perf_counter()
+    with module.recorder.tracing():
+        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
+    job.begin("trace")
+    middle = time.perf_counter()
+    outcome = Outcome()
+    error: Failure | None = None
+    reached: list[jaxprs.Reached] = []
+    stage: Any = None
+    with module.recorder.tracing() as sites, collected(inputs.warnings):
+        try:
+            stage, outcome = stateful_traces.traced(function, inputs)
+        except CancelledByServer:
+            raise
+        except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
+            # Raised again below, because the exception's frames hold tracers.
+            error = failure(raised, "trace")
+            reached = module.recorder.unfinished()
+    if error is None and (escaped := leaks.leaked(stage)) is not None:
+        error = _escaped(module.trace, *escaped)
+    if error is not None:
+        raise UserError(error, module.recorder.collect(module.trace.chunks, sites, reached))
+    end = time.perf_counter()
+    kept_trace = KeptTrace.of(stage, outcome)
+    job.traces.keep(job.request.id, kept_trace)
+    observed = module.recorder.collect(
+        module.trace.chunks, sites, jaxprs.reached(kept_trace.shown.jaxpr)
+    )
+    traced = _described(job.request.id, kept_trace, inputs.named, inputs.warnings, observed)
+    return replace(
+        traced,
+        seconds=(
+            ("inputs", middle - begin),
+            ("trace", end - middle),
+            ("describe", time.perf_counter() - end),
+        ),
+    )
+
+
+def _described(
+    id: int,
+    kept_trace: KeptTrace,
+    parameters: dict[str, Any],
+    warned: list[Warned],
+    observed: Observed,
+) -> Traced:
+    """Return the reply about a trace."""
+    jaxpr, outcome = kept_trace.shown.jaxpr, kept_trace.outcome
+    equations = jaxprs.count(jaxpr)
+    folded = jaxpr_text.folded(jaxpr, equations)
+    return Traced(
+        id=id,
+        parameters=tuple(
+            (name, clean(display.text(value, _LEAVES))) for name, value in parameters.items()
+        ),
+        outputs=clean(_outputs(kept_trace)),
+        jaxpr=folded.text,
+        folded=folded.folded,
+        equations=equations,
+        constants=tuple(map(_constant, jaxprs.constants(jaxpr))),
+        seen=observed.seen,
+        observations=observed.observations,
+        warnings=tuple(dict.fromkeys(warned)),
+        views=views.names(),
+        updates=outcome.updates,
+        left_out=outcome.left_out,
+    )
+
+
+def _escaped(request: Trace, error: Exception, equation: Any) -> Failure:
+    """Return the failure of a leaked tracer, at the expression that uses it."""
+    leak = failure(error, "trace")
+    span = jaxpr_text.span(equation) if equation is not None else None
+    if span is None:
+        return leak
+    return replace(leak, frames=(Frame(request.function, request.file, span.line, span),))
+
+
+def _outputs(kept_trace: KeptTrace) -> str:
+    """Return the text of the function's result, without its updates."""
+    outcome = kept_trace.outcome
+    variables = jaxprs.open_jaxpr(kept_trace.shown.jaxpr).outvars
+    arrays = (var.aval for var in variables[outcome.start : outcome.start + outcome.count])
+    structure = outcome.structure
+    leaves = [
+        display.Shown(outcome.texts[index]) if index in outcome.texts else next(arrays)
+        for index in range(structure.num_leaves)
+    ]
+    try:
+        returned = jax.tree_util.tree_unflatten(structure, leaves)
+    except Exception:  # noqa: BLE001 - user code
+        # A class may check its leaves on construction; show the leaves alone.
+        returned = tuple(leaves)
+    return display.text(returned, _LEAVES)
+
+
+def _constant(value: Any) -> tuple[str, int]:
+    aval = avals.of(value)
+    return avals.text(aval), avals.size(aval)

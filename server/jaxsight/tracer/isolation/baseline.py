@@ -1,0 +1,198 @@
+"""Restore the state of this process that user code may have changed, after every request.
+
+State that influences results of a file's own code is in `process_effects`, and is applied again
+when that file is traced again.
+The state here must only be restored for the next request: descriptors 0 to 2 and their streams,
+`builtins`, JAX's namespaces, loaded modules, signal handlers and timers, hooks, tracing functions,
+the garbage collector, and the state in `system_state`.
+Changes that cannot be undone are reported to `irreversible_effects`, which keeps other files out of
+this process.
+Open files, and functions that `atexit` would call (a tracer never exits that way), are not touched:
+no later answer depends on them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import os
+import signal
+import sys
+import threading
+from types import ModuleType
+from typing import Any, TextIO, TypeGuard
+
+from jaxsight.tracer.isolation import code_origins, process_effects
+from jaxsight.tracer.isolation.code_origins import SliceLoader
+from jaxsight.tracer.isolation.library_snapshot import same_objects
+from jaxsight.tracer.isolation.process_state import State
+from jaxsight.tracer.isolation.system_state import System
+from jaxsight.wire.descriptors import private
+
+_BUILTINS = vars(builtins)
+
+
+class Baseline:
+    """The state of the process after JAX was imported and before any user code ran."""
+
+    def __init__(self) -> None:
+        self._output = private(1)
+        self._nothing = private(0)
+        self._streams: dict[str, TextIO] = {}
+        self._give_streams()
+        self._builtins = dict(_BUILTINS)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # A server started in the background inherits this. User code expects Python's default.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._state: State = process_effects.capture()
+        self._environ = os.environ
+        self._modules = dict(sys.modules)
+        self._listed: list[object] = []
+        """The modules that were loaded at the last restore."""
+        self._finders = tuple(sys.meta_path)
+        self._handlers = _handlers()
+        self._mask = _signal_mask()
+        self._hooks = {name: getattr(sys, name) for name in _SYS_HOOKS}
+        self._trace, self._profile = sys.gettrace(), sys.getprofile()
+        self._thread_hook = threading.excepthook
+        self._switch_interval = sys.getswitchinterval()
+        self._collector = gc.get_threshold(), gc.get_debug()
+        self._finder_types = {type(finder) for finder in sys.path_importer_cache.values()}
+        self._system = System()
+
+    def restore(self) -> tuple[str, ...]:
+        """Restore the process; call this first after user code has run, however that ended.
+
+        Returns the changes that cannot be undone, as predicates such as `lowered a resource limit`.
+        """
+        # First, and by a method only, as `len` and `isinstance` may have been replaced.
+        _BUILTINS.update(self._builtins)
+        sys.settrace(self._trace)
+        sys.setprofile(self._profile)
+        lost = self._system.restore_limits()
+        os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
+        self._restore_modules()
+        self._restore_descriptors()
+        self._give_streams()
+        self._restore_signals()
+        for name, hook in self._hooks.items():
+            setattr(sys, name, hook)
+        threading.excepthook = self._thread_hook
+        sys.setswitchinterval(self._switch_interval)
+        if not gc.isenabled():
+            gc.enable()
+        threshold, debug = self._collector
+        gc.set_threshold(*threshold)
+        gc.set_debug(debug)
+        process_effects.restore(self._state)
+        lost += self._system.restore()
+        # Send the output before the answer.
+        self._streams["stdout"].flush()
+        self._streams["stderr"].flush()
+        return tuple(lost)
+
+    def _restore_modules(self) -> None:
+        if not same_objects(self._listed, sys.modules.values()):
+            sys.modules.update(self._modules)
+            loaded: dict[str, object] = dict(sys.modules)
+            for name, module in loaded.items():
+                if module is None:
+                    del sys.modules[name]  # a file has blocked this import
+                elif self._modules.get(name) is not module and _is_installed(module):
+                    self._modules[name] = module
+            self._listed = list(sys.modules.values())
+        for finder in reversed(self._finders):
+            if finder not in sys.meta_path:
+                sys.meta_path.insert(0, finder)
+        # A finder that a library such as `six` adds on import is needed by its later importers.
+        sys.meta_path[:] = [
+            finder_on_path
+            for finder_on_path in sys.meta_path
+            if any(finder_on_path is finder for finder in self._finders)
+            or not _is_hook(finder_on_path)
+        ]
+        cache = sys.path_importer_cache
+        for folder in [
+            f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types
+        ]:
+            del cache[folder]
+
+    def _restore_descriptors(self) -> None:
+        for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
+            if not _same(descriptor, good):
+                os.dup2(good, descriptor)
+
+    def _give_streams(self) -> None:
+        """Set streams over the descriptors, which stay open if user code closes the streams."""
+        for descriptor, name in enumerate(_STREAMS):
+            stream = self._streams.get(name)
+            if stream is None or stream.closed:
+                stream = self._streams[name] = _stream(descriptor)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+    def _restore_signals(self) -> None:
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+        if sys.platform == "win32":
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+
+_STREAMS = ("stdin", "stdout", "stderr")
+
+_SYS_HOOKS = ("excepthook", "unraisablehook", "displayhook", "breakpointhook")
+
+_UNCATCHABLE = frozenset({"SIGKILL", "SIGSTOP"})
+
+
+def _is_installed(module: object) -> TypeGuard[ModuleType]:
+    """Return whether a module of an installed package was imported completely."""
+    spec = getattr(module, "__spec__", None)
+    loader = getattr(spec, "loader", None)
+    if not isinstance(module, ModuleType) or loader is None or isinstance(loader, SliceLoader):
+        return False
+    initializing = getattr(spec, "_initializing", False)
+    return not initializing and code_origins.of_module(module.__name__) != code_origins.USER
+
+
+def _is_hook(finder: object) -> bool:
+    """Return whether a file added this finder to `sys.meta_path`.
+
+    It is the file's own, or a library's import hook.
+    """
+    kind = finder if isinstance(finder, type) else type(finder)
+    name = kind.__module__
+    return code_origins.of_module(name) != code_origins.LIBRARY or "hook" in name
+
+
+def _stream(descriptor: int) -> TextIO:
+    """Return a line-buffered stream, so that output of code that never returns is shown."""
+    return open(
+        descriptor,
+        "r" if descriptor == 0 else "w",
+        buffering=1,
+        encoding="utf-8",
+        errors="backslashreplace",
+        closefd=False,
+    )
+
+
+def _same(descriptor: int, expected: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.fstat(expected))
+    except OSError:  # closed
+        return False
+
+
+def _handlers() -> dict[signal.Signals, Any]:
+    """Return the handlers that can be set from Python."""
+    numbers = (s for s in signal.Signals if s.name not in _UNCATCHABLE)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    return {number: handler for number, handler in handlers.items() if handler is not None}
+
+
+def _signal_mask() -> set[int]:
+    return set() if sys.platform == "win32" else set(signal.pthread_sigmask(signal.SIG_BLOCK, ()))

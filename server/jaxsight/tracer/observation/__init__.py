@@ -1,0 +1,1 @@
+"""Recording the values of expressions while a function is traced."""

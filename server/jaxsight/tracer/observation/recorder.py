@@ -1,0 +1,283 @@
+"""Record the abstract values of each expression of instrumented code, and the stages around it.
+
+`Recorder.record` runs for every expression of user code, so it does little and returns early.
+It stores avals and texts, never a tracer, a trace or an array: a recorder cannot leak.
+It never changes or replaces values.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from jaxsight.tracer.compat import jaxprs, traces
+from jaxsight.tracer.interruptions import CancelledByServer
+from jaxsight.tracer.observation import instrumentation, observed_values
+from jaxsight.tracer.observation.jaxpr_observations import (
+    ContextObservations,
+    JaxprObservations,
+    Variant,
+)
+from jaxsight.tracer.observation.observation_table import (
+    InstrumentedChunk,
+    ObservationTable,
+    Observed,
+)
+from jaxsight.tracer.observation.observed_values import (
+    ABSTRACT,
+    ARRAY,
+    IGNORED,
+    KINDS,
+    NUMBER,
+    NUMBERS,
+    QUIET_TREES,
+    Sites,
+    SiteValues,
+)
+from jaxsight.wire.chunks import Chunk
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(slots=True)
+class _Context:
+    """A trace that user code ran in, with its observations."""
+
+    trace: Any
+    """A weak reference."""
+    situation: traces.Situation
+    values: Sites = dataclasses.field(default_factory=dict)
+
+
+class Recorder:
+    """Records observations of one file.
+
+    `record` is stored in the namespace (or `builtins`) as `instrumentation.NAME`.
+    """
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        """Set by any thread to stop the current request at its next observed expression.
+
+        The runner clears it.
+        """
+        self.naming: Callable[[int, Any], None] | None = None
+        """If set, called with each array and its site."""
+        self._instances: dict[tuple[str, str], InstrumentedChunk] = {}
+        self._next = 0
+        self._executed: dict[tuple[str, str], list[Sites]] = {}
+        self._jaxprs = JaxprObservations()
+        self._contexts: dict[int, _Context] = {}
+        self._current: _Context | None = None
+        self._trace: Callable[[], Any] = lambda: None
+        self._kinds = dict(KINDS)
+        self._describing = False
+
+    def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
+        """Rewrite the chunk's tree in place and register its sites.
+
+        They replace those of an earlier execution of the chunk.
+        """
+        self.forget(chunk, key)
+        sites = instrumentation.instrument(tree, self._next)
+        self._instances[chunk, key] = InstrumentedChunk(self._next, tuple(sites))
+        self._next += len(sites)
+        return tree
+
+    def forget(self, chunk: str, key: str) -> None:
+        """Remove a chunk that is no longer needed, and its observations."""
+        instance = self._instances.pop((chunk, key), None)
+        self._executed.pop((chunk, key), None)
+        if instance is None:
+            return
+        self._jaxprs.forget(instance)
+
+    @contextlib.contextmanager
+    def executing(self, chunk: str, key: str) -> Iterator[None]:
+        """Record the execution of a chunk, including functions that it calls."""
+        self._begin()
+        try:
+            yield
+        finally:
+            contexts = self._end()
+            self._executed[chunk, key] = [context.values for context in contexts]
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[list[Sites]]:
+        """Record the tracing of a function; the list is filled at the end, for `collect`."""
+        self._begin()
+        observed: list[Sites] = []
+        try:
+            yield observed
+        finally:
+            observed += [context.values for context in self._end()]
+
+    def _begin(self) -> None:
+        # Forget classes of user code each time, as they keep whole modules alive.
+        self._kinds = dict(KINDS)
+        self._contexts = {}
+        self._current = None
+        self._trace = lambda: None
+
+    def _end(self) -> list[_Context]:
+        contexts = _last_passes(list(self._contexts.values()))
+        self._begin()
+        fresh: dict[tuple[traces.Staged, tuple[Any, ...]], list[ContextObservations]] = {}
+        for context in contexts:
+            situation = context.situation
+            if situation.staged is not None:
+                observations = ContextObservations(
+                    context.values, len(situation.inside) - situation.own
+                )
+                fresh.setdefault((situation.staged, situation.inputs), []).append(observations)
+        for (staged, inputs), in_jaxpr in fresh.items():
+            self._jaxprs.put(staged, Variant(inputs, self._instances_of(in_jaxpr)), in_jaxpr)
+        self._jaxprs.trim()
+        return contexts
+
+    def _instances_of(self, contexts: list[ContextObservations]) -> frozenset[int]:
+        firsts = sorted(instance.first for instance in self._instances.values())
+        numbers = {number for context in contexts for number in context.sites}
+        return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
+
+    def record(self, site: int, value: Any) -> Any:
+        """Record a value at a site, and return it.
+
+        Raises:
+            CancelledByServer: `cancelled` is set.
+        """
+        if self.cancelled:
+            raise CancelledByServer
+        kind = self._kinds.get(type(value))
+        if self._describing:
+            return value
+        if kind is None:
+            kind = IGNORED
+            with self._inspecting(value):
+                kind = self._kinds[type(value)] = observed_values.classify(value)
+        if kind == IGNORED:
+            return value
+        trace = traces.current()
+        if trace is None:
+            return value
+        if self._trace() is not trace:
+            self._enter(trace)
+        context = self._current
+        assert context is not None
+        values = context.values.get(site)
+        if values is None:
+            values = context.values[site] = SiteValues()
+        if kind == ABSTRACT and self.naming is not None:
+            self.naming(site, value)
+        self._add(kind, value, values, context.situation)
+        return value
+
+    def _add(self, kind: int, value: Any, values: SiteValues, situation: traces.Situation) -> None:
+        """Add a value to those of its site, unless it is the same as the last one."""
+        if kind == ABSTRACT:
+            aval = value.aval
+            if aval is not values.last or situation.mapped:
+                values.last = aval
+                observed_values.add_abstract(values, value, aval, situation)
+        elif kind == NUMBER and type(value) in NUMBERS:
+            observed_values.add_number(values, value, situation)
+        elif kind == NUMBER:
+            with self._inspecting(
+                value
+            ):  # a member of an enum has no hash yet during its `__new__`
+                observed_values.add_number(values, value, situation)
+        elif kind == ARRAY:
+            key = (type(value), value.shape, value.dtype)
+            if key != values.last:
+                values.last = key
+                observed_values.add_array(values, key, value, situation)
+        elif values.quiet < QUIET_TREES:
+            with self._inspecting(value):
+                observed_values.add_tree(values, value, situation)
+
+    @contextlib.contextmanager
+    def _inspecting(self, value: Any) -> Iterator[None]:
+        """Inspect a value, which may run user code (`tree_flatten`).
+
+        That code is not recorded, to prevent infinite recursion, and its errors are not the
+        program's: the object may be incomplete (`self` in `__init__`).
+        """
+        self._describing = True
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            logger.debug("cannot inspect a %s: %r", type(value).__name__, error)
+        finally:
+            self._describing = False
+
+    def site(self, number: int) -> tuple[str, instrumentation.Site] | None:
+        """Return the chunk and the site of a number."""
+        for (chunk, _), instance in self._instances.items():
+            if number in instance:
+                return chunk, instance.sites[number - instance.first]
+        return None
+
+    def _enter(self, trace: Any) -> None:
+        context = self._contexts.get(id(trace))
+        if context is None or context.trace() is not trace:
+            if context is not None:
+                # Another trace had this address before: keep its observations.
+                self._contexts[-len(self._contexts)] = context
+            context = _Context(traces.reference(trace), traces.situation(trace))
+            self._contexts[id(trace)] = context
+        self._current = context
+        self._trace = context.trace
+
+    def collect(
+        self,
+        chunks: Iterable[Chunk],
+        traced: list[Sites],
+        reached: Iterable[jaxprs.Reached] = (),
+    ) -> Observed:
+        """Return the observations in `chunks`.
+
+        They come from the trace (`traced`), from inner jaxprs that JAX reused (`reached`), and, for
+        functions in neither, from the execution of the chunks.
+        """
+        chosen = list(chunks)
+        instances = {
+            (chunk.id, chunk.key): instance
+            for chunk in chosen
+            if (instance := self._instances.get((chunk.id, chunk.key))) is not None
+        }
+        firsts = frozenset(instance.first for instance in instances.values())
+        contexts = [*traced, *self._jaxprs.reused(reached, traced, firsts)]
+        table = ObservationTable()
+        functions = table.gather(contexts, instances)
+        executed = [sites for name in instances for sites in self._executed.get(name, ())]
+        table.gather(executed, instances, functions)
+        return table.observed()
+
+    def unfinished(self) -> list[jaxprs.Reached]:
+        """Return the inner jaxprs of running traces; call this while an exception holds them."""
+        return [
+            reached
+            for context in self._contexts.values()
+            for reached in jaxprs.reached_from(
+                traces.equations(context.trace()), context.situation.inside
+            )
+        ]
+
+
+def _last_passes(contexts: list[_Context]) -> list[_Context]:
+    """Return the contexts without those of a loop body's earlier traces, which JAX discards."""
+    latest: dict[tuple[int, traces.Staged], int] = {}
+    for context in contexts:
+        for run in context.situation.passes:
+            latest_run = latest.get((run.loop, run.staged), run.at)
+            latest[run.loop, run.staged] = max(latest_run, run.at)
+    return [
+        context
+        for context in contexts
+        if all(latest[run.loop, run.staged] == run.at for run in context.situation.passes)
+    ]

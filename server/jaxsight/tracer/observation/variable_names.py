@@ -1,0 +1,116 @@
+"""Record the user's names of a jaxpr's variables during tracing.
+
+These are exact even if source positions are ambiguous, as in gradients.
+"""
+
+from __future__ import annotations
+
+import functools
+import keyword
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxsight.tracer.compat.variables import variable
+from jaxsight.tracer.observation import instrumentation
+from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
+
+
+@dataclass(slots=True)
+class _Named:
+    """A variable, and the site that last bound a name to it.
+
+    `passed`: it has been an argument since, where it has other names.
+    """
+
+    variable: Any
+    """Kept alive, so that its address is not reused."""
+    site: int = -1
+    passed: bool = False
+
+
+@dataclass
+class Naming:
+    """The recorder's `naming` while a function is traced."""
+
+    site: Callable[[int], tuple[str, instrumentation.Site] | None]
+    """Returns the chunk and the site of a number."""
+    chunks: Sequence[Chunk]
+    file: str
+    """The file of the chunks."""
+    _named: dict[int, _Named] = field(default_factory=dict)
+    _kinds: dict[int, str] = field(default_factory=dict)
+    _types: dict[int, set[Any]] = field(default_factory=dict)
+    """Avals of the values that a site bound to a name, by site."""
+
+    def __call__(self, number: int, value: Any) -> None:
+        """Record a value at a site."""
+        kind = self._kinds.get(number)
+        if kind is None:
+            kind = self._kinds[number] = self._kind(number)
+        if kind == "target":
+            self._types.setdefault(number, set()).add(value.aval)
+        if kind == "expression" or (observed := variable(value)) is None:
+            return
+        named = self._named.setdefault(id(observed), _Named(observed))
+        if kind == "parameter":
+            named.passed = True
+        elif not named.passed:
+            named.site = number
+
+    def _kind(self, number: int) -> str:
+        """Return what a site records besides expressions."""
+        chunk_and_site = self.site(number)
+        ranges = chunk_and_site[1].ranges if chunk_and_site is not None else []
+        return next(
+            (source_range.kind for source_range in ranges if source_range.kind != "expression"),
+            "expression",
+        )
+
+    def fits(self, file: str, position: tuple[int, int, int, int], aval: Any) -> bool:
+        """Return whether the expression at a place had values of this type, if it was recorded."""
+        named = chunk_of(file)
+        if named is None or named["path"] != self.file:
+            return False
+        line, column, end_line, end_column = position
+        first, last = (line_in_chunk(named, file_line) for file_line in (line, end_line))
+        return aval in self._by_place.get((named["chunk"], first, column, last, end_column), ())
+
+    @functools.cached_property
+    def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
+        """Types by place of an expression; to be read only after tracing."""
+        types_by_position: dict[tuple[str, int, int, int, int], set[Any]] = {}
+        for number, types in self._types.items():
+            if (chunk_and_site := self.site(number)) is None:
+                continue
+            chunk, site = chunk_and_site
+            for at in site.ranges:
+                if at.kind == "expression":
+                    key = (chunk, at.line, at.column, at.end_line, at.end_column)
+                    types_by_position.setdefault(key, set()).update(types)
+        return types_by_position
+
+    def name_of(self, variable: Any) -> str | None:
+        """Return the outermost function's name of a variable, if known."""
+        named = self._named.get(id(variable))
+        chunk_and_site = self.site(named.site) if named is not None and named.site >= 0 else None
+        if chunk_and_site is None:
+            return None
+        chunk, site = chunk_and_site
+        source_range = next(
+            source_range for source_range in site.ranges if source_range.kind == "target"
+        )
+        text = next(
+            (executed_chunk.text for executed_chunk in self.chunks if executed_chunk.id == chunk),
+            "",
+        )
+        name = _text(text, source_range)
+        return name if name.isidentifier() and not keyword.iskeyword(name) else None
+
+
+def _text(text: str, source_range: instrumentation.SourceRange) -> str:
+    lines = text.split("\n")
+    if source_range.line != source_range.end_line or source_range.line > len(lines):
+        return ""
+    row = lines[source_range.line - 1].encode("utf-8", "surrogatepass")
+    return row[source_range.column : source_range.end_column].decode("utf-8", "replace")

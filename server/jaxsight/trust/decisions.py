@@ -1,0 +1,243 @@
+"""What this process may run and reach: the policy, the stored decisions, and its own decisions.
+
+A decision is about a folder, by its real path, and applies to all folders below it. If something is
+not allowed, the `Consent` that would allow it is asked for once, and nothing waits for the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jaxsight.events import Consent
+from jaxsight.files.ownership import is_own_folder
+from jaxsight.trust.policy import Policy, chosen_policy
+from jaxsight.trust.store import Decisions, Store, store_file
+from jaxsight.trust.words import shown_path
+from jaxsight.workers.compilation.remote import PYTHON
+
+TRUST = "Trust this folder"
+ONCE = "Once"
+ALLOW = "Allow"
+NO = "No"
+# A user who is typing when the question appears may answer by accident: Enter selects the first
+# answer (eglot fills it in) or the last one (JupyterLab's dialog), `1` and Enter the first one
+# (lists of Vim and Neovim). So the first answer refuses, and the last one about a folder is not
+# stored.
+_FOLDER_ANSWERS = NO, TRUST, ONCE
+_REACH_ANSWERS = NO, ALLOW
+COMMAND = "jaxsight.trust"
+"""The editor command that asks again."""
+
+SSH = "ssh://"
+
+
+def over_ssh(host: str, python: str) -> str:
+    """Return the name of an approval for a host.
+
+    It includes a Python other than the default, because that is a command.
+    """
+    return f"{SSH}{host}" if python == PYTHON else f"{SSH}{host} {python}"
+
+
+def in_terminal(folder: str, what: str = "") -> str:
+    """Return the command that lets a folder's code run, or lets it reach something."""
+    option = f" --allow {shlex.quote(what)}" if what else ""
+    return f"jaxsight trust {shlex.quote(folder)}{option}"
+
+
+class Trust:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        policy: Policy = Policy.ASK,
+        store: Store | None = None,
+        given: Iterable[str] = (),
+        allowed: Iterable[str] = (),
+        *,
+        terminal: bool = False,
+    ) -> None:
+        """Start with the stored decisions.
+
+        Args:
+            policy: the policy for folders without a decision.
+            store: the user's decisions; without it, decisions last as long as this process.
+            given: folders that are trusted because the user named them.
+            allowed: what every folder may reach, because the user named it.
+            terminal: whether a command runs, which asks nothing.
+        """
+        self._terminal = terminal
+        self.policy = policy
+        self.client: bool | None = None
+        """Whether the client trusts its workspace, if it says so."""
+        self._store = store if store is not None else Store(None)
+        self._taken_up = self._store.read()
+        self._here = Decisions(frozenset(map(os.path.realpath, given)))
+        """This process's own decisions; not stored."""
+        self._allowed = set(allowed)
+        self._asked: dict[tuple[str, str], Consent] = {}
+
+    @staticmethod
+    def of_user(option: str = "") -> Trust:
+        """Return the trust of a process that the user started; `option` as in `chosen_policy`."""
+        return Trust(chosen_policy(option), Store(store_file()))
+
+    def may_run(self, folder: str) -> bool:
+        """Return whether code of a folder, and interpreters in it, may run."""
+        if self.client is False or self.policy is Policy.NEVER:
+            return False
+        match self.policy:
+            case Policy.ALWAYS:
+                return True
+            case Policy.EDITOR:
+                return self.client is True
+            case _:
+                return self._covers(folder)
+
+    def may_use_above(self, folder: str) -> bool:
+        """Return whether settings and environments above the trusted folder may be used."""
+        if self.policy is Policy.NEVER or not is_own_folder(folder):
+            return False
+        return self.policy is Policy.ALWAYS or self._store.read().covers(os.path.realpath(folder))
+
+    def may_start(self, folder: str, python: str) -> bool:
+        """Return whether an interpreter outside a folder, named in its settings, may run."""
+        return self.policy is Policy.ALWAYS or self._may_reach(folder, python)
+
+    def may_send(self, folder: str, host: str, python: str) -> bool:
+        """Return whether programs of a folder may be compiled on a host, by a Python there.
+
+        A host that the user named is allowed with any Python.
+        """
+        named = f"{SSH}{host}" in self._allowed
+        return named or self._may_reach(folder, over_ssh(host, python))
+
+    def allow(self, what: str) -> None:
+        """Let every folder reach something that the user named, as long as this process lives."""
+        self._allowed.add(what)
+
+    def consent_to_run(
+        self, folder: str, python: str, reason: str, *, elsewhere: bool
+    ) -> Consent | None:
+        """Return the question whether code of a folder may run; `None` if it must not be asked.
+
+        Args:
+            folder: the folder.
+            python: the interpreter that would run it; may be empty.
+            reason: why it was chosen.
+            elsewhere: whether the interpreter must be allowed too; it is, along with the folder's
+                code.
+        """
+        if self.policy is not Policy.ASK or self.client is False:
+            return None
+        place = shown_path(folder)
+        lies_in = os.path.dirname(python)  # noqa: PTH120 (plain text)
+        real = os.path.realpath(lies_in) if python else ""
+        leads = f" in {shown_path(real)}" if real != lies_in else ""
+        why = shown_path(reason.replace("`", ""))
+        interpreter = f" with {shown_path(python)}{leads} ({why})" if python else ""
+        return Consent(
+            folder,
+            "",
+            f"jaxsight runs the code of {place}{interpreter} to trace its functions. "
+            "Do you trust this folder?",
+            _FOLDER_ANSWERS,
+            python if elsewhere else "",
+        )
+
+    def consent_to_start(self, folder: str, python: str) -> Consent:
+        """Return the question whether an interpreter outside the folder may run."""
+        return Consent(
+            folder,
+            python,
+            f"The settings of {shown_path(folder)} name an interpreter outside of it: "
+            f"{shown_path(python)}. Allow it to run?",
+            _REACH_ANSWERS,
+        )
+
+    def consent_to_send(self, folder: str, host: str, python: str) -> Consent:
+        """Return the question whether programs may be compiled on a host, by a Python there."""
+        command = f" with {shown_path(python)}" if python != PYTHON else ""
+        return Consent(
+            folder,
+            over_ssh(host, python),
+            f"The settings or docstrings of {shown_path(folder)} compile on {shown_path(host)} "
+            f"over ssh{command}: StableHLO with its constants leaves this machine. Allow it?",
+            _REACH_ANSWERS,
+        )
+
+    def remedy(self, folder: str, what: str = "") -> str:
+        """Return an instruction that lets a folder's code run, or lets it reach something."""
+        if not self._terminal:
+            return f"run the command `{COMMAND}` to decide"
+        return f"run `{in_terminal(folder, what)}` to allow it"
+
+    def first_time(self, consent: Consent) -> bool:
+        """Return whether this is asked for the first time, and record it."""
+        key = os.path.realpath(consent.folder), consent.what
+        first = key not in self._asked
+        self._asked[key] = consent
+        return first
+
+    def waiting(self, folder: str) -> list[Consent]:
+        """Return the questions about a folder that are not allowed yet."""
+        real = os.path.realpath(folder)
+        return [
+            each
+            for (of, what), each in self._asked.items()
+            if of == real and not self._allows(folder, what)
+        ]
+
+    def decide(self, consent: Consent, answer: str | None) -> bool:
+        """Take an answer for this process; return whether it allows anything new."""
+        folder = os.path.realpath(consent.folder)
+        if answer not in consent.answers or answer == NO:
+            return False
+        self._here = _with(self._here, folder, consent)
+        self._asked.pop((folder, consent.what), None)
+        return True
+
+    def keep(self, consent: Consent, answer: str | None) -> None:
+        """Store a lasting answer for other and later processes.
+
+        It blocks.
+        """
+        if answer not in (TRUST, ALLOW) or answer not in consent.answers:
+            return
+        folder = os.path.realpath(consent.folder)
+        self._store.change(lambda known: _with(known, folder, consent))
+
+    def changed(self) -> bool:
+        """Return whether the decisions on disk changed since the last call."""
+        before, self._taken_up = self._taken_up, self._store.read()
+        return self._taken_up != before
+
+    def _allows(self, folder: str, what: str) -> bool:
+        if not what:
+            return self.may_run(folder)
+        if what.startswith(SSH):
+            return self._may_reach(folder, what)
+        return self.may_start(folder, what)
+
+    def _covers(self, folder: str) -> bool:
+        real = os.path.realpath(folder)
+        return self._here.covers(real) or self._store.read().covers(real)
+
+    def _may_reach(self, folder: str, what: str) -> bool:
+        real = os.path.realpath(folder)
+        return (
+            what in self._allowed
+            or self._here.approves(real, what)
+            or self._store.read().approves(real, what)
+        )
+
+
+def _with(known: Decisions, folder: str, consent: Consent) -> Decisions:
+    """Return the decisions with a consent that was given."""
+    what = consent.what or consent.python
+    folders = known.folders if consent.what else known.folders | {folder}
+    approvals = known.approvals | {(folder, what)} if what else known.approvals
+    return replace(known, folders=folders, approvals=approvals)

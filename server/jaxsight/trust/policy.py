@@ -1,0 +1,91 @@
+"""The user's general preference: `trust = ask|always|never`, only from their own configuration.
+
+A project's files never decide this, nor do the settings that a client sends: many editors merge a
+project's files into those.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import platformdirs
+
+from jaxsight.files.ownership import NotOurs, own_folder, read_own
+
+log = logging.getLogger(__name__)
+
+VARIABLE = "JAXSIGHT_TRUST"
+FILE = "config.toml"
+KEY = "trust"
+_MOST = 1024 * 1024
+_ROOT = 0
+"""Files that the system's administrator or a package manager wrote count as the user's."""
+
+
+class Policy(StrEnum):
+    """Whether code of a folder may run about which there is no decision."""
+
+    ASK = "ask"
+    ALWAYS = "always"
+    NEVER = "never"
+    EDITOR = "editor"
+    """The editor has its own trust and reports it."""
+
+
+USERS = tuple(policy for policy in Policy if policy is not Policy.EDITOR)
+
+
+def chosen_policy(option: str = "", environ: Mapping[str, str] | None = None) -> Policy:
+    """Return the policy of this process.
+
+    Args:
+        option: the option `--trust` of the server; may be empty. `editor` replaces `ask` only.
+        environ: the environment variables; by default those of this process.
+    """
+    if option and option != Policy.EDITOR:
+        return Policy(option)
+    environ = os.environ if environ is None else environ
+    found = _read(environ.get(VARIABLE, ""), f"the environment variable {VARIABLE}") or _of_file()
+    if option == Policy.EDITOR and found in (None, Policy.ASK):
+        return Policy.EDITOR
+    return found or Policy.ASK
+
+
+def config_file() -> Path | None:
+    """Return the path of the user's configuration; `None` if there is no home folder."""
+    folder = own_folder(platformdirs.user_config_dir)
+    return folder / FILE if folder is not None else None
+
+
+def _of_file() -> Policy | None:
+    path = config_file()
+    if path is None:
+        return None
+    try:
+        data = read_own(path, most=_MOST, forbidden=stat.S_IWOTH, owners=(_ROOT,))
+        table = tomllib.loads(data.decode("utf-8-sig"))
+    except FileNotFoundError:
+        return None
+    except (OSError, NotOurs, ValueError, RecursionError) as error:
+        log.warning("ignoring %s: %s", path, error)
+        return None
+    for key in table:
+        if key != KEY:
+            log.warning("%s: unknown key %r", path, key)
+    return _read(table.get(KEY, ""), str(path))
+
+
+def _read(value: object, source: str) -> Policy | None:
+    """Return the policy with a name; `None` for an empty or an invalid one, which is logged."""
+    if value == "":
+        return None
+    if value in USERS:
+        return Policy(str(value))
+    log.warning("ignoring %s: expected one of %s, got %.40r", source, ", ".join(USERS), value)
+    return None

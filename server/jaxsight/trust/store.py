@@ -1,0 +1,240 @@
+"""The user's decisions on disk: `trust.json` in the user's state folder, shared by all processes.
+
+A change is read, merged and written under a lock, and moved into place, so that concurrent servers
+lose none of each other's decisions. A file that is invalid, or that others may have written, is
+ignored with a line in the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+import platformdirs
+
+from jaxsight.files.ownership import BY_OTHERS, NotOurs, check_own, own_folder, read_own
+
+log = logging.getLogger(__name__)
+
+NAME = "trust.json"
+VERSION = 1
+_MOST = 8 * 1024 * 1024
+_PATIENCE = 5.0
+"""Seconds to wait for another process that is writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The user's decisions: real paths of trusted folders, and what each folder may reach."""
+
+    folders: frozenset[str] = frozenset()
+    approvals: frozenset[tuple[str, str]] = frozenset()
+    """A folder and what it may reach: `ssh://HOST`, or the path of an interpreter."""
+
+    def covers(self, folder: str) -> bool:
+        """Return whether a folder (a real path), or one above it, is trusted."""
+        return any(each in self.folders for each in upward(folder))
+
+    def approves(self, folder: str, what: str) -> bool:
+        """Return whether a folder (a real path), or one above it, may reach something."""
+        return any((each, what) in self.approvals for each in upward(folder))
+
+
+def upward(folder: str) -> Iterator[str]:
+    """Yield a folder and those above it."""
+    path = PurePath(folder)
+    yield folder
+    for each in path.parents:
+        yield str(each)
+
+
+class Store:
+    """A file of decisions. Without a file, or if it cannot be written, nothing is stored."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self.problem = ""
+        """Why the file is ignored; empty while it is not."""
+        self._known = Decisions()
+        self._seen: object = None
+
+    def read(self) -> Decisions:
+        """Return the current decisions; the file is read again only after it changed."""
+        if self.file is None:
+            return self._known
+        seen = self._signature()
+        if seen != self._seen:
+            self._seen = seen
+            self._known = self._read()
+        return self._known
+
+    def change(self, edit: Callable[[Decisions], Decisions]) -> bool:
+        """Write the decisions changed by `edit`; return whether that was possible.
+
+        It blocks for a moment.
+        """
+        if self.file is None:
+            return False
+        try:
+            _make_folder(self.file.parent)
+            with _locked(self.file.with_suffix(".lock")):
+                now = self._read()
+                if self.problem.startswith(_NEWER):
+                    return False
+                made = edit(now)
+                _write(self.file, made)
+                self._known, self._seen = made, self._signature()
+        except (OSError, NotOurs) as error:
+            log.warning("cannot write %s: %s", self.file, error)
+            return False
+        return True
+
+    def _signature(self) -> object:
+        assert self.file is not None
+        try:
+            status = self.file.stat()
+        except (OSError, ValueError):
+            return ()
+        return status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode, status.st_uid
+
+    def _read(self) -> Decisions:
+        assert self.file is not None
+        self.problem = ""
+        try:
+            check_own(self.file.parent.stat(), BY_OTHERS)
+            return _decoded(read_own(self.file, most=_MOST, forbidden=BY_OTHERS))
+        except FileNotFoundError:
+            return Decisions()
+        except (OSError, NotOurs, ValueError, RecursionError) as error:
+            self.problem = str(error)
+            log.warning("ignoring %s: %s", self.file, error)
+            return Decisions()
+
+
+def store_file() -> Path | None:
+    """Return the path of the decisions; `None` if there is no home folder."""
+    folder = own_folder(platformdirs.user_state_dir)
+    return folder / NAME if folder is not None else None
+
+
+_NEWER = "it was written by a newer jaxsight"
+
+
+def _decoded(data: bytes) -> Decisions:
+    """Return the decisions in the file's content.
+
+    Raises:
+        ValueError: the content is invalid.
+        NotOurs: a newer version wrote it.
+    """
+    table = json.loads(data)
+    if not isinstance(table, dict) or type(table.get("version")) is not int:
+        raise ValueError("expected an object with a version")
+    if table["version"] > VERSION:
+        raise NotOurs(f"{_NEWER} (version {table['version']} of the file)")
+    folders, approvals = table.get("folders"), table.get("approvals")
+    return Decisions(
+        frozenset(_text(each) for each in _list(folders)),
+        frozenset(
+            (_text(each["folder"]), _text(each["what"])) for each in map(_table, _list(approvals))
+        ),
+    )
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, got {value!r:.40}")  # noqa: TRY004 (of the file)
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"expected a text, got {value!r:.40}")
+    return value
+
+
+def _table(value: object) -> dict[str, object]:
+    if not isinstance(value, dict) or not {"folder", "what"} <= value.keys():
+        raise ValueError(f"expected a folder and what it may reach, got {value!r:.40}")
+    return value
+
+
+def _write(file: Path, decisions: Decisions) -> None:
+    content = {
+        "version": VERSION,
+        "folders": sorted(decisions.folders),
+        "approvals": [
+            {"folder": folder, "what": what} for folder, what in sorted(decisions.approvals)
+        ],
+    }
+    descriptor, beside = tempfile.mkstemp(dir=file.parent, prefix=".trust-")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as out:
+            json.dump(content, out, indent=2)
+            out.write("\n")
+            out.flush()
+            os.fsync(descriptor)
+        Path(beside).replace(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(beside).unlink()
+        raise
+
+
+def _make_folder(folder: Path) -> None:
+    """Create the folder for this user alone.
+
+    Raises:
+        OSError: it cannot be created.
+        NotOurs: it belongs to another user.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    check_own(status, 0)
+    if status.st_mode & 0o077 and os.name != "nt":
+        folder.chmod(0o700)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes from writing in the meantime.
+
+    Raises:
+        OSError: the lock is not available within `_PATIENCE`.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+    try:
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                _lock(descriptor)
+                break
+            except (BlockingIOError, PermissionError):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)  # which unlocks it
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,21 @@
+"""Paths and names of a workspace in a question to its user, made inert."""
+
+from __future__ import annotations
+
+from jaxsight.text.inert import one_line
+
+_MOST = 200
+_LINKS = str.maketrans({"[": "\\x5b", "]": "\\x5d", "<": "\\x3c", "`": "\\x60"})
+"""Characters that some editors interpret as links, markup or code."""
+
+
+def shown_path(text: str) -> str:
+    """Return a path or name on one line, without control characters or markup.
+
+    The middle of a long one is omitted.
+    """
+    shown = one_line(text).translate(_LINKS)
+    if len(shown) > _MOST:
+        half = _MOST // 2
+        shown = f"{shown[:half]}…{shown[-half:]}"
+    return shown

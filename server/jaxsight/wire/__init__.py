@@ -1,0 +1,1 @@
+"""What processes share: messages, their frames, and the data in them. Standard library only."""

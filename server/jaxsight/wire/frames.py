@@ -1,0 +1,339 @@
+"""Messages as frames on a pipe, between the server and its child processes.
+
+A frame is the length of its body in 4 bytes, big-endian, and the body: JSON in UTF-8 (lone
+surrogates, which Python strings may contain, are encoded as they are).
+The body is `{"type": class name, field: value, …}` of a message of `wire.messages`.
+Inside a message, a dataclass is the list of its fields' values in order, a tuple is a list, and if
+a field may hold one of several dataclasses, the list begins with the class's name.
+
+This module runs in the user's Python too, so it uses the standard library alone.
+It must never wait: it converts bytes to messages and back, and raises `WireError` for everything
+else.
+A stream that raised it must not be read further.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from operator import attrgetter
+from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
+
+from jaxsight.wire.messages.compiling import Folding, FromCompiler, ToCompiler
+from jaxsight.wire.messages.replies import FromTracer
+from jaxsight.wire.messages.requests import Request, ToTracer
+
+FRAME_LIMIT = 64 * 1024 * 1024
+"""Limit of the body in bytes; a larger body is an error on either side."""
+
+HEADER = struct.Struct(">I")
+
+Message = ToTracer | FromTracer | ToCompiler | FromCompiler | Folding
+"""Messages between processes, and records of caches."""
+
+_MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
+
+# Bound now: user code that replaces these functions must not break the tracer's connection.
+_write = os.write
+_dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+_load = json.JSONDecoder().decode
+
+Pack = Callable[[Any], Any]
+Unpack = Callable[[Any], Any]
+
+
+class WireError(Exception):
+    """Received data is not a message of the protocol, or a message cannot be encoded."""
+
+
+def encode(message: Message | Request[object]) -> bytes:
+    """Return the frame of a message.
+
+    Raises:
+        WireError: the message is too large, or holds values that JSON cannot represent.
+    """
+    kind: Any = type(message)
+    try:
+        names, packs, _, _ = _plan(kind)
+        body: dict[str, Any] = {"type": kind.__name__}
+        for name, pack in zip(names, packs, strict=True):
+            value = getattr(message, name)
+            body[name] = value if pack is None else pack(value)
+        data = _dump(body).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise WireError(f"{kind.__name__} cannot be sent: {error}") from error
+    if len(data) > FRAME_LIMIT:
+        raise WireError(f"{kind.__name__} of {len(data)} bytes exceeds the limit of {FRAME_LIMIT}")
+    return HEADER.pack(len(data)) + data
+
+
+def decode(body: bytes | bytearray | memoryview) -> Message:
+    """Return the message with this body.
+
+    Raises:
+        WireError: `body` is not a message.
+    """
+    try:
+        value = _load(str(body, "utf-8", "surrogatepass"))
+        if type(value) is not dict:
+            raise WireError("a message is a JSON object")
+        tag = value.pop("type", None)
+        kind = _MESSAGES.get(tag) if isinstance(tag, str) else None
+        if kind is None:
+            raise WireError(f"no message has the type {tag!r}")
+        names, _, unpacks, required = _plan(kind)
+        values = {}
+        for name, unpack in zip(names, unpacks, strict=True):
+            if name in value:
+                values[name] = unpack(value.pop(name))
+        if value or not required.issubset(values):
+            raise WireError(f"{tag} has other fields than this version knows")
+        message: Message = kind(**values)
+        return message
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"not a message: {error}") from error
+
+
+def write(out: int | BinaryIO, message: Message) -> None:
+    """Write a message's whole frame to a blocking descriptor, or to a binary file and flush it."""
+    frame = memoryview(encode(message))
+    if not isinstance(out, int):
+        out.write(frame)
+        out.flush()
+        return
+    while frame:
+        frame = frame[_write(out, frame) :]
+
+
+class FrameReader:
+    """Collects bytes and returns the messages that are complete."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Message]:
+        """Return the messages that `data` completes.
+
+        Raises:
+            WireError: the next frame is not a valid message.
+                Valid messages before it are returned first, so to get the error, call this until it
+                returns no messages.
+        """
+        self._buffer += data
+        messages: list[Message] = []
+        start = 0
+        try:
+            while (body := self._body(start)) is not None:
+                messages.append(decode(body))
+                start += HEADER.size + len(body)
+        except WireError:
+            if not messages:
+                raise
+        finally:
+            del self._buffer[:start]
+        return messages
+
+    def bodies(self, data: bytes) -> list[bytearray]:
+        """Return the bodies of the frames that `data` completes, for `decode`.
+
+        Raises:
+            WireError: the next frame is too large; as for `feed`, bodies before it are returned
+                first.
+        """
+        self._buffer += data
+        bodies: list[bytearray] = []
+        start = 0
+        try:
+            while (body := self._body(start)) is not None:
+                bodies.append(body)
+                start += HEADER.size + len(body)
+        except WireError:
+            if not bodies:
+                raise
+        finally:
+            del self._buffer[:start]
+        return bodies
+
+    def _body(self, start: int) -> bytearray | None:
+        """Return the body of the frame at `start`, or `None` if it is incomplete."""
+        if len(self._buffer) - start < HEADER.size:
+            return None
+        (length,) = HEADER.unpack_from(self._buffer, start)
+        if length > FRAME_LIMIT:
+            raise WireError(f"a frame of {length} bytes exceeds the limit of {FRAME_LIMIT}")
+        start += HEADER.size
+        return self._buffer[start : start + length] if len(self._buffer) >= start + length else None
+
+
+Plan = tuple[tuple[str, ...], tuple[Pack | None, ...], tuple[Unpack, ...], frozenset[str]]
+
+
+@cache
+def _plan(kind: Any) -> Plan:
+    """Return field names, functions to pack (`None`: as is) and unpack them, and required names."""
+    if not is_dataclass(kind):
+        raise WireError(f"{kind.__name__} is not a message")
+    hints = get_type_hints(kind)
+    all_fields: tuple[Field[Any], ...] = fields(kind)
+    names = tuple(member.name for member in all_fields)
+    codecs = [_codec(hints[name]) for name in names]
+    required = frozenset(
+        member.name
+        for member in all_fields
+        if member.default is MISSING and member.default_factory is MISSING
+    )
+    return names, tuple(c[0] for c in codecs), tuple(c[1] for c in codecs), required
+
+
+@cache
+def _codec(hint: Any) -> tuple[Pack | None, Unpack]:
+    """Return functions that convert a value of this type to JSON data, and back with checks.
+
+    The first is `None` if the value is JSON data already.
+    """
+    if hint in (int, str, bool, float):
+        return None, _scalar(hint)
+    if hasattr(hint, "__dataclass_fields__"):
+        return _record(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return _sequence(args[0]) if args[1:] == (...,) else _pair(args)
+    if origin in (Union, types.UnionType):
+        return _choice(args)
+    raise TypeError(f"the wire has no form for {hint!r}")
+
+
+def _scalar(kind: type) -> Unpack:
+    def unpack(value: Any) -> Any:
+        if type(value) is kind:
+            return value
+        if kind is float and type(value) is int:
+            return float(value)
+        raise ValueError(f"expected {kind.__name__}, not {type(value).__name__}")
+
+    return unpack
+
+
+@cache
+def _record(kind: Any) -> tuple[Pack, Unpack]:
+    """Return the codec of a nested dataclass, as a list.
+
+    The codecs of its fields are created at the first use, since types may contain themselves.
+    """
+    resolved = get_type_hints(kind)
+    hints = {member.name: resolved[member.name] for member in fields(kind)}
+    names = tuple(hints)
+    if all(hint in (int, str, bool) for hint in hints.values()) and len(names) > 1:
+        expected = tuple(hints.values())
+
+        def unpack_flat(value: Any) -> Any:
+            # There are thousands of spans: one comparison checks all fields of a span.
+            if type(value) is not list or tuple(map(type, value)) != expected:
+                raise ValueError(f"not the fields of {kind.__name__}")
+            return kind(*value)
+
+        return attrgetter(*names), unpack_flat
+
+    values_of = attrgetter(*names)
+    packs: list[tuple[int, Pack]] = []
+    unpacks: list[tuple[int, Unpack]] = []
+
+    def plan() -> None:
+        _, pack_each, unpack_each, _ = _plan(kind)
+        packs.extend((at, pack) for at, pack in enumerate(pack_each) if pack is not None)
+        unpacks.extend(enumerate(unpack_each))
+
+    def pack(value: Any) -> list[Any]:
+        if not unpacks:
+            plan()
+        row = list(values_of(value)) if len(names) > 1 else [values_of(value)]
+        for at, pack_one in packs:
+            row[at] = pack_one(row[at])
+        return row
+
+    def unpack(value: Any) -> Any:
+        if not unpacks:
+            plan()
+        if type(value) is not list or len(value) != len(names):
+            raise ValueError(f"not the fields of {kind.__name__}")
+        for at, unpack_one in unpacks:
+            value[at] = unpack_one(value[at])
+        return kind(*value)
+
+    return pack, unpack
+
+
+def _sequence(hint: Any) -> tuple[Pack | None, Unpack]:
+    pack_one, unpack_one = _codec(hint)
+
+    def pack(value: Any) -> list[Any]:
+        return list(map(pack_one, value))  # type: ignore[arg-type]
+
+    def unpack(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise ValueError("expected a list")
+        return tuple(map(unpack_one, value))
+
+    return (None if pack_one is None else pack), unpack
+
+
+def _pair(hints: tuple[Any, ...]) -> tuple[Pack | None, Unpack]:
+    codecs = [_codec(hint) for hint in hints]
+    packs = [codec[0] for codec in codecs]
+    unpacks = [codec[1] for codec in codecs]
+
+    def pack(value: Any) -> list[Any]:
+        return [
+            part if pack_one is None else pack_one(part)
+            for pack_one, part in zip(packs, value, strict=True)
+        ]
+
+    def unpack(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list or len(value) != len(unpacks):
+            raise ValueError(f"expected a list of {len(unpacks)}")
+        return tuple([unpack_one(part) for unpack_one, part in zip(unpacks, value, strict=True)])
+
+    return (pack if any(packs) else None), unpack
+
+
+def _choice(options: tuple[Any, ...]) -> tuple[Pack, Unpack]:
+    """Return the codec of `X | None`, or of several dataclasses, distinguished by class name."""
+    kinds = tuple(option for option in options if option is not types.NoneType)
+    optional = len(kinds) < len(options)
+    if len(kinds) == 1:
+        pack_some, unpack_some = _codec(kinds[0])
+    else:
+        pack_some, unpack_some = _tagged(kinds)
+
+    def pack(value: Any) -> Any:
+        if value is None and optional:
+            return None
+        return value if pack_some is None else pack_some(value)
+
+    def unpack(value: Any) -> Any:
+        return None if value is None and optional else unpack_some(value)
+
+    return pack, unpack
+
+
+def _tagged(kinds: tuple[Any, ...]) -> tuple[Pack, Unpack]:
+    by_name = {kind.__name__: kind for kind in kinds}
+
+    def pack(value: Any) -> list[Any]:
+        name = type(value).__name__
+        if by_name.get(name) is not type(value):
+            raise TypeError(f"{name} is none of {', '.join(by_name)}")
+        return [name, *_record(by_name[name])[0](value)]
+
+    def unpack(value: Any) -> Any:
+        if type(value) is not list or not value or value[0] not in by_name:
+            raise ValueError(f"expected one of {', '.join(by_name)}")
+        unpack_one = _record(by_name[value[0]])[1]
+        return unpack_one(value[1:])
+
+    return pack, unpack

@@ -1,0 +1,326 @@
+"""The kernel graph of a compiled program: launched kernels, values between them, and loops.
+
+Plain data that crosses processes: `jaxsight.compiler.hlo` creates it, all packages read it.
+Sizes are bytes.
+Kernels, loops and branches are referred to by their index in the graph's tuples, so that a graph is
+a tree of tuples without cycles.
+
+*Counted as kernels*: every instruction of the entry computation, and of computations reached
+through while, conditional and call, except those that launch nothing (parameter, constant, tuple,
+get-tuple-element, bitcast, after-all, opt-barrier, ids, annotations that are custom calls).
+A start and its done count once.
+A TPU's asynchronous copies between memories are `transfers`, not kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+PARAMETER = "parameter"
+KERNEL = "kernel"
+OUTPUT = "output"
+CALLBACK = "callback"
+"""The kind of a kernel that transfers data to or from the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An array on the device.
+
+    `text` is its type as HLO prints it, without layout (`f32[8,16]`); `layout` is minor to major
+    (`1,0`).
+    """
+
+    text: str
+    layout: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Arithmetic of one run of a kernel, for one unit, dtype and precision.
+
+    `unit` is `matrix` or `vector`, `dtype` that of the operands as HLO names it (`f32`, `c64`).
+    `precision` is `high`, `highest`, a dot algorithm (`dot_bf16_bf16_f32_x3`) or empty.
+    """
+
+    unit: str
+    dtype: str
+    count: int
+    """Real operations; a fused multiply-add counts as two."""
+    precision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Arithmetic and memory traffic of one run of a kernel, for time estimates; sizes in bytes."""
+
+    operations: tuple[Operations, ...] = ()
+    read: int = 0
+    """Bytes of the inputs that are accessed: the rows of a gather, not its table."""
+    written: int = 0
+    cycles: int = 0
+    """Cycles according to libtpu's cost model; 0 on other platforms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A unit that the device launches."""
+
+    name: str
+    """The instruction's name in the HLO."""
+    kind: str
+    """`fusion`, `library`, `sort`, `copy`, `memset`, `collective`, `triton`, `custom call`,
+    `callback`, `op`, …
+    """
+    what: str
+    """A description: `loop fusion`, `input fusion (reduction)`, `cuBLAS matmul`, `cuFFT`, …"""
+    ends_because: str
+    """The fusion boundary: one of `REASONS`."""
+    equations: tuple[str, ...]
+    """Paths of the equations that are computed in it, in the order of the program."""
+    ends_at: str = ""
+    """The path of the equation at its fusion boundary; empty if there is none."""
+    inputs: tuple[Value, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    flops: int = 0
+    """Floating point operations of one launch, counted from shapes; an estimate."""
+    loops: tuple[int, ...] = ()
+    """The loops around it, outermost first."""
+    branch: int = -1
+    """The innermost branch around it; -1 if there is none."""
+    launches: int = 1
+    """Launches in one run of the program, if its arm is taken; an unknown trip count counts once.
+
+    0 for the condition of a loop that is not evaluated.
+    """
+    at_least: int = 1
+    """Like `launches`, but without loops of unknown trip count and uncertain copies of a sort."""
+    runs: int = 1
+    """Executions in one run of the program: the iterations of its loops.
+
+    A kernel of many launches, such as a sort, is executed once.
+    """
+    work: Work | None = None
+    """`None` if unknown: for eigh, callbacks, and the user's own kernels."""
+    recomputes: tuple[str, ...] = ()
+    """Its equations that an earlier kernel computes too."""
+    feeds: tuple[str, ...] = ()
+    """If it computes no equation, the paths of equations that it prepares data for.
+
+    These are the readers of its results, the loop that carries them, or the equations whose result
+    it copies.
+    """
+    workspace: int = 0
+    """Bytes of scratch memory that a library call requests, besides its results."""
+    instruction: int = 0
+    """Its line in the HLO text, from 0."""
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes read by one launch, each input once."""
+        return sum(value.bytes for value in self.inputs)
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes written by one launch."""
+        return sum(value.bytes for value in self.outputs)
+
+
+REASONS = (
+    "reduction",
+    "fft",
+    "sort",
+    "matmul",
+    "convolution",
+    "scan",
+    "while",
+    "conditional",
+    "layout change",
+    "optimization_barrier",
+    "custom call",
+    "host callback",
+    "collective",
+    "scatter",
+    "gather",
+    "random bits",
+    "shared result",  # several kernels read it
+    "concat/slice",
+    "recompute limit",
+    "output",
+    "XLA's choice",  # one kernel reads it, and no reason is known why XLA did not fuse the two
+)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An end of an edge: `what` is `parameter`, `kernel` or `output`, with its `index`."""
+
+    what: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A value that is passed through device memory from `source` to `target`."""
+
+    source: End
+    target: End
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A while loop of the HLO; `trips` is `None` if the compiler does not know it."""
+
+    name: str
+    trips: int | None
+    parent: int = -1
+    """The loop around it; -1 if there is none."""
+    equation: str = ""
+    """The path of the equation of its scan, while or fori_loop."""
+    branch: int = -1
+    carried: tuple[Value, ...] = ()
+    waits: bool = False
+    """Whether each iteration copies the condition to the host and waits for it.
+
+    XLA does so on GPUs if the HLO does not have the number of iterations
+    (`xla/backends/gpu/runtime/while_thunk.cc`).
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Arm `arm` of the `arms` of a conditional."""
+
+    name: str
+    arm: int
+    arms: int
+    equation: str = ""
+    loop: int = -1
+    parent: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A value that one kernel writes for another, neither input nor output of the program."""
+
+    value: Value
+    producer: int
+    """The kernel that writes it."""
+    consumers: tuple[int, ...]
+    equation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant in the executable, larger than a scalar."""
+
+    name: str
+    value: Value
+    equations: tuple[str, ...] = ()
+    folded: bool = False
+    """Whether the compiler computed it, as the program has no such constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The kernel graph of a compiled program."""
+
+    module: str
+    kernels: tuple[Kernel, ...]
+    edges: tuple[Edge, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    parameters: tuple[Value, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    temporaries: tuple[Temporary, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    transfers: int = 0
+    """Asynchronous copies between memories of the device, which are not counted as kernels."""
+    notes: tuple[str, ...] = field(default=())
+    """Messages about HLO that could not be read; empty if all was read."""
+
+    @property
+    def kernel_count(self) -> int:
+        """The number of kernels."""
+        return len(self.kernels)
+
+    @property
+    def launch_count(self) -> int:
+        """Maximum launches of one run: the arm of a conditional with the most.
+
+        A loop without a known trip count counts once (see `launches_known`).
+        """
+        return self.launches_of(range(len(self.kernels)))
+
+    @property
+    def launches_at_least(self) -> int:
+        """Minimum launches of one run.
+
+        It has the arm of a conditional with the fewest, and no iteration of a loop without a known
+        trip count.
+        """
+        return self.fewest_of(range(len(self.kernels)))
+
+    @property
+    def callback_count(self) -> int:
+        """The number of calls of Python on the host, each of which copies data there and waits."""
+        callbacks = (kernel for kernel in self.kernels if kernel.kind == CALLBACK)
+        return len({kernel.equations or (kernel.name,) for kernel in callbacks})
+
+    @property
+    def launches_known(self) -> bool:
+        """Whether every trip count is known."""
+        return all(loop.trips is not None for loop in self.loops)
+
+    def launches_of(self, kernels: Iterable[int]) -> int:
+        """Return the maximum launches of some kernels in one run, as in `launch_count`."""
+        return self._one_arm_each({index: self.kernels[index].launches for index in kernels}, max)
+
+    def fewest_of(self, kernels: Iterable[int]) -> int:
+        """Return the minimum launches of some kernels in one run, as in `launches_at_least`."""
+        return self._one_arm_each({index: self.kernels[index].at_least for index in kernels}, min)
+
+    def iterations(self, loop: int) -> int:
+        """Return how often one run of the program runs a loop's body, at least 1.
+
+        An unknown trip count counts once; -1, for no loop, yields 1.
+        """
+        times = 1
+        while loop >= 0:
+            times *= max(1, 1 if (trips := self.loops[loop].trips) is None else trips)
+            loop = self.loops[loop].parent
+        return times
+
+    def is_within(self, branch: int, arms: range) -> bool:
+        """Return whether a branch is one of some arms, or within one; -1 is no branch."""
+        while branch >= 0 and branch not in arms:
+            branch = self.branches[branch].parent
+        return branch >= 0
+
+    def _one_arm_each(self, counts: Mapping[int, int], of: Callable[[Sequence[int]], int]) -> int:
+        """Return the sum of kernels' counts, with one arm of each conditional, selected by `of`."""
+        sums = [0] * len(self.branches)
+        total = 0
+        for index, count in counts.items():
+            branch = self.kernels[index].branch
+            if branch < 0:
+                total += count
+            else:
+                sums[branch] += count
+        for first in self._conditionals():
+            parent = self.branches[first].parent
+            of_arms = of(sums[first : first + self.branches[first].arms])
+            if parent < 0:
+                total += of_arms
+            else:
+                sums[parent] += of_arms
+        return total
+
+    def _conditionals(self) -> Iterator[int]:
+        """Yield the first branch of each conditional; inner ones come first."""
+        for index in range(len(self.branches) - 1, -1, -1):
+            if self.branches[index].arm == 0:
+                yield index

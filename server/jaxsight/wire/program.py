@@ -1,0 +1,82 @@
+"""A traced program as plain data, from which findings are derived without JAX.
+
+As part of the protocol with a tracer, this uses only the standard library.
+Values are numbered across the whole program; a `Step` refers to its operands and results by these
+numbers.
+Paths of equations have the common form, e.g. `3/body/1` (`tracer.compat.jaxprs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsight.wire.spans import Span
+
+INPUT, CONSTANT, LITERAL, RESULT = "input", "constant", "literal", "result"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An array of a program.
+
+    `text` is its type as in jaxprs (`f32[8,16]`), `origin` one of the four above.
+    """
+
+    text: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    origin: str
+    weak: bool = False
+    said: str = ""
+    """The Python source of a scalar, the name of an argument, or an expression that generates a
+    captured array (`jnp.arange(1, 10)`), if any.
+    """
+    integers: tuple[int, ...] = ()
+    """The elements of a captured array of integers or booleans, row by row.
+
+    The least and the greatest element where it has more than 64.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A jaxpr: the program's own (with an empty `name`), or an equation's."""
+
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An equation.
+
+    `parameters` are those without defaults, as Python literals if possible.
+    """
+
+    path: str
+    primitive: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    span: Span | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    bodies: tuple[Body, ...] = ()
+    backward: bool = False
+    """Whether it belongs to the backward pass of a reverse-mode derivative."""
+    forward: bool = False
+    """Whether it belongs to a function that is differentiated, or to its forward pass."""
+    mapped: bool = False
+    """Whether it was traced under `vmap`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole program; `cut` if it is incomplete because of its length."""
+
+    values: tuple[Value, ...]
+    body: Body
+    donated: tuple[int, ...] = ()
+    """Indices of the inputs whose buffers the caller donates."""
+    cut: bool = False

@@ -1,0 +1,182 @@
+"""Outcomes of requests beside the tracer's own answers, and a supervisor's events: plain data."""
+
+from __future__ import annotations
+
+import signal as signals
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias, TypeVar, Union
+
+from jaxsight.text import units
+from jaxsight.wire.messages.replies import (
+    Cancelled,
+    Failed,
+    Hello,
+)
+
+SENT_BY_OTHERS = (9, 15)
+"""SIGKILL and SIGTERM: sent by a user, or by the kernel when memory runs out."""
+
+
+class Reason(Enum):
+    """Why a tracer died."""
+
+    EXITED = "exited"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    PROTOCOL = "protocol"
+    """It closed its pipe to the server, or wrote something else than messages."""
+    STOPPED = "stopped"
+    """The server ended it, for a restart, a shutdown, or a cancelled request that did not end."""
+    SPOILED = "spoiled"
+    """Effects of a file could not be undone, so that other files need a new tracer.
+
+    The last words name the effects.
+    """
+    UNAVAILABLE = "unavailable"
+    """None could be started; the last words have the reason and a remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a tracer's process.
+
+    `signal` is 0 if it exited by itself; `used` and `limit` are bytes, a count or seconds.
+    """
+
+    reason: Reason
+    code: int = 0
+    signal: int = 0
+    used: float = 0
+    limit: float = 0
+    last_words: str = ""
+    """The end of its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """Request `id` has no answer: its tracer died in `stage` (`""` before the first).
+
+    The next tracer has replaced it.
+    `repeated`: this is the death of an earlier attempt; the request was not run again, because it
+    keeps
+    killing tracers.
+    """
+
+    id: int
+    stage: str
+    death: Death
+    repeated: bool = False
+
+    @property
+    def external(self) -> bool:
+        """Whether the cause may be outside the request, so that another attempt may succeed."""
+        killed = self.death.signal in SENT_BY_OTHERS
+        return killed or self.death.reason in (Reason.STOPPED, Reason.UNAVAILABLE)
+
+    @property
+    def message(self) -> str:
+        """The error, in one clause."""
+        doing = {
+            "execute": "executing the module",
+            "inputs": "evaluating the example inputs",
+            "trace": "tracing the function",
+            "lower": "lowering the function",
+            "compare": "running the function",
+        }.get(self.stage, "the request")
+        death = self.death
+        match death.reason:
+            case Reason.EXITED:
+                return f"{doing} exited the process with status {death.code}"
+            case Reason.CRASHED:
+                return f"{doing} crashed the process ({signal_name(death.signal)})"
+            case Reason.TIMEOUT:
+                return f"{doing} took longer than {death.limit:g} s"
+            case Reason.MEMORY:
+                used, limit = units.size(death.used), units.size(death.limit)
+                return f"{doing} used {used} of memory, limit {limit}"
+            case Reason.PROCESSES:
+                return f"{doing} started {death.used:g} processes, limit {death.limit:g}"
+            case Reason.PROTOCOL:
+                return f"{doing} disconnected the process from the server"
+            case Reason.STOPPED:
+                return f"{doing} was stopped"
+            case Reason.SPOILED:
+                return f"{doing} failed again in a new process"
+            case Reason.UNAVAILABLE:
+                return death.last_words
+
+    @property
+    def help(self) -> str:
+        """The setting to change; empty if no setting helps."""
+        match self.death.reason:
+            case Reason.TIMEOUT:
+                setting = self.stage if self.stage in ("execute", "inputs") else "trace"
+                return f"increase the setting `timeouts.{setting}`"
+            case Reason.MEMORY:
+                return "increase the setting `memoryLimit`"
+            case _:
+                return ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Further facts, one clause each."""
+        return ("it will not run again until the code changes",) if self.repeated else ()
+
+
+R = TypeVar("R")
+
+Outcome: TypeAlias = Union[R, Failed, Cancelled, Died]  # noqa: UP007 - a generic alias
+"""The end of a request whose reply is a `Reply`."""
+
+
+class State(Enum):
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "busy"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of the tracers; `hello` is the handshake of the tracer in use.
+
+    `message` is the current step or, after a failure, the error and what to do.
+    """
+
+    state: State
+    message: str = ""
+    hello: Hello | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Output of user code while `file` was run (`""`: between requests, from a thread)."""
+
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A tracer died or was ended, and the next one replaced it.
+
+    `file` is the file of its request, or empty between requests.
+    """
+
+    death: Death
+    file: str = ""
+
+
+Event = Status | Output | Replaced
+
+
+def signal_name(number: int) -> str:
+    """Return the name and description of a signal, e.g. `SIGSEGV, segmentation fault`."""
+    try:
+        name = signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+    return f"{name}, {(signals.strsignal(number) or 'unknown').lower()}"

@@ -1,0 +1,23 @@
+"""A session with real tracers, shared by the tests of a module: starting one takes seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from jaxsight.session import Session
+from tests.quiet import QUIET
+
+ROOT = Path(__file__).parents[1] / "fixtures"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[Session]:
+    """A session on the fixtures' folder, with this Python as the user's."""
+    session = Session()
+    session.configure([str(ROOT)], {**QUIET, "python": sys.executable})
+    yield session
+    await session.aclose()

@@ -1,0 +1,119 @@
+"""Kernels and barriers as an editor shows them: what `tests/fixtures/kernels` has written into the
+source.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import jax
+import pytest
+import pytest_asyncio
+
+from jaxsight.session import Session
+from tests.features.rendering import with_hints, without_hints
+from tests.features.test_fixtures import FIXTURES, check
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+TARGETS = {"h100": "cuda:h100", "cpu": "cpu"}
+RELEASE = (0, 12)
+"""What XLA fuses depends on its version: the fixtures are of this one."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[Session]:
+    session = Session()
+    yield session
+    await session.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+@pytest.mark.skipif(jax.__version_info__[:2] != RELEASE, reason="the figures are of JAX 0.12")
+@pytest.mark.parametrize("name", sorted(file.stem for file in (FIXTURES / "kernels").glob("*.py")))
+async def test_kernels_and_barriers(name: str, session: Session, update_fixtures: bool) -> None:
+    file = FIXTURES / "kernels" / f"{name}.py"
+    target = TARGETS[name.rpartition("_")[2]]
+    settings = {"python": sys.executable, "target": target, "inlayHints": {"shapes": False}}
+    session.configure([str(FIXTURES)], settings)
+    source = without_hints(file.read_text(encoding="utf-8"))
+    session.open(str(file), source)
+    hints = await session.hints(str(file), wait=True)
+    session.close(str(file))
+    check(file, with_hints(source, hints), update_fixtures)
+
+
+EDITED = '''\
+import jax.numpy as jnp
+
+
+def mean(x):
+    """
+    Example inputs:
+        x: f32[64, 32]
+    """
+    return x / jnp.sum(x, axis=1, keepdims=True)
+'''
+
+
+async def labels(session: Session, path: Path) -> list[str]:
+    return [hint.label for hint in await session.hints(str(path), wait=True)]
+
+
+async def test_an_edit_that_moves_lines_compiles_nothing(tmp_path: Path) -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
+    session.configure([str(tmp_path)], settings)
+    path = tmp_path / "model.py"
+    session.open(str(path), EDITED)
+    before = await labels(session, path)
+    assert any(label.startswith("▣") for label in before)
+    count = session.compiles
+    session.change(
+        str(path), "# a comment\n\n" + EDITED.replace("    return", "    # why\n    return")
+    )
+    assert await labels(session, path) == before
+    session.change(str(path), EDITED.replace("mean", "mean"))
+    assert await labels(session, path) == before
+    assert session.compiles == count, "only the text moved"
+    session.change(str(path), EDITED.replace("x / jnp", "2 * x / jnp"))
+    await labels(session, path)
+    assert session.compiles == count + 1
+    await session.aclose()
+
+
+async def test_a_second_session_answers_without_compiling(tmp_path: Path) -> None:
+    settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
+    path = tmp_path / "model.py"
+    text = EDITED.replace("mean", "mean_of_a_second_session")
+    shown = []
+    for expected in (1, 0):
+        session = Session()
+        session.configure([str(tmp_path)], settings)
+        session.open(str(path), text)
+        shown.append(await labels(session, path))
+        assert session.compiles == expected
+        await session.aclose()
+    assert shown[0] == shown[1]
+
+
+async def test_what_changed_since_the_file_was_saved_is_told(tmp_path: Path) -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
+    session.configure([str(tmp_path)], settings)
+    path = tmp_path / "model.py"
+    session.open(str(path), EDITED)
+    (before,) = [label for label in await labels(session, path) if label.startswith("▣")]
+    assert "→" not in before
+    changed = EDITED.replace("return x /", "return jnp.sort(x) /")
+    session.change(str(path), changed)
+    (after,) = [label for label in await labels(session, path) if label.startswith("▣")]
+    assert "(kernels " in after
+    assert "→" in after
+    session.saved(str(path))
+    (saved,) = [label for label in await labels(session, path) if label.startswith("▣")]
+    assert after.startswith(saved)
+    assert "→" not in saved
+    await session.aclose()
