@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
-from jaxsight.rules.program.integers.ranges import Ranges
 from jaxsight.rules.program.steps import SHAPED
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import Expression
@@ -26,7 +26,7 @@ class Integers:
 
     view: ProgramView
     flow: Flow
-    ranges: Ranges
+    intervals: Intervals
 
     def is_of_integers(self, step: Step) -> bool:
         """Whether an equation computes or compares integers."""
@@ -41,8 +41,8 @@ class Integers:
 
     def is_any(self, number: int) -> bool:
         """Whether a value may be any integer of its dtype, as arguments are."""
-        range_, within = self.ranges.of(number), limits(self.flow.value(number).dtype)
-        return range_ is not None and (range_.least, range_.most) == within
+        interval, within = self.intervals.of(number), limits(self.flow.value(number).dtype)
+        return interval is not None and (interval.least, interval.most) == within
 
     def is_input(self, number: int) -> bool:
         """Return whether a value is an argument, an element of one, or a converted one.
