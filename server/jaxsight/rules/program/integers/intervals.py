@@ -103,6 +103,7 @@ def limits(dtype: str) -> tuple[int, int] | None:
 
 
 def negative(interval: Interval) -> Interval:
+    """Return the interval of the negatives."""
     affine = None
     if interval.affine is not None:
         base, terms = interval.affine
@@ -116,6 +117,7 @@ def negative(interval: Interval) -> Interval:
 
 
 def summed(a: Interval, b: Interval, add: Callable[[int, int], int]) -> Interval:
+    """Return the interval of sums of elements that meet; `add` adds two of them."""
     if a.affine is not None and b.affine is not None:
         terms = dict(a.affine[1])
         for axis, (by, count) in b.affine[1].items():
@@ -181,6 +183,7 @@ def _at(affine: tuple[int, Terms], at: Mapping[Axis, int]) -> int:
 
 
 def power(interval: Interval, exponent: int) -> Interval:
+    """Return the interval of a power that is not negative."""
     if interval.integers is not None:
         return Interval.listed(integer**exponent for integer in interval.integers)
     if interval.one is not None:
@@ -193,6 +196,7 @@ def power(interval: Interval, exponent: int) -> Interval:
 
 
 def greater(a: Interval, b: Interval) -> Interval:
+    """Return the interval of the greater of elements that meet."""
     if (integers := paired(a, b, max)) is not None:
         return Interval.listed(integers)
     if a.least >= b.most or b.least >= a.most:
@@ -206,10 +210,12 @@ def greater(a: Interval, b: Interval) -> Interval:
 
 
 def less(a: Interval, b: Interval) -> Interval:
+    """Return the interval of the lesser of elements that meet."""
     return negative(greater(negative(a), negative(b)))
 
 
 def truncated(number: int, by: int) -> int:
+    """Return a quotient, rounded towards zero."""
     return number // by if number >= 0 else -(-number // by)
 
 

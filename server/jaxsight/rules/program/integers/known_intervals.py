@@ -26,9 +26,11 @@ class KnownIntervals(Protocol):
 
 
 TransferFunction = Callable[[KnownIntervals, Step], Interval | None]
+"""Returns the interval of an equation's result; `None` where nothing is known."""
 
 
 def pair_of(intervals: KnownIntervals, step: Step) -> tuple[Interval, Interval] | None:
+    """Return the intervals of two operands; `None` where one of them is not known."""
     if len(step.operands) != 2:
         return None
     a, b = (intervals.of(operand) for operand in step.operands)
@@ -55,4 +57,5 @@ def row_of(intervals: KnownIntervals, number: int) -> Sequence[int] | None:
 
 
 def is_full(intervals: KnownIntervals, step: Step) -> bool:
+    """Whether a reduction is over all axes."""
     return intervals.value(step.results[0]).shape == ()
