@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.cli.printing import Printer, print_markdown
-from jaxsight.cli.printing import prose as plain
+from jaxsight.cli.output.printing import Printer, print_markdown
+from jaxsight.cli.output.printing import prose as plain
 
 
 def printed(markdown: str, capsys: pytest.CaptureFixture[str]) -> str:

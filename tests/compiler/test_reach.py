@@ -16,10 +16,11 @@ from jaxsight.compiler.hlo import read
 from jaxsight.targets.target import parse
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.donation import Alias, aliases, donations
-from jaxsight.wire.messages import tracing as protocol
 from jaxsight.wire.messages.compiling import Compile, Compiled
-from jaxsight.workers import compiler_environments as environments
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.wire.messages.replies import Lowered
+from jaxsight.wire.messages.requests import Lower
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from tests.tracer.handlers.lab import lab
 
 NEW = jax.__version_info__ >= (0, 11)
@@ -108,14 +109,14 @@ PROGRAMS = {
     ),
     "matmul on volta": Program("def f(x):\n    return x @ x\n", "cuda:v100", "f32[256,256]"),
 }
-Outcome = tuple[protocol.Lowered, Compiled | Trouble]
+Outcome = tuple[Lowered, Compiled | Trouble]
 
 
-def lowered(program: Program) -> protocol.Lowered:
+def lowered(program: Program) -> Lowered:
     file = lab(HEAD + program.source)
     traced = file.trace("f", x=program.x)
     target = parse(program.target)
-    request = protocol.Lower(1, traced.id, target.platform, target.capability)
+    request = Lower(1, traced.id, target.platform, target.capability)
     return file.tracing.lower(request)
 
 
@@ -186,7 +187,7 @@ def test_a_callback_is_a_transfer_to_the_host(
 def test_callbacks_are_lowered_for_every_platform(call: str, platform: str) -> None:
     file = lab(f"{HEAD}def f(x):\n    y = {call}\n    return x, y\n")
     traced = file.trace("f", x="f32[64]")
-    first, again = (file.tracing.lower(protocol.Lower(n, traced.id, platform)) for n in (1, 2))
+    first, again = (file.tracing.lower(Lower(n, traced.id, platform)) for n in (1, 2))
     assert first.program
     assert first.key == again.key
 

@@ -22,7 +22,7 @@ from jaxsight.examples.notation.values import (
     show,
     to_spec,
 )
-from jaxsight.wire.messages.tracing import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 
 NAMES = st.sampled_from(["B", "d_model", "where", "key", "f32", "größe"])
 SIZES: st.SearchStrategy[Size] = st.recursive(

@@ -8,7 +8,7 @@ import pytest
 
 from jaxsight import examples
 from jaxsight.examples import Examples, ExampleSet
-from jaxsight.wire.messages.tracing import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 from tests.examples.fixtures import function
 
 

@@ -16,7 +16,8 @@ from jaxsight.session import Session
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import plain
-from jaxsight.wire.messages.tracing import Sourcerize, Traced
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import SourceOptions
 
 TRAIN = "`train()` was not run and may change `CFG`"
 
@@ -229,7 +230,7 @@ async def test_actions_on_the_statement_decide_whether_it_runs(opened: Session, 
 
 @in_session
 async def test_documents_know_what_they_leave_out(opened: Session, model: str) -> None:
-    for what in ("jaxpr", "stablehlo", Sourcerize()):
+    for what in ("jaxpr", "stablehlo", SourceOptions()):
         shown = await opened.show(model, "scaled", what)
         assert [each.reason for each in shown.caveats] == [NEVER]
         assert NEVER not in shown.text

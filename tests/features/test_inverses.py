@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.sourcerized import NotSourcerized
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.tracing import Sourcerize
+from jaxsight.wire.messages.requests import SourceOptions
 
 MODEL = '''\
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def norm(x):
     y = x * x
     return jnp.sqrt(jnp.sum(y))
 '''
-INVERSE = Sourcerize("lax", "inverse")
+INVERSE = SourceOptions("lax", "inverse")
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,7 +10,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.violation import Violation
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Folding
-from jaxsight.wire.messages.tracing import Fold
+from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.program import Body, Program
 
 SORT = Fold("0", "sort", 200_000, 800_000, 25.0, True)

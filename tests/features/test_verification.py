@@ -15,13 +15,15 @@ import pytest_asyncio
 from jaxsight.examples.example_settings import Outside
 from jaxsight.features.verification import Sliced, Verification, Verified
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import Answer, View
-from jaxsight.queries.query import Question, ask
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.session import Session
 from jaxsight.source.slicing.caveat import Caveat
-from jaxsight.wire.messages import tracing as protocol
-from jaxsight.wire.messages.tracing import Failed, Failure, Frame, Import, Imported, Made, Traced
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.messages.replies import Failed, Imported, Made, Traced
+from jaxsight.wire.messages.requests import Import
+from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Death, Died, Reason
 from tests.quiet import QUIET
 
@@ -81,7 +83,7 @@ def sliced(
             slice=replace(
                 question.slice,
                 members=tuple(members),
-                chunks=tuple(protocol.Chunk(c.id, c.id, c.text) for c in members),
+                chunks=tuple(Chunk(c.id, c.id, c.text) for c in members),
             ),
             caveats=tuple(
                 Caveat(document.module.functions[0][1].range.shifted(line), "it was not run")

@@ -13,11 +13,13 @@ import psutil
 
 from jaxsight.targets.target import parse
 from jaxsight.wire import frames as wire
+from jaxsight.wire import observations
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages import compiling as c
-from jaxsight.wire.messages import tracing as p
-from jaxsight.workers.compiler_environments import Environment
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.wire.messages.replies import VERSION, Cancelled, Failed, Hello, Stage, Traced
+from jaxsight.wire.messages.requests import NEW, Overlay, Trace
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.supervisor import Tracers
 from tests.fuzz.pieces import mutated_bytes, mutated_json
@@ -26,12 +28,12 @@ from tests.fuzz.report import Failure, Report, pure
 HOSTILE = Path(__file__).with_name("hostile_tracer.py")
 PATIENCE = 120.0
 MESSAGES: tuple[wire.Message, ...] = (
-    p.Hello(p.VERSION, "3.11", "/usr/bin/python", jax="0.10.2", pid=7),
-    p.Stage(3, "execute"),
-    p.Traced(3, (), "", "{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }", False, 0),
-    p.Failed(3, p.Failure("trace", "TypeError", "no\nway 😋")),
-    p.Cancelled(9),
-    p.Overlay("/x.py", "x = 1\n" * 20),
+    Hello(VERSION, "3.11", "/usr/bin/python", jax="0.10.2", pid=7),
+    Stage(3, "execute"),
+    Traced(3, (), "", "{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }", False, 0),
+    Failed(3, observations.Failure("trace", "TypeError", "no\nway 😋")),
+    Cancelled(9),
+    Overlay("/x.py", "x = 1\n" * 20),
     c.Ready(c.COMPILER_VERSION, "3.11", "/usr/bin/python", jaxlib="0.10.2"),
     c.Compiled(4, "cpu", "d", Graph("m", ()), c.Memory(1, 2, 3, 4, 5), "HloModule", 0.5),
     c.NotCompiled(4, "program", "it is none"),
@@ -97,9 +99,7 @@ async def _processes(count: int, seed: int, report: Report) -> None:
                         await ask(worker, name)
                         answer = None
                         for _ in range(5):  # a busy machine may need more than a second
-                            if isinstance(
-                                answer := await ask(worker, "sane"), p.Traced | c.Compiled
-                            ):
+                            if isinstance(answer := await ask(worker, "sane"), Traced | c.Compiled):
                                 break
                             if isinstance(worker, Tracers):
                                 await worker.restart()  # as the message says, once it gave up
@@ -120,7 +120,7 @@ async def _processes(count: int, seed: int, report: Report) -> None:
 
 async def _trace(tracers: object, seed: str) -> object:
     assert isinstance(tracers, Tracers)
-    return await tracers.request(p.Trace(tracers.next_id(), f"{seed}.py", "m", "/", (), seed, ()))
+    return await tracers.ask(Trace(NEW, f"{seed}.py", "m", "/", (), seed, ()))
 
 
 async def _compile(compilers: object, seed: str) -> c.Compiled | Trouble:

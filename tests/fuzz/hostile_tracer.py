@@ -15,7 +15,8 @@ sys.path[:0] = [str(TOP / "server"), str(TOP)]
 from jaxsight.wire import frames as wire
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages import compiling as c
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.replies import VERSION, Hello, Stage, Traced
+from jaxsight.wire.messages.requests import Trace
 from tests.fuzz.pieces import mutated_bytes
 
 SANE = "sane"
@@ -28,16 +29,16 @@ def main(compiler: bool) -> None:
     hello = (
         c.Ready(c.COMPILER_VERSION, python, sys.executable, jaxlib="0.10.2")
         if compiler
-        else p.Hello(p.VERSION, python, sys.executable, jax="0.10.2", pid=os.getpid())
+        else Hello(VERSION, python, sys.executable, jax="0.10.2", pid=os.getpid())
     )
     wire.write(outgoing, hello)
     reader = wire.FrameReader()
     while data := os.read(incoming, 65536):
         for message in reader.feed(data):
             match message:
-                case p.Trace(id=id, function=seed):
-                    answer: wire.Message = p.Traced(id, (), "", "{ }", False, 0)
-                    _say(outgoing, [p.Stage(id, "execute"), answer], seed)
+                case Trace(id=id, function=seed):
+                    answer: wire.Message = Traced(id, (), "", "{ }", False, 0)
+                    _say(outgoing, [Stage(id, "execute"), answer], seed)
                 case c.Compile(id=id, program=seed):
                     graph = Graph("jit_f", ())
                     answer = c.Compiled(id, "cpu", "", graph, c.Memory(0, 0, 0, 0, 0), "", 0.1)

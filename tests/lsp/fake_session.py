@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.events import Consent, Event
+from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Shown
 from jaxsight.features.panel import Panel
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.wire.messages.tracing import Sourcerize
+from jaxsight.wire.messages.requests import SourceOptions
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 
@@ -102,14 +103,19 @@ class FakeSession:
             if range is None or place.end in range
         ]
 
-    async def findings(self, path: str) -> list[Finding]:
+    async def report(self, path: str) -> Findings:
         if self.fault is not None:
             raise self.fault
         related = tuple(Place(path, place, "see here") for place, _ in self.words(path, r"\bgood"))
-        return [
-            Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
-            for place, _ in self.words(path, r"\bbad\b")
-        ]
+        return Findings(
+            [
+                Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
+                for place, _ in self.words(path, r"\bbad\b")
+            ]
+        )
+
+    def start_fixes(self, path: str, report: Findings) -> None:
+        pass
 
     async def lenses(self, path: str) -> list[Lens]:
         return [
@@ -144,13 +150,13 @@ class FakeSession:
         edit = Edit(Range(start, position), "f32")
         return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
 
-    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
+    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
         if path not in self.texts:
             raise LookupError(f"{path} is not open")
         places = self.words(path, rf"(?<=def ){function}\b")
         if not places:
             raise LookupError(f"there is no function {function}")
-        if isinstance(what, Sourcerize):
+        if isinstance(what, SourceOptions):
             text = f"# {what.style} {what.transform} {function}\n"
             return Shown(f"{function}.py", text, (Linked(0, "0", places[0][0]),))
         return Shown(f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),))

@@ -16,13 +16,14 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from jaxsight.events import Message, Output, Progress, Status
+from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
 from jaxsight.lsp.convert import notice
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text import markdown
 from jaxsight.text.inert import Formatter, clause, one_line, printed, visible
-from jaxsight.wire.messages.tracing import Sourcerize
+from jaxsight.wire.messages.requests import SourceOptions
 from tests.hostile import EVERYTHING, HARMLESS, TEXTS, hidden
 from tests.lsp.client import Client, Ready, at, connected, on, recorded
 from tests.lsp.fake_session import FakeSession
@@ -150,15 +151,15 @@ class HostileSession(FakeSession):
     async def hints(self, path: str, range: Range | None = None) -> list[Hint]:
         return [Hint(WHOLE, f": {EVERYTHING}", markdown.span(EVERYTHING))]
 
-    async def findings(self, path: str) -> list[Finding]:
+    async def report(self, path: str) -> Findings:
         place = Place("/other.py", WHOLE, EVERYTHING)
-        return [Finding("JX1", Severity.WARNING, WHOLE, EVERYTHING, related=(place,))]
+        return Findings([Finding("JX1", Severity.WARNING, WHOLE, EVERYTHING, related=(place,))])
 
     async def lenses(self, path: str) -> list[Lens]:
         return [Lens(WHOLE, EVERYTHING, "jaxsight.chooseSet", (path, "f"))]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
-        finding = replace((await self.findings(path))[0])
+        finding = replace((await self.report(path)).reported[0])
         return [
             Action(EVERYTHING, "quickfix", finding=finding),
             Action(EVERYTHING, "refactor.rewrite", pending="hard"),
@@ -172,7 +173,7 @@ class HostileSession(FakeSession):
         edit = Edit(Range(position, position), "x")
         return [Completion(EVERYTHING, "dtype", edit, EVERYTHING, markdown.escaped(EVERYTHING))]
 
-    async def show(self, path: str, function: str, what: str | Sourcerize = "jaxpr") -> Shown:
+    async def show(self, path: str, function: str, what: str | SourceOptions = "jaxpr") -> Shown:
         if function == "nothing":
             raise LookupError(EVERYTHING)
         return Shown("f.jaxpr", EVERYTHING)

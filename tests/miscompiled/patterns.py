@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jaxsight.rules.jx413_miscompiled import rule as jx413_miscompiled
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.tracer.handlers import outline as outlined
-from jaxsight.wire.messages import tracing as protocol
-from jaxsight.wire.messages.tracing import Runtime
+from jaxsight.wire.messages.replies import Runtime
+from jaxsight.wire.messages.requests import Outline
 
 BROKEN = Runtime("0.10.2", "cpu", "linux x86_64")
 """Where all of the known patterns fail."""
@@ -212,7 +212,7 @@ def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
         structs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in pattern.inputs]
         function = eval(pattern.function, {"jax": jax, "jnp": jnp, "math": math})
         traced = jax.jit(function).trace(*structs)
-        told = outlined.outlined(protocol.Outline(1, 1), traced)
+        told = outlined.outlined(Outline(1, 1), traced)
     told = replace(told, runtime=runtime or told.runtime)
     view = ProgramView(
         name="f",

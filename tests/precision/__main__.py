@@ -20,7 +20,7 @@ from typing import Any
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 from tests.truth import oracle
 from tests.truth.libraries import Found, load, read, save
 from tests.truth.measure import scratch

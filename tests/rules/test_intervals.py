@@ -15,13 +15,13 @@ from jax import lax
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import Interval
-from jaxsight.tracer.handlers.outline import _Teller
+from jaxsight.tracer.handlers.outline import ProgramOutliner
 
 ROWS, COLUMNS = 4, 5
 
 
 def flow_of(function: Callable[..., Any], *arguments: Any) -> Flow:
-    return Flow(_Teller().program(jax.jit(function).trace(*arguments)))
+    return Flow(ProgramOutliner().program(jax.jit(function).trace(*arguments)))
 
 
 def holds(known: Interval | None, computed: Any) -> bool:

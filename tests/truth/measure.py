@@ -17,10 +17,12 @@ from typing import Any
 from jaxsight.examples.example_settings import Outside
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.traces import tracer_requests
 from jaxsight.session import Session
 from jaxsight.targets import target as targets
 from jaxsight.trust import Policy, Trust
-from jaxsight.wire.messages.tracing import Argument, Failed, Lowered, Traced
+from jaxsight.wire.messages.inputs import Argument
+from jaxsight.wire.messages.replies import Failed, Lowered, Traced
 from tests.quiet import QUIET
 from tests.truth import oracle
 from tests.truth.cases import Case
@@ -215,7 +217,9 @@ async def _given(session: Session, path: Path, function: str, program: bool) -> 
     text = shown.text.replace(f"{path.parent}/", "")
     digest = ""
     if program and reply.constants:
-        lowered = await session._projects.of(str(path)).lower(view.answer, targets.parse("cpu"))
+        lowered = await tracer_requests.lower(
+            session._projects.of(str(path)), view.answer, targets.parse("cpu")
+        )
         digest = lowered.key if isinstance(lowered, Lowered) else str(lowered)[:300]
     return Given(jaxpr=text, program=digest, caveats=caveats)
 

@@ -320,11 +320,11 @@ def _lowered(traced: Any) -> str:
 
 def _printing() -> Any:
     """The printer of jaxprs that the measured server shows them with."""
-    from jaxsight.tracer.handlers.show import whole
-    from jaxsight.wire.messages import tracing as protocol
+    from jaxsight.tracer.programs.jaxpr_text import whole
+    from jaxsight.wire.messages.requests import Show
 
     def printed(jaxpr: Any, folder: str) -> str:
-        return whole(protocol.Show(0, 0), jaxpr).text.replace(folder + os.sep, "")
+        return whole(Show(0, 0), jaxpr).text.replace(folder + os.sep, "")
 
     return printed
 

@@ -19,7 +19,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
 
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.replies import (
+    VERSION,
+    Cancelled,
+    Failed,
+    Hello,
+    Shown,
+    Spoiled,
+    Stage,
+    Traced,
+)
+from jaxsight.wire.messages.requests import Cancel, Overlay, Show, Trace
+from jaxsight.wire.observations import Failure
 
 memory: list[bytes] = []
 
@@ -38,13 +49,11 @@ def main(mode: str) -> None:
             os.write(outgoing, b"Python 3.11 says hello\n")
             time.sleep(1000)
         case "refuses":
-            wire.write(
-                outgoing, p.Hello(p.VERSION, "3.11", sys.executable, problem="There is no JAX.")
-            )
+            wire.write(outgoing, Hello(VERSION, "3.11", sys.executable, problem="There is no JAX."))
         case "old":
-            wire.write(outgoing, p.Hello(p.VERSION + 1, "3.11", sys.executable))
+            wire.write(outgoing, Hello(VERSION + 1, "3.11", sys.executable))
         case _:
-            hello = p.Hello(p.VERSION, "3.11", sys.executable, jax="0.10.2", pid=os.getpid())
+            hello = Hello(VERSION, "3.11", sys.executable, jax="0.10.2", pid=os.getpid())
             wire.write(outgoing, hello)
     overlays: dict[str, str | None] = {}
     broken = False
@@ -63,20 +72,20 @@ def main(mode: str) -> None:
 
     while True:
         match next_message():
-            case p.Overlay(path=path, text=text):
+            case Overlay(path=path, text=text):
                 overlays[path] = text
-            case p.Trace(id=id, function="", chunks=chunks):
+            case Trace(id=id, function="", chunks=chunks):
                 imported = [chunk.text for chunk in chunks]
-                wire.write(outgoing, p.Stage(id, "execute"))
-                wire.write(outgoing, p.Failed(id, p.Failure("find", "LookupError", "nothing")))
-            case p.Trace(id=id, file=file) if spoiled_by not in ("", file):
-                wire.write(outgoing, p.Spoiled(id, f"{spoiled_by} left a thread running"))
-            case p.Trace(id=id, function="never fit"):
-                wire.write(outgoing, p.Spoiled(id, "nothing helps"))
-            case p.Trace(id=id, function=function, file=file):
-                wire.write(outgoing, p.Stage(id, "execute"))
+                wire.write(outgoing, Stage(id, "execute"))
+                wire.write(outgoing, Failed(id, Failure("find", "LookupError", "nothing")))
+            case Trace(id=id, file=file) if spoiled_by not in ("", file):
+                wire.write(outgoing, Spoiled(id, f"{spoiled_by} left a thread running"))
+            case Trace(id=id, function="never fit"):
+                wire.write(outgoing, Spoiled(id, "nothing helps"))
+            case Trace(id=id, function=function, file=file):
+                wire.write(outgoing, Stage(id, "execute"))
                 if broken or function == "fail":
-                    wire.write(outgoing, p.Failed(id, p.Failure("internal", "TypeError", "broken")))
+                    wire.write(outgoing, Failed(id, Failure("internal", "TypeError", "broken")))
                     continue
                 match function.split():
                     case ["spoil"]:
@@ -84,12 +93,12 @@ def main(mode: str) -> None:
                     case ["break"]:
                         broken = True
                     case ["until", "cancelled"]:
-                        while next_message() != p.Cancel(id):
+                        while next_message() != Cancel(id):
                             pass
-                        wire.write(outgoing, p.Cancelled(id))
+                        wire.write(outgoing, Cancelled(id))
                         continue
                     case ["stage", name]:
-                        wire.write(outgoing, p.Stage(id, name))
+                        wire.write(outgoing, Stage(id, name))
                         time.sleep(1000)
                     case ["imports"]:
                         answer(outgoing, id, repr(imported))
@@ -100,12 +109,12 @@ def main(mode: str) -> None:
                     case command:
                         obey(command, outgoing)
                 answer(outgoing, id, str(os.getpid()))
-            case p.Show(id=id):
-                wire.write(outgoing, p.Shown(id, "text"))
+            case Show(id=id):
+                wire.write(outgoing, Shown(id, "text"))
 
 
 def answer(outgoing: int, id: int, jaxpr: str) -> None:
-    wire.write(outgoing, p.Traced(id, (), "", jaxpr, False, 0))
+    wire.write(outgoing, Traced(id, (), "", jaxpr, False, 0))
 
 
 def obey(command: list[str], outgoing: int) -> None:

@@ -6,7 +6,10 @@ import ast
 import hashlib
 from pathlib import Path
 
-from jaxsight.wire.messages.tracing import Argument, ArraySpec, Chunk, Trace, Traced
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.messages.inputs import Argument, ArraySpec
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import NEW, Trace
 from jaxsight.workers.results import Died, Outcome, Reason
 from jaxsight.workers.supervisor import Tracers
 
@@ -37,11 +40,11 @@ def trace(tracers: Tracers, file: str, source: str) -> Trace:
         chunks.append(Chunk(hashlib.sha256(text.encode()).hexdigest()[:16], key, text, binds))
     x = Argument("x", ArraySpec("float32", (3,)))
     path = Path("/project", file)
-    return Trace(tracers.next_id(), str(path), path.stem, "/project", tuple(chunks), "f", (x,))
+    return Trace(NEW, str(path), path.stem, "/project", tuple(chunks), "f", (x,))
 
 
 async def ask(tracers: Tracers, file: str, source: str) -> Outcome:
-    return await tracers.request(trace(tracers, file, source))
+    return await tracers.ask(trace(tracers, file, source))
 
 
 async def sane_works(tracers: Tracers) -> None:

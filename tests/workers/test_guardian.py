@@ -19,13 +19,14 @@ FAKE = Path(__file__).with_name("fake_tracer.py")
 SERVER = f"""
 import asyncio, sys
 sys.path.insert(0, {str(Path(__file__).parents[2] / "server")!r})
-from jaxsight.wire.messages.tracing import Trace
+from jaxsight.wire.messages.requests import NEW
+from jaxsight.wire.messages.requests import Trace
 from jaxsight.workers.supervisor import Tracers
 
 async def main(function):
     tracers = Tracers(sys.executable, ".", command=[sys.executable, "-S", {str(FAKE)!r}])
     async def ask(function):
-        await tracers.request(Trace(tracers.next_id(), "a.py", "a", "", (), function, ()))
+        await tracers.ask(Trace(NEW, "a.py", "a", "", (), function, ()))
     await ask("leave a daemon")
     while len(tracers.pids) < 2:
         await asyncio.sleep(0.01)

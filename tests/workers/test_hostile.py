@@ -16,7 +16,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jaxsight.wire.messages.tracing import Failed, Traced
+from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.limits import GIB, MIB, Limits
 from jaxsight.workers.results import Died, Output, Reason
 from jaxsight.workers.supervisor import Tracers
@@ -261,7 +261,7 @@ async def test_a_request_is_cancelled_in_the_middle_of_user_code(tracers: Tracer
     tracing = asyncio.Event()
     loop = "def f(x):\n    while True:\n        y = x + 1\n    return y"
     request = asyncio.create_task(
-        tracers.request(
+        tracers.ask(
             trace(tracers, "endless.py", loop),
             on_stage=lambda stage: tracing.set() if stage.stage == "trace" else None,
         )

@@ -10,7 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jaxsight.wire.messages.tracing import Argument, ArraySpec, Failed, Import, Imported, Trace
+from jaxsight.wire.messages.inputs import Argument, ArraySpec
+from jaxsight.wire.messages.replies import Failed, Imported
+from jaxsight.wire.messages.requests import Import, Trace
 from jaxsight.workers.importing import import_whole, line_of
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.results import Died, Reason

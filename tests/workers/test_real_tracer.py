@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.results import Died, Reason, State
 from jaxsight.workers.supervisor import Tracers
 from tests.workers.sources import SANE, ask, sane_works

@@ -14,7 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from jaxsight.wire.messages.tracing import Cancelled, Chunk, Failed, Show, Shown, Trace, Traced
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.messages.replies import Failed, Shown, Traced
+from jaxsight.wire.messages.requests import NEW, Show, Trace
 from jaxsight.workers.limits import MIB, Limits
 from jaxsight.workers.results import Died, Outcome, Output, Reason, Replaced, State, Status
 from jaxsight.workers.supervisor import Priority, Tracers
@@ -48,11 +50,11 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
 
 
 def trace(tracers: Tracers, function: str, file: str = "a.py") -> Trace:
-    return Trace(tracers.next_id(), file, "a", "", (), function, ())
+    return Trace(NEW, file, "a", "", (), function, ())
 
 
 async def ask(tracers: Tracers, function: str, file: str = "a.py", **options: Any) -> Outcome:
-    return await tracers.request(trace(tracers, function, file), **options)
+    return await tracers.ask(trace(tracers, function, file), **options)
 
 
 async def pid_of(tracers: Tracers) -> int:
@@ -97,7 +99,7 @@ def printed(tracers: Tracers) -> list[Output]:
 async def test_a_request_is_answered(make: Make) -> None:
     tracers = make()
     assert isinstance(await ask(tracers, "answer"), Traced)
-    shown = await tracers.request(Show(tracers.next_id(), 1))
+    shown = await tracers.ask(Show(NEW, 1))
     assert isinstance(shown, Shown)
     assert shown.text == "text"
 
@@ -215,7 +217,7 @@ async def test_a_spare_makes_the_imports_of_installed_packages_in_advance(
     tracers = make()
     first, _ = await warm(tracers)
     request = replace(trace(tracers, "answer"), chunks=chunks, root=str(tmp_path))
-    await tracers.request(request)
+    await tracers.ask(request)
     os.kill(first, signal.SIGKILL)
     answer = await ask(tracers, "imports")
     assert isinstance(answer, Traced)
@@ -321,18 +323,6 @@ async def test_a_daemon_that_user_code_left_dies_with_the_tracer(make: Make) -> 
     assert not daemon.is_running()
 
 
-async def test_a_cancelled_request_is_answered_at_once_and_stopped(make: Make) -> None:
-    tracers = make()
-    first = await pid_of(tracers)
-    begun = asyncio.Event()
-    message = trace(tracers, "until cancelled")
-    request = asyncio.create_task(tracers.request(message, on_stage=lambda _: begun.set()))
-    await begun.wait()
-    tracers.cancel(message.id)
-    assert await request == Cancelled(message.id)
-    assert await pid_of(tracers) == first
-
-
 async def test_cancelling_the_caller_cancels_the_request(make: Make) -> None:
     tracers = make()
     first = await pid_of(tracers)
@@ -345,16 +335,14 @@ async def test_cancelling_the_caller_cancels_the_request(make: Make) -> None:
 
 async def test_a_cancelled_request_that_waits_is_dropped(make: Make) -> None:
     tracers = make()
-    blocker = trace(tracers, "until cancelled")
-    blocked = trace(tracers, "exit 1")
-    first = asyncio.create_task(tracers.request(blocker))
-    second = asyncio.create_task(tracers.request(blocked))
+    first = asyncio.create_task(tracers.ask(trace(tracers, "until cancelled")))
+    second = asyncio.create_task(tracers.ask(trace(tracers, "exit 1")))
     await asyncio.sleep(0)
-    tracers.cancel(blocked.id)
-    assert await second == Cancelled(blocked.id)
-    tracers.cancel(blocker.id)
-    assert await first == Cancelled(blocker.id)
+    second.cancel()
+    first.cancel()
     assert isinstance(await ask(tracers, "answer"), Traced)
+    assert first.cancelled()
+    assert second.cancelled()
 
 
 async def test_a_request_that_ignores_its_cancellation_costs_the_tracer_once_another_waits(

@@ -13,18 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.inputs import ArraySpec, KeySpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.replies import FromTracer, Shown, Stage, Traced
+from jaxsight.wire.messages.requests import Cancel, ToTracer
+from jaxsight.wire.observations import Observation, Seen
+from jaxsight.wire.spans import Span
 
 text = st.text(st.characters(exclude_categories=()), max_size=12)
 """Any Python string, lone surrogates included."""
 
 specs = st.deferred(
     lambda: (
-        st.builds(p.ArraySpec, dtype=text, shape=shapes, weak=st.booleans())
-        | st.builds(p.KeySpec, impl=text, shape=shapes)
-        | st.builds(p.ValueSpec, source=text, literal=st.booleans())
+        st.builds(ArraySpec, dtype=text, shape=shapes, weak=st.booleans())
+        | st.builds(KeySpec, impl=text, shape=shapes)
+        | st.builds(ValueSpec, source=text, literal=st.booleans())
         | st.builds(
-            p.TreeSpec,
+            TreeSpec,
             kind=text,
             children=st.lists(specs, max_size=3).map(tuple),
             keys=st.lists(text, max_size=3).map(tuple),
@@ -34,10 +38,10 @@ specs = st.deferred(
 shapes = st.lists(st.integers(min_value=0), max_size=3).map(tuple)
 st.register_type_strategy(str, text)
 st.register_type_strategy(float, st.floats(allow_nan=False))
-for kind in (p.ArraySpec, p.KeySpec, p.ValueSpec, p.TreeSpec):
+for kind in (ArraySpec, KeySpec, ValueSpec, TreeSpec):
     st.register_type_strategy(kind, specs.filter(lambda spec, kind=kind: isinstance(spec, kind)))
 
-messages = st.one_of([st.from_type(kind) for kind in get_args(p.ToTracer | p.FromTracer)])
+messages = st.one_of([st.from_type(kind) for kind in get_args(ToTracer | FromTracer)])
 
 
 @given(messages)
@@ -91,25 +95,25 @@ def test_print_on_the_protocols_descriptor_is_an_error_at_once() -> None:
 
 
 def test_a_field_left_out_has_its_default() -> None:
-    assert wire.decode(b'{"type": "Stage", "id": 3, "stage": "trace"}') == p.Stage(3, "trace")
+    assert wire.decode(b'{"type": "Stage", "id": 3, "stage": "trace"}') == Stage(3, "trace")
 
 
 def test_a_message_over_the_limit_is_not_sent() -> None:
     with pytest.raises(wire.WireError, match="exceeds"):
-        wire.encode(p.Shown(1, "x" * wire.FRAME_LIMIT))
+        wire.encode(Shown(1, "x" * wire.FRAME_LIMIT))
 
 
 def test_a_value_that_json_lacks_is_not_sent() -> None:
     with pytest.raises(wire.WireError, match="Cancel"):
-        wire.encode(p.Cancel(object()))  # type: ignore[arg-type]
+        wire.encode(Cancel(object()))  # type: ignore[arg-type]
 
 
 def test_thousands_of_observations_arrive_equal_in_a_file() -> None:
-    span = [p.Span("0123456789abcdef", n, 4, n, 20) for n in range(2000)]
-    traced = p.Traced(
+    span = [Span("0123456789abcdef", n, 4, n, 20) for n in range(2000)]
+    traced = Traced(
         1, (("x", "f32[3]"),), "f32[3]", "", False, 1,
-        seen=(p.Seen("f32[3]", inside=("scan body",)),),
-        observations=tuple(p.Observation(each, "expression", (0,)) for each in span),
+        seen=(Seen("f32[3]", inside=("scan body",)),),
+        observations=tuple(Observation(each, "expression", (0,)) for each in span),
     )  # fmt: skip
     sink = io.BytesIO()
     wire.write(sink, traced)
@@ -117,7 +121,7 @@ def test_thousands_of_observations_arrive_equal_in_a_file() -> None:
 
 
 def test_a_message_goes_whole_through_a_pipe_smaller_than_it() -> None:
-    shown = p.Shown(1, "é" * 1_000_000)
+    shown = Shown(1, "é" * 1_000_000)
     read, write = os.pipe()
     reader = wire.FrameReader()
     got: list[wire.Message] = []
@@ -137,6 +141,6 @@ def test_a_message_goes_whole_through_a_pipe_smaller_than_it() -> None:
 
 def test_messages_before_the_first_error_arrive() -> None:
     reader = wire.FrameReader()
-    assert reader.feed(wire.encode(p.Cancel(1)) + b"noise") == [p.Cancel(1)]
+    assert reader.feed(wire.encode(Cancel(1)) + b"noise") == [Cancel(1)]
     with pytest.raises(wire.WireError):
         reader.feed(b"")

@@ -39,7 +39,7 @@ from jaxsight.examples.signature import Signature
 from jaxsight.rules.finding import Severity
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.inputs import Argument, InputSpec, ValueSpec
 
 _REMOVE = "remove this line"
 
@@ -99,7 +99,7 @@ class _Binding:
     shared_problems: list[Problem] = field(default_factory=list)
     expression_names: set[str] = field(default_factory=set)
     used_sizes: set[str] = field(default_factory=set)
-    arguments: list[protocol.Argument] = field(default_factory=list)
+    arguments: list[Argument] = field(default_factory=list)
     places: list[tuple[str, Range]] = field(default_factory=list)
 
     def report(self, found: Problem, *, shared: bool) -> None:
@@ -249,17 +249,17 @@ def _argument(binding: _Binding, name: str, bound: _Value) -> None:
 
 
 def _add(binding: _Binding, name: str, value: Node | Expression, range: Range) -> None:
-    spec: protocol.InputSpec
+    spec: InputSpec
     match value:
         case Expression(source, names):
             binding.expression_names.update(names)
             binding.used_sizes.update(names)
-            spec = protocol.ValueSpec(source, literal=False)
+            spec = ValueSpec(source, literal=False)
         case node:
             for size in sizes_of(node):
                 binding.used_sizes |= binding.sizes.used(size)
             spec = to_spec(node, binding.sizes.value)
-    binding.arguments.append(protocol.Argument(name, spec))
+    binding.arguments.append(Argument(name, spec))
     binding.places.append((name, range))
 
 

@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 from jaxsight.examples.notation.contracts import Expect
 from jaxsight.examples.problems import Problem
 from jaxsight.source.text import Range
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.inputs import Argument
 
 Origin = OneOf["docstring", "class", "doctest", "annotations", "project", "none"]
 
@@ -24,7 +24,7 @@ class ExampleSet:
     """
 
     name: str
-    arguments: tuple[protocol.Argument, ...]
+    arguments: tuple[Argument, ...]
     sizes: tuple[tuple[str, int], ...]
     call: str | None
     expects: tuple[Expect, ...]

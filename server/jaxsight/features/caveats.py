@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.model import Hint, Shown
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
@@ -101,3 +102,10 @@ def record(caveats: Sequence[Caveat]) -> dict[str, object]:
         "complete": not caveats,
         "caveats": [{"line": line(each), "reason": reason(each)} for each in caveats],
     }
+
+
+async def completeness(engine: Engine, path: str) -> list[Completeness]:
+    """Return the caveats of the answer about each traced function of a file."""
+    document = await engine.documents.read(path)
+    views = await engine.traces.views(document, None) if document is not None else []
+    return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]

@@ -9,16 +9,22 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.features.example_skeleton import skeleton
+from jaxsight.features.fixes.scheduler import Fixing
 from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.model import Action
-from jaxsight.features.sourcerized import inserted_name, label
-from jaxsight.queries.documents import Subject
+from jaxsight.features.virtual_documents.show import current
+from jaxsight.features.virtual_documents.sourcerized import label
+from jaxsight.queries.documents import Subject, module_name, subject_at
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
 from jaxsight.source.slicing.caveat import Caveat
-from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.tracing import Failed, Traced
+from jaxsight.source.text import Edit, Position, Range
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.results import Died
 
 QUICK_FIX = "quickfix"
@@ -29,8 +35,48 @@ RUN = "refactor.rewrite.jaxsight.run"
 
 _RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 
+FIX_PATIENCE = 1.0
+"""Seconds that code actions wait for fixes that are being verified."""
+
 _SCALAR = re.compile(r"b?f\w+\[\]")
 """The output type of a function that `jax.grad` accepts: a floating-point scalar."""
+
+
+async def actions(engine: Engine, fixing: Fixing, path: str, range: Range) -> list[Action]:
+    """Return the code actions for a range, with the fixes that are verified within a moment."""
+    document = await engine.documents.read(path)
+    if document is None:
+        return []
+    module = document.module
+    fixes = await fixing.fixes(path, module, range, FIX_PATIENCE)
+    actions = list(quick_fixes(fixes)) if document.module is module else []
+    subjects = engine.documents.subjects(document)
+    actions += add_examples(document.module, subjects, range)
+    views = await engine.traces.known_views(document)
+    caveats = [caveat for view in views for caveat in view.caveats]
+    actions += run_marks(document.module, caveats, range)
+    subject = subject_at(subjects, range.start)
+    if subject is not None and engine.choices.set_of(document, subject) is not None:
+        question = await engine.traces.question(document, subject)
+        known = engine.traces.cache.known(question) if isinstance(question, Question) else None
+        reply = known.reply if known is not None else None
+        actions += sourcerize(path, document.module, subject, range, reply)
+        actions += jaxpr_views(path, subject, reply)
+    return actions
+
+
+async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
+    """Return the edits of a pending action: they insert the source of a function below it.
+
+    Raises:
+        LookupError: no such function, or no source that could be verified; the message says why.
+    """
+    await engine.documents.read(path)
+    document, _ = engine.documents.find(path, pending)
+    name = inserted_name(document.module, pending)
+    shown = await current(engine, path, pending, SourceOptions(INSERTED_STYLE, name=name))
+    document, subject = engine.documents.find(path, pending)
+    return insertion(document.module, subject, shown.text, module_name(document.path))
 
 
 def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> Iterator[Action]:
@@ -56,7 +102,7 @@ def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterat
     """
     named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
     for chunk in named.values():
-        last = chunk.first_line + max(chunk.piece.lines_used, 1) - 1
+        last = chunk.first_line + max(chunk.statement.lines_used, 1) - 1
         whole = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
         if not range.touches(whole):
             continue
@@ -122,7 +168,9 @@ def _may_be_inverted(known: Traced) -> bool:
     )
 
 
-def views(path: str, subject: Subject, known: Traced | Failed | Died | None) -> Iterator[Action]:
+def jaxpr_views(
+    path: str, subject: Subject, known: Traced | Failed | Died | None
+) -> Iterator[Action]:
     """Yield *Show function with interpreter* for each registered jaxpr interpreter.
 
     Packages register them in the user's environment.

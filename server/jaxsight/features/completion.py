@@ -23,6 +23,7 @@ from jaxsight.examples.notation.tokens import Reader, Token
 from jaxsight.examples.notation.values import Node, names_in, show_size, sizes_of
 from jaxsight.examples.signature import Signature
 from jaxsight.features.model import Completion
+from jaxsight.queries.engine import Engine
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Edit, Position
 
@@ -51,6 +52,20 @@ class _Cursor:
         """Whether the line ends after the word."""
         _, end = self.source.line_bounds(self.source.line_of(self.end))
         return not self.source.text[self.end : end].strip()
+
+
+async def completions(engine: Engine, path: str, position: Position) -> list[Completion]:
+    """Return completions inside a section of example inputs; none elsewhere."""
+    document = await engine.documents.read(path)
+    if document is None:
+        return []
+    there = document.module.function_at(position)
+    if there is None:
+        return []
+    chunk, function = there
+    sizes = engine.projects.of(path).outside.sizes
+    proposals = complete(function, position.up(chunk.first_line), sizes)
+    return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
 
 def complete(function: Function, position: Position, sizes: Mapping[str, int]) -> list[Completion]:

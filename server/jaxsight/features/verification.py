@@ -13,15 +13,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.examples.problems import quoted
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.query import Question
+from jaxsight.features.findings.findings import path_in_project
+from jaxsight.features.findings.report import report
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import common_prefix
 from jaxsight.text import units
 from jaxsight.text.inert import clause
-from jaxsight.wire.messages.tracing import CONSTANT, Failed, Failure, Import, Imported, Made
+from jaxsight.wire.messages.replies import Failed, Imported, Made, Shown
+from jaxsight.wire.messages.requests import CONSTANT, PROGRAM, Import
+from jaxsight.wire.observations import Failure
 from jaxsight.workers.importing import line_of
 from jaxsight.workers.results import Death, Died, Reason, signal_name
 
@@ -42,6 +49,10 @@ Run = Callable[[Import], Awaitable[Imported | Failed | Died]]
 """Imports a file in a process of its own."""
 
 
+_TRACED_AGAIN = 3
+"""Number of times that a function is traced again if its tracer ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sliced:
     """A function's answer, its question, and its program (`protocol.PROGRAM`).
@@ -60,6 +71,53 @@ class Verified:
 
     findings: tuple[Finding, ...] = ()
     functions: int = 0
+
+
+async def verify(engine: Engine, path: str, deadline: float | None = None) -> Verified:
+    """Compare the programs of a file's functions with those of the imported module.
+
+    Args:
+        engine: the engine.
+        path: an open document.
+        deadline: time limit of each import in seconds; by default that of the setting
+            `timeouts.execute`.
+    """
+    document = await engine.documents.read(path)
+    if document is None or document.module.syntax_problem is not None:
+        return Verified()
+    project = engine.projects.of(path)
+    functions = [
+        sliced
+        for subject in engine.documents.subjects(document)
+        if (sliced := await _sliced(engine, document, subject)) is not None
+    ]
+    if not functions:
+        return Verified()
+    seconds = project.settings.timeouts.execute if deadline is None else deadline
+    work = Verification(document.module, functions, project.import_whole, seconds)
+    verified = await work.verified()
+    file = path_in_project(project.root, path)
+    reported = report(document.module, (), verified.findings, project.settings, file)
+    return replace(verified, findings=tuple(reported))
+
+
+async def _sliced(engine: Engine, document: Document, subject: Subject) -> Sliced | None:
+    """Return a function with its program; `None` if it is not traced or its tracer died."""
+    project = engine.projects.of(document.path)
+    for _ in range(_TRACED_AGAIN):
+        view = await engine.traces.view(document, subject, None)
+        question = await engine.traces.question(document, subject)
+        if not isinstance(view, View) or isinstance(question, Unasked):
+            return None
+        if view.stale or isinstance(view.answer.reply, Died):
+            return None
+        if isinstance(view.answer.reply, Failed):
+            return Sliced(view, question, None)
+        shown = await tracer_requests.show(project, view.answer, PROGRAM)
+        if isinstance(shown, Shown):
+            return Sliced(view, question, shown.text)
+        engine.traces.cache.drop(question)
+    return None
 
 
 class Verification:
@@ -193,7 +251,7 @@ class Verification:
 
     def _kept(self, function: Sliced) -> set[int]:
         """Return the numbers of the chunks of a function's slice."""
-        return {self._module.number_of(member) for member in function.question.slice.members}
+        return {self._module.number_of(chunk) for chunk in function.question.slice.module_chunks}
 
     async def _program_of(self, number: int, running: set[int]) -> str | None:
         """Return a function's program when only some chunks run; `""` if they fail."""

@@ -16,7 +16,7 @@ from jaxsight import examples
 from jaxsight.examples import Examples
 from jaxsight.examples.example_settings import LIBRARIES, Outside
 from jaxsight.files import reading
-from jaxsight.queries.background import Aside, Turns
+from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.source.functions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk
 from jaxsight.source.text import Position, Range, normalized
@@ -98,6 +98,10 @@ class Document:
     def text(self) -> str:
         """The current text, parsed or not."""
         return self.module.text if self._unread is None else self._unread
+
+    def line_of(self, chunk: str) -> int | None:
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
+        return next((c.first_line + 1 for c in self.module.chunks if c.id == chunk), None)
 
     def read_now(self) -> None:
         """Parse the current text now if it is not parsed yet, however long that takes."""

@@ -1,7 +1,8 @@
-"""A tracer of its own for candidates, so that they neither delay nor end what a person waits for.
+"""The sandbox: a tracer of its own for candidates of fixes.
 
-It starts for the first candidate and ends when there was none for a while. It runs user code on
-random inputs within the limits of a tracer, and nothing of it is shown.
+So they neither delay nor end what a person waits for. It starts for the first candidate and ends
+when there was none for a while. It runs user code on random inputs within the limits of a tracer,
+and nothing of it is shown.
 """
 
 from __future__ import annotations
@@ -10,27 +11,19 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from jaxsight.lru import Recent
-from jaxsight.projects.projects import Project
+from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import Answer
-from jaxsight.queries.query import Question
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.tracing import (
-    Compare,
-    Compared,
-    Failed,
-    Lower,
-    Lowered,
-    Outline,
-    Outlined,
-    Request,
-    Traced,
-)
-from jaxsight.workers.limits import Limits
-from jaxsight.workers.results import Died, Outcome
-from jaxsight.workers.supervisor import Tracers
+from jaxsight.wire.messages.replies import Compared, Failed, Lowered, Outlined, Traced
+from jaxsight.wire.messages.requests import NEW, Compare, Request
+from jaxsight.workers.results import Death, Died, Outcome, Reason
+from jaxsight.workers.supervisor import Priority, Tracers
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +32,11 @@ IDLE = 30.0
 _KEPT = 8
 """Number of traces that are kept; a tracer keeps twice as many."""
 
+R = TypeVar("R")
+
 
 @dataclass(eq=False, slots=True)
-class Workshop:
+class Sandbox:
     """The tracer for candidates of one project."""
 
     project: Project
@@ -50,17 +45,27 @@ class Workshop:
     _answers: Recent[str, Answer] = field(default_factory=lambda: Recent(_KEPT))
     _ending: asyncio.Task[None] | None = None
 
+    async def ask(
+        self, request: Request[R], *, priority: Priority = Priority.BACKGROUND
+    ) -> Outcome[R]:
+        """Send a request to the sandbox's tracer, and return the answer."""
+        tracers = self._started()
+        if tracers is None:
+            return Died(NEW, "", Death(Reason.UNAVAILABLE, last_words=self.project.problem))
+        if (slice := request.executes) is not None:
+            for path, document in self.documents.items():
+                tracers.overlay(path, None if path == slice.file else document.module.text)
+        reply = await tracers.ask(request, priority=priority)
+        if isinstance(reply, Died):
+            self._answers.clear()  # its traces are gone
+        return reply
+
     async def trace(self, question: Question) -> Answer | None:
         """Return the answer to a question; `None` if there is no tracer, or if it died."""
         question = replace(question, key=f"{question.key} to be fixed")
         if (known := self._answers.get(question.key)) is not None:
             return known
-        tracers = self._started()
-        if tracers is None:
-            return None
-        for path, document in self.documents.items():
-            tracers.overlay(path, None if path == question.path else document.module.text)
-        reply = await self._request(tracers, question.request(tracers.next_id()))
+        reply = await self.ask(question.trace)
         if not isinstance(reply, Traced | Failed):
             return None
         answer = Answer(question, reply)
@@ -69,55 +74,43 @@ class Workshop:
 
     async def outline(self, answer: Answer) -> Outlined | None:
         """Return a traced program as plain data; `None` if it is gone."""
-        tracers = self._started()
-        if tracers is None or not isinstance(answer.reply, Traced):
-            return None
-        reply = await self._request(tracers, Outline(tracers.next_id(), answer.reply.id))
-        if isinstance(reply, Outlined):
-            return reply
-        self._gone(answer)
-        return None
+        outlined = await tracer_requests.outline(self, answer)
+        if outlined is None:
+            self._forget(answer)
+        return outlined
 
     async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
         """Return a traced program as StableHLO, or the error; `None` if it is gone."""
-        tracers = self._started()
-        if tracers is None or not isinstance(answer.reply, Traced):
+        lowered = await tracer_requests.lower(self, answer, target)
+        if lowered is None or isinstance(lowered, Failed):
+            self._forget(answer)
             return None
-        request = Lower(tracers.next_id(), answer.reply.id, target.platform, target.capability)
-        reply = await self._request(tracers, request)
-        if isinstance(reply, Lowered | Died):
-            return reply
-        self._gone(answer)
-        return None
+        return lowered
 
     async def compare(self, before: Answer, after: Answer) -> Compared | Died | None:
         """Compare two traced functions by running them; `None` if that is not possible.
 
         Returns a `Died` if running them ended the tracer.
         """
-        tracers = self._started()
         match before.reply, after.reply:
-            case (Traced(id=one), Traced(id=other)) if tracers is not None:
-                reply = await self._request(tracers, Compare(tracers.next_id(), one, other))
-                if isinstance(reply, Compared | Died):
-                    return reply
-                log.info("two functions could not be compared: %s", reply)
-                self._gone(before)
-                self._gone(after)
-        return None
+            case (Traced(id=first), Traced(id=second)):
+                return await self._compare(Compare(NEW, first, second), before, after)
+            case _:
+                return None
 
     async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
         """Compare a function with an original that cannot be traced and is called with values."""
-        tracers = self._started()
-        if tracers is None or not isinstance(after.reply, Traced):
+        if not isinstance(after.reply, Traced):
             return None
-        run = before.question.request(tracers.next_id())
-        request = Compare(tracers.next_id(), 0, after.reply.id, run)
-        reply = await self._request(tracers, request)
+        return await self._compare(Compare(NEW, 0, after.reply.id, before.question.trace), after)
+
+    async def _compare(self, request: Compare, *answers: Answer) -> Compared | Died | None:
+        reply = await self.ask(request)
         if isinstance(reply, Compared | Died):
             return reply
         log.info("two functions could not be compared: %s", reply)
-        self._gone(after)
+        for answer in answers:
+            self._forget(answer)
         return None
 
     async def aclose(self) -> None:
@@ -141,13 +134,7 @@ class Workshop:
         self._ending = None  # it cannot be cancelled any more
         await self.aclose()
 
-    async def _request(self, tracers: Tracers, request: Request) -> Outcome:
-        reply = await tracers.request(request)
-        if isinstance(reply, Died):
-            self._answers.clear()  # its traces are gone
-        return reply
-
-    def _gone(self, answer: Answer) -> None:
+    def _forget(self, answer: Answer) -> None:
         self._answers.pop(answer.question.key)
 
     def _started(self) -> Tracers | None:
@@ -156,16 +143,10 @@ class Workshop:
             self._ending = None
         project = self.project
         if self._tracers is None and project.interpreter is not None and not project.untrusted:
-            timeouts = project.settings.timeouts
             self._tracers = Tracers(
                 project.interpreter.path,
                 project.root,
-                limits=Limits(
-                    execute=timeouts.execute,
-                    inputs=timeouts.inputs,
-                    trace=timeouts.trace,
-                    memory=project.settings.memory_limit,
-                ),
+                limits=project.limits,
                 spare=False,
                 variables={"JAX_PLATFORMS": "cpu"},
             )

@@ -7,7 +7,7 @@ from jaxsight.rules.jx400_trace_error import rule as trace_error
 from jaxsight.rules.jx905_failing_example import rule as failing_example
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 
 def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rule, Violation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jaxsight.rules.wording import MOST, cut
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 _PAGE = re.compile(r"https://docs\.jax\.dev/\S+?(?=[\s)]|\.?$)", re.MULTILINE)
 _AVAL = re.compile(r"traced array with shape (\w+\[[^\]]*\])")

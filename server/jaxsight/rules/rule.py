@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 

@@ -1,5 +1,6 @@
 """Answer requests in order, and restore the process between them.
 
+`handlers/table.py` says which handler answers a request; here is what surrounds every answer.
 All results of user code, unless it ends the process, become answers.
 An internal error becomes an answer too (`Failed` at stage `internal`), with the traceback on the
 output.
@@ -14,40 +15,40 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import jax
 
 from jaxsight.interpreters import views
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.connection import Connection
+from jaxsight.tracer.execution.file_namespace import FileNamespace
+from jaxsight.tracer.execution.library_changes import LibraryChanges
+from jaxsight.tracer.execution.namespaces import Namespaces
 from jaxsight.tracer.failures import UserError, failure
-from jaxsight.tracer.handlers.trace import Tracing
-from jaxsight.tracer.isolation import reads
+from jaxsight.tracer.handlers.table import HANDLERS, Handler
+from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.interruptions import CancelledByServer
+from jaxsight.tracer.isolation import file_reads
 from jaxsight.tracer.isolation.baseline import Baseline
-from jaxsight.tracer.isolation.imports import Imports
-from jaxsight.tracer.isolation.leftovers import Leftovers, Spoilt
-from jaxsight.tracer.isolation.patches import Patches
-from jaxsight.tracer.isolation.reads import Reads
-from jaxsight.tracer.main import Line
-from jaxsight.tracer.namespaces import World, Worlds
-from jaxsight.tracer.observation.recorder import CancelledByServer, Observed
-from jaxsight.wire.messages.tracing import (
+from jaxsight.tracer.isolation.file_reads import Reads
+from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
+from jaxsight.tracer.job import Job, Module
+from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.wire.messages.replies import (
     Cancelled,
-    Compare,
     Failed,
-    Failure,
     FromTracer,
-    Lower,
-    Outline,
-    Overlay,
-    Reused,
-    Show,
+    Reply,
     Shown,
     Spoiled,
     Stage,
-    Trace,
     Traced,
 )
+from jaxsight.wire.messages.requests import AboutTrace, Overlay, Request, Trace
+from jaxsight.wire.observations import Failure, Reused
 
 logger = logging.getLogger(__name__)
 
@@ -61,31 +62,29 @@ a jitted helper); clearing them takes about 20 ms, and slows the next trace by a
 """
 
 TRACES = 64
-"""Maximum number of traces whose world is remembered, which is more than are kept."""
-
-About = TypeVar("About", Show, Lower, Outline, Compare)
-Answered = TypeVar("Answered", Show, Lower, Outline, Compare, Trace)
+"""Maximum number of traces whose namespace is remembered, which is more than are kept."""
 
 
 class Tracer:
     """The state of the process across requests."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._imports = Imports()
-        self._worlds = Worlds(self._imports)
-        self._tracing = Tracing()
-        self._leftovers = Leftovers()
-        self._traced_in: dict[int, ref[World]] = {}
-        """The worlds of traces that requests may still refer to, by id."""
-        self._reads: WeakKeyDictionary[World, Reads] = WeakKeyDictionary()
+        self._namespaces = Namespaces(self._imports)
+        self._traces = Traces()
+        self._evaluator = Evaluator()
+        self._irreversible = IrreversibleEffects()
+        self._traced_in: dict[int, ref[FileNamespace]] = {}
+        """The namespaces of traces that requests may still refer to, by id."""
+        self._reads: WeakKeyDictionary[FileNamespace, Reads] = WeakKeyDictionary()
         """Files that each file's statements have read."""
         self._edits = 0
-        reads.watch()
-        if line.requests.empty():
+        file_reads.watch()
+        if connection.requests.empty():
             _warm_up()
             gc.collect()
-        self._patches = Patches(self._imports, self._leftovers)
+        self._library_changes = LibraryChanges(self._imports, self._irreversible)
         gc.freeze()  # JAX's objects stay alive, so collections need not scan them
         gc.enable()
         self._baseline = Baseline()
@@ -93,245 +92,212 @@ class Tracer:
     def run(self) -> None:
         """Answer requests until the process exits, because the server has closed the pipe."""
         while True:
-            match self._line.requests.get():
+            match self._connection.requests.get():
                 case Overlay(path, text):
                     self._imports.texts.put(path, text)
-                case Show() as request:
-                    self._line.send(self._about(self._show, request))
-                case Lower() as request:
-                    self._line.send(self._about(self._lower, request))
-                case Outline() as request:
-                    self._line.send(self._about(self._outline, request))
-                case Compare(run=Trace(file=file)) as request:
-                    self._line.send(self._apart(self._compare, request, file))
-                case Compare() as request:
-                    self._line.send(self._about(self._compare, request))
-                case Trace() as request:
-                    self._line.send(self._apart(self._trace, request, request.file))
+                case AboutTrace(executes=None) as request:
+                    self._connection.send(self._about(HANDLERS[type(request)], request))
+                case Request(executes=Trace() as slice) as request:
+                    answer = self._apart(self._executed, HANDLERS[type(request)], request, slice)
+                    self._connection.send(answer)
                     self._keep_house()
-
-    def _about(self, answer: Callable[[About], FromTracer], request: About) -> FromTracer:
-        """Answer a request about a trace, with its file's changes of libraries applied."""
-        known = self._traced_in.get(request.trace)
-        world = known() if known is not None else None
-        self._patches.enter(world)
-        try:
-            return self._apart(answer, request, world.file if world is not None else "")
-        finally:
-            self._patches.leave(world)
+                case message:
+                    logger.error("unexpected message from the server: %s", type(message).__name__)
 
     def _apart(
-        self, answer: Callable[[Answered], FromTracer], request: Answered, file: str
+        self,
+        answer: Callable[[Handler, Any, Any], FromTracer],
+        handler: Handler,
+        request: Request[object],
+        about: Trace | FileNamespace | None,
     ) -> FromTracer:
         """Answer a request in a context of its own, which discards context variables that it sets.
 
         If it needs a fresh process, the answer is `Spoiled`.
         """
         try:
-            self._leftovers.begin(file)
-            return contextvars.copy_context().run(answer, request)
+            self._irreversible.begin(about.file if about is not None else "")
+            return contextvars.copy_context().run(answer, handler, request, about)
         except Spoilt as spoilt:
             return Spoiled(request.id, str(spoilt))
 
-    def _restore(self, request: Trace | None = None, world: World | None = None) -> None:
-        """Restore the process after a request, and record changes that cannot be undone."""
-        lost = self._baseline.restore()
-        if request is not None and world is not None:
-            lost += self._patches.end(world, request.chunks)
-        if request is None or request.function:
-            # The imports of a spare do not belong to a file.
-            self._leftovers.end(lost)
-
-    def _keep_house(self) -> None:
-        if self._edits >= HOUSEKEEPING and self._line.requests.empty():
-            self._edits = 0
-            _clear_caches()
-            gc.collect()
-
-    def _show(self, request: Show) -> FromTracer:
+    def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer:
+        """Answer a request about a trace, with its file's changes of libraries applied."""
+        namespace_ref = self._traced_in.get(request.trace)
+        namespace = namespace_ref() if namespace_ref is not None else None
+        self._library_changes.enter(namespace)
         try:
-            return self._tracing.show(request)
-        except UserError as error:
-            return Failed(request.id, error.failure)
-        except Exception as error:
-            logger.exception("failed to show a trace")
-            return Failed(request.id, failure(error, "internal"))
-
-    def _lower(self, request: Lower) -> FromTracer:
-        if not self._line.start(request.id):
-            return Cancelled(request.id)
-        self._line.send(Stage(request.id, "lower", request.platform))
-        try:
-            return self._tracing.lower(request)
-        except UserError as error:
-            return Failed(request.id, error.failure)
-        except BaseException as error:  # lowering runs rules that user code may have registered
-            logger.exception("failed to lower a trace")
-            return Failed(request.id, failure(error, "lower"))
+            return self._apart(self._answer, handler, request, namespace)
         finally:
-            self._restore()
-            self._line.finish()
+            self._library_changes.leave(namespace)
 
-    def _outline(self, request: Outline) -> FromTracer:
+    def _answer(
+        self, handler: Handler, request: AboutTrace[object], namespace: FileNamespace | None
+    ) -> FromTracer:
+        runs_user_code = bool(handler.runs_user_code)
+        if runs_user_code and not self._connection.start(request.id):
+            return Cancelled(request.id)
         try:
-            return self._tracing.outline(request)
+            return handler.answer(Job(request, self._traces, self._announcing(request)))
         except UserError as error:
             return Failed(request.id, error.failure)
-        except Exception as error:
-            logger.exception("failed to outline a trace")
-            return Failed(request.id, failure(error, "internal"))
-
-    def _compare(self, request: Compare) -> FromTracer:
-        if not self._line.start(request.id):
-            return Cancelled(request.id)
-        self._line.send(Stage(request.id, "compare"))
-        try:
-            if request.run is None:
-                return self._tracing.compare(request)
-            with self._worlds.running(request.run) as world:
-                try:
-                    world.recorder.cancelled = False
-                    self._prepare(request.run, world)
-                    return self._tracing.compare_with_values(
-                        request, request.run, world.namespace, world.recorder
-                    )
-                finally:
-                    self._restore(request.run, world)
-        except CancelledByServer:
-            return Cancelled(request.id)
-        except UserError as error:
-            return Failed(request.id, error.failure)
-        except Spoilt:
-            raise
-        except BaseException as error:  # derivative and lowering rules may be user code
-            logger.exception("failed to compare two traces")
-            return Failed(request.id, failure(error, "compare"))
+        except BaseException as error:
+            if not runs_user_code and not isinstance(error, Exception):
+                raise
+            logger.exception("failed to answer %s", type(request).__name__)
+            return Failed(request.id, failure(error, handler.runs_user_code or "internal"))
         finally:
-            self._restore()
-            self._line.finish()
+            if runs_user_code:
+                self._restore()
+                self._connection.finish()
 
-    def _trace(self, request: Trace) -> FromTracer:
-        answer = self._traced_or_failed(request)
+    def _executed(self, handler: Handler, request: Request[object], slice: Trace) -> FromTracer:
+        """Execute the slice of a request, and answer it."""
+        answer = self._executed_or_failed(handler, request, slice)
         if wanted := self._imports.wanted:
             return Failed(request.id, Failure("whole", "ImportError", wanted))
         return answer
 
-    def _traced_or_failed(self, request: Trace) -> FromTracer:
+    def _executed_or_failed(
+        self, handler: Handler, request: Request[object], slice: Trace
+    ) -> FromTracer:
         at = "execute"
-        world: World | None = None
+        namespace: FileNamespace | None = None
         read = Reads()
+        tell = self._announcing(request)
 
-        def stage(name: str, detail: str = "") -> None:
+        def announce(stage: str, detail: str) -> None:
             nonlocal at
-            at = name
-            self._line.send(Stage(request.id, name, detail))
+            at = stage
+            tell(stage, detail)
 
-        if not self._line.start(request.id):
+        if not self._connection.start(request.id):
             return Cancelled(request.id)
         try:
-            with self._worlds.running(request) as world:
+            with self._namespaces.running(slice) as namespace:
                 try:
-                    world.recorder.cancelled = False
-                    self._line.on_cancel(world.cancel)
-                    stage(at)
-                    with reads.recording(read):
-                        return self._traced(request, world, read, stage)
+                    namespace.recorder.cancelled = False
+                    self._connection.on_cancel(namespace.cancel)
+                    announce(at, "")
+                    with file_reads.recording(read):
+                        begin = time.perf_counter()
+                        module = self._prepared(slice, namespace)
+                        seconds = time.perf_counter() - begin
+                        reply = handler.answer(Job(request, self._traces, announce, module))
+                    namespace.note_imports(self._imports)
+                    return self._completed(reply, slice, namespace, read, seconds)
                 finally:
                     # First, as user code may have changed `builtins`.
-                    self._restore(request, world)
-                    self._line.finish()
-                    self._edits += world.executed > 0
+                    self._restore(slice, namespace)
+                    self._connection.finish()
+                    self._edits += namespace.executed > 0
         except CancelledByServer:
             return Cancelled(request.id)
         except UserError as error:
-            return self._failed(request, world, read, error.failure, error.observed)
+            return self._failed(request, slice, namespace, read, error.failure, error.observed)
         except Spoilt:
             raise
         except (
             BaseException
         ) as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
-            told = failure(error, at)
-            if not told.frames:
+            problem = failure(error, at)
+            if not problem.frames:
                 logger.exception("request %s failed", request.id)
-                told = replace(told, stage="internal")
-            return self._failed(request, world, read, told, None)
+                problem = replace(problem, stage="internal")
+            return self._failed(request, slice, namespace, read, problem, None)
 
-    def _prepare(self, request: Trace, world: World) -> None:
+    def _announcing(self, request: Request[object]) -> Callable[[str, str], None]:
+        """Return the function that sends the server the stages of a request."""
+        return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
+
+    def _restore(self, slice: Trace | None = None, namespace: FileNamespace | None = None) -> None:
+        """Restore the process after a request, and record changes that cannot be undone."""
+        lost = self._baseline.restore()
+        if slice is not None and namespace is not None:
+            lost += self._library_changes.end(namespace, slice.chunks)
+        if slice is None or slice.function:
+            # The imports of a spare do not belong to a file.
+            self._irreversible.end(lost)
+
+    def _keep_house(self) -> None:
+        if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
+            self._edits = 0
+            _clear_caches()
+            gc.collect()
+
+    def _prepared(self, slice: Trace, namespace: FileNamespace) -> Module:
         """Execute the slice, from the beginning if a file that its statements read has changed."""
-        known = self._reads.setdefault(world, Reads())
-        if not known.current():
+        earlier_reads = self._reads.setdefault(namespace, Reads())
+        if not earlier_reads.current():
             importlib.invalidate_caches()
-            world.outdate()
-            known.clear()
-        self._patches.begin(world, request.chunks)
-        with reads.recording(known):
-            world.prepare(request, self._imports)
+            namespace.outdate()
+            earlier_reads.clear()
+        self._library_changes.begin(namespace, slice.chunks)
+        with file_reads.recording(earlier_reads):
+            namespace.prepare(slice, self._imports)
+        executed = replace(slice, chunks=namespace.chunks)
+        return Module(executed, namespace.names, namespace.recorder, self._evaluator)
 
-    def _modules(self, world: World, read: Reads) -> tuple[str, ...]:
+    def _completed(
+        self, reply: Reply, slice: Trace, namespace: FileNamespace, read: Reads, seconds: float
+    ) -> Reply:
+        """Return a handler's reply with what is known of the execution of the slice."""
+        match reply:
+            case Traced():
+                self._traced_in[reply.id] = ref(namespace)
+                while len(self._traced_in) > TRACES:
+                    del self._traced_in[next(iter(self._traced_in))]
+                return replace(
+                    reply,
+                    modules=self._modules(namespace, read),
+                    seconds=(("execute", seconds), *reply.seconds),
+                    warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
+                    executed=namespace.executed,
+                    reused=_reused(slice, namespace),
+                    caveats=namespace.caveats,
+                )
+            case Shown():
+                return replace(reply, reused=_reused(slice, namespace))
+            case _:
+                return reply
+
+    def _modules(self, namespace: FileNamespace, read: Reads) -> tuple[str, ...]:
         """Return the files whose changes invalidate an answer: those imported, and those read."""
-        known = self._reads.get(world, Reads())
-        return tuple(sorted({*world.files(self._imports), *known, *read}))
-
-    def _traced(
-        self, request: Trace, world: World, read: Reads, stage: Callable[[str, str], None]
-    ) -> Traced | Shown:
-        begin = time.perf_counter()
-        self._prepare(request, world)
-        seconds = time.perf_counter() - begin
-        # The executed chunks, which have other ids if a text has changed but not its meaning.
-        executed = replace(request, chunks=world.chunks)
-        if request.sourcerize is not None:
-            written = self._tracing.sourcerize(
-                executed, request.sourcerize, world.namespace, world.recorder, stage
-            )
-            world.note_imports(self._imports)
-            return replace(written, reused=_reused(request, world))
-        traced = self._tracing.trace(executed, world.namespace, world.recorder, stage)
-        self._traced_in[request.id] = ref(world)
-        while len(self._traced_in) > TRACES:
-            del self._traced_in[next(iter(self._traced_in))]
-        world.note_imports(self._imports)
-        return replace(
-            traced,
-            modules=self._modules(world, read),
-            seconds=(("execute", seconds), *traced.seconds),
-            warnings=tuple(dict.fromkeys((*world.warnings, *traced.warnings))),
-            executed=world.executed,
-            reused=_reused(request, world),
-            caveats=world.caveats,
-        )
+        earlier_reads = self._reads.get(namespace, Reads())
+        return tuple(sorted({*namespace.files(self._imports), *earlier_reads, *read}))
 
     def _failed(
         self,
-        request: Trace,
-        world: World | None,
+        request: Request[object],
+        slice: Trace,
+        namespace: FileNamespace | None,
         read: Reads,
-        told: Failure,
+        problem: Failure,
         observed: Observed | None,
     ) -> Failed:
-        self._leftovers.doubt(told)
-        if world is None:
-            return Failed(request.id, told)
+        self._irreversible.doubt(problem)
+        if namespace is None:
+            return Failed(request.id, problem)
         if observed is None:
-            observed = world.recorder.collect(world.chunks, [])
+            observed = namespace.recorder.collect(namespace.chunks, [])
         return Failed(
             request.id,
-            told,
+            problem,
             seen=observed.seen,
             observations=observed.observations,
-            modules=self._modules(world, read),
-            executed=world.executed,
-            reused=_reused(request, world),
-            caveats=world.caveats,
+            modules=self._modules(namespace, read),
+            executed=namespace.executed,
+            reused=_reused(slice, namespace),
+            caveats=namespace.caveats,
         )
 
 
-def _reused(request: Trace, world: World) -> tuple[Reused, ...]:
+def _reused(slice: Trace, namespace: FileNamespace) -> tuple[Reused, ...]:
     """Return the chunks that were reused; fewer than requested if a chunk raised an error."""
     return tuple(
-        Reused(asked.id, executed.id, executed.text)
-        for asked, executed in zip(request.chunks, world.chunks, strict=False)
-        if asked.id != executed.id
+        Reused(sent.id, executed.id, executed.text)
+        for sent, executed in zip(slice.chunks, namespace.chunks, strict=False)
+        if sent.id != executed.id
     )
 
 

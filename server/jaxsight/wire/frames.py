@@ -25,7 +25,8 @@ from operator import attrgetter
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
 
 from jaxsight.wire.messages.compiling import Folding, FromCompiler, ToCompiler
-from jaxsight.wire.messages.tracing import FromTracer, ToTracer
+from jaxsight.wire.messages.replies import FromTracer
+from jaxsight.wire.messages.requests import Request, ToTracer
 
 FRAME_LIMIT = 64 * 1024 * 1024
 """Limit of the body in bytes; a larger body is an error on either side."""
@@ -50,7 +51,7 @@ class WireError(Exception):
     """Received data is not a message of the protocol, or a message cannot be encoded."""
 
 
-def encode(message: Message) -> bytes:
+def encode(message: Message | Request[object]) -> bytes:
     """Return the frame of a message.
 
     Raises:
@@ -224,7 +225,8 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
 
     The codecs of its fields are created at the first use, since types may contain themselves.
     """
-    hints = get_type_hints(kind)
+    resolved = get_type_hints(kind)
+    hints = {each.name: resolved[each.name] for each in fields(kind)}
     names = tuple(hints)
     if all(hint in (int, str, bool) for hint in hints.values()) and len(names) > 1:
         expected = tuple(hints.values())

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from jaxsight.wire.messages.tracing import Cancelled, Request, Trace
+from jaxsight.wire.messages.replies import Cancelled
+from jaxsight.wire.messages.requests import NEW, Request, Trace
 from jaxsight.workers.results import Died, Outcome, Reason
 
 PATIENCE = 5
@@ -24,18 +25,18 @@ _INNOCENT = (Reason.STOPPED, Reason.SPOILED, Reason.TIMEOUT, Reason.UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Culprit:
+class _Crashes:
     deaths: int
-    last: Died
-    request: Trace
+    death: Died
+    request: Request[object]
     until: float
 
 
-class Culprits:
+class CrashBackoff:
     """The files that killed tracers recently."""
 
     def __init__(self) -> None:
-        self._by_file: dict[str, _Culprit] = {}
+        self._by_file: dict[str, _Crashes] = {}
         self._failing: set[str] = set()
 
     def clear(self) -> None:
@@ -43,44 +44,46 @@ class Culprits:
         self._by_file.clear()
         self._failing.clear()
 
-    def expect(self, message: Request) -> Died | None:
+    def repeated_death(self, message: Request[object]) -> Died | None:
         """Return the death that this request would cause again, or `None` if it is to be run."""
-        culprit = self._by_file.get(message.file) if isinstance(message, Trace) else None
-        if culprit is None or culprit.deaths < PATIENCE:
+        slice = message.executes
+        crashes = self._by_file.get(slice.file) if slice is not None else None
+        if crashes is None or crashes.deaths < PATIENCE:
             return None
-        if time.monotonic() >= culprit.until and replace(message, id=0) != culprit.request:
+        if time.monotonic() >= crashes.until and message.numbered(NEW) != crashes.request:
             return None
-        return replace(culprit.last, id=message.id, repeated=True)
+        return replace(crashes.death, id=message.id, repeated=True)
 
-    def fails(self, message: Trace) -> bool:
+    def has_failed(self, message: Trace) -> bool:
         """Return whether a fresh tracer had an internal error with this file too.
 
         Then requests that ran before are not the cause.
         """
         return message.file in self._failing
 
-    def blame(self, message: Trace) -> None:
+    def add_failure(self, message: Trace) -> None:
         """Remember that a fresh tracer had an internal error with this file."""
         self._failing.add(message.file)
 
-    def judge(self, message: Request, outcome: Outcome) -> None:
+    def add_outcome(self, message: Request[object], outcome: Outcome[object]) -> None:
         """Remember how a request ended.
 
         Requests that exceeded their time do not count, as the tracer survived until then.
         """
-        if not isinstance(message, Trace):
+        slice = message.executes
+        if slice is None:
             return
         match outcome:
             case Died(death=death):
                 if death.reason in _INNOCENT:
                     return
-                before = self._by_file.get(message.file)
+                before = self._by_file.get(slice.file)
                 deaths = 1 + (before.deaths if before is not None else 0)
                 pause = min(FIRST_PAUSE * 2 ** max(deaths - PATIENCE, 0), LONGEST_PAUSE)
-                self._by_file[message.file] = _Culprit(
-                    deaths, outcome, replace(message, id=0), time.monotonic() + pause
+                self._by_file[slice.file] = _Crashes(
+                    deaths, outcome, message.numbered(NEW), time.monotonic() + pause
                 )
             case Cancelled():
                 return
             case _:
-                self._by_file.pop(message.file, None)
+                self._by_file.pop(slice.file, None)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jaxsight.files import reading
-from jaxsight.wire.messages.tracing import Failed, Import, Imported
+from jaxsight.wire.messages.replies import Failed, Imported
+from jaxsight.wire.messages.requests import Import
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.process import TracerProcess
@@ -76,5 +77,7 @@ async def _reply(process: TracerProcess, request: Import) -> Imported | Failed |
 
 def line_of(death: Death, file: str) -> int | None:
     """Return the line (from 1) at which a process stopped at its deadline, if it is known."""
-    found = re.findall(rf'File "{re.escape(file)}", line (\d+) in <module>', death.last_words)
-    return int(found[-1]) if found else None
+    line_numbers = re.findall(
+        rf'File "{re.escape(file)}", line (\d+) in <module>', death.last_words
+    )
+    return int(line_numbers[-1]) if line_numbers else None

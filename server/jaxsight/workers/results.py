@@ -5,17 +5,13 @@ from __future__ import annotations
 import signal as signals
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias, TypeVar, Union
 
 from jaxsight.text import units
-from jaxsight.wire.messages.tracing import (
+from jaxsight.wire.messages.replies import (
     Cancelled,
-    Compared,
     Failed,
     Hello,
-    Lowered,
-    Outlined,
-    Shown,
-    Traced,
 )
 
 SENT_BY_OTHERS = (9, 15)
@@ -130,8 +126,10 @@ class Died:
         return ("it will not run again until the code changes",) if self.repeated else ()
 
 
-Answer = Traced | Failed | Cancelled | Shown | Lowered | Outlined | Compared
-Outcome = Answer | Died
+R = TypeVar("R")
+
+Outcome: TypeAlias = Union[R, Failed, Cancelled, Died]  # noqa: UP007 - a generic alias
+"""The end of a request whose reply is a `Reply`."""
 
 
 class State(Enum):

@@ -21,35 +21,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+from typing import TypeVar, cast, get_args
 
 from jaxsight.files import reading
 from jaxsight.wire.frames import WireError
-from jaxsight.wire.messages.tracing import (
-    Cancel,
-    Cancelled,
-    Compare,
-    Compared,
-    Failed,
-    Lower,
-    Lowered,
-    Outline,
-    Outlined,
-    Request,
-    Show,
-    Shown,
-    Spoiled,
-    Stage,
-    Trace,
-    Traced,
-)
-from jaxsight.workers.crash_backoff import Culprits
+from jaxsight.wire.messages.replies import Cancelled, Failed, Reply, Spoiled, Stage, Traced
+from jaxsight.wire.messages.requests import Cancel, Request, Trace
+from jaxsight.workers.crash_backoff import CrashBackoff
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate
 from jaxsight.workers.pool import Pool, Tracer
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import (
-    Answer,
     Death,
     Died,
     Event,
@@ -60,11 +44,15 @@ from jaxsight.workers.results import (
     State,
     Status,
 )
-from jaxsight.workers.warm_imports import Familiar
+from jaxsight.workers.warm_imports import WarmImports
 
 __all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
 
 log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Answer = Reply | Failed | Cancelled | Spoiled
+_ANSWERS = (*get_args(Reply), Failed, Cancelled, Spoiled)
 
 BOOT = Path(__file__).parent.parent / "tracer" / "boot.py"
 
@@ -91,15 +79,15 @@ def nowhere(path: str, chunk: str) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    message: Request
+    message: Request[object]
     on_stage: Callable[[Stage], None] | None
-    answer: asyncio.Future[Outcome]
+    answer: asyncio.Future[Outcome[object]]
     tracer: Tracer | None = None
     stage: str = ""
     cancelled_at: float | None = None
     """Time of the event loop, in seconds."""
 
-    def settle(self, outcome: Outcome) -> None:
+    def settle(self, outcome: Outcome[object]) -> None:
         if not self.answer.done():
             self.answer.set_result(outcome)
 
@@ -149,12 +137,12 @@ class Tracers:
             python,
             self._spawn,
             spare=spare,
-            on_status=self._tell,
-            on_death=self._lost,
-            on_spare=self._prepare,
+            on_status=self._report_status,
+            on_death=self._report_replaced,
+            on_spare=self._warm_spare,
         )
-        self._familiar = Familiar(root)
-        self._culprits = Culprits()
+        self._warm_imports = WarmImports(root)
+        self._crash_backoff = CrashBackoff()
         self._overlays: dict[str, str] = {}
         self._queue: list[tuple[Priority, int, _Entry]] = []
         self._order = itertools.count()
@@ -174,67 +162,58 @@ class Tracers:
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes of the active tracer and of the spare that have started."""
-        return tuple(each.process.pid for each in self._pool.all if each.process.pid)
+        return tuple(tracer.process.pid for tracer in self._pool.all if tracer.process.pid)
 
     @property
     def spare_ready(self) -> bool:
         """Whether a spare is ready."""
         return self._pool.spare is not None
 
-    def next_id(self) -> int:
-        """Return an unused number for a request."""
-        return next(self._ids)
-
     def start(self) -> None:
         """Spawn the first tracer; requests would do so too, but later."""
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work(), name="tracers")
-            self._pool.fill()
+            self._pool.ensure_active()
 
-    async def request(
+    async def ask(
         self,
-        message: Request,
+        request: Request[R],
         *,
         priority: Priority = Priority.PERSON,
         on_stage: Callable[[Stage], None] | None = None,
-    ) -> Outcome:
+    ) -> Outcome[R]:
         """Queue a request and return its answer; cancelling the caller cancels the request.
 
         Args:
-            message: with an `id` from `next_id`.
+            request: its `id` is assigned here.
             on_stage: called with each stage that the tracer reports.
         """
+        message = request.numbered(self._next_id())
         if self._closed:
             return _unavailable(message, SHUT_DOWN)
         self.start()
         entry = _Entry(message, on_stage, asyncio.get_running_loop().create_future())
         heapq.heappush(self._queue, (priority, next(self._order), entry))
         self._arrived.set()
-        self._hurry()
+        self._limit_cancelled()
         try:
-            return await entry.answer
+            return cast("Outcome[R]", await entry.answer)
         except asyncio.CancelledError:
-            self.cancel(message.id)
+            self._cancel(entry)
             raise
 
-    def cancel(self, id: int) -> None:
-        """Answer request `id` by `Cancelled` now, and stop it if it runs.
-
-        Unknown ids have been answered already.
-        """
-        for item in self._queue:
-            if item[2].message.id == id:
-                self._queue.remove(item)
+    def _cancel(self, entry: _Entry) -> None:
+        """Drop a request that waits, or stop it if it runs; it may have been answered already."""
+        for queued in self._queue:
+            if queued[2] is entry:
+                self._queue.remove(queued)
                 heapq.heapify(self._queue)
-                item[2].settle(Cancelled(id))
                 return
-        entry = self._running
-        if entry is not None and entry.message.id == id and entry.cancelled_at is None:
+        if entry is self._running and entry.cancelled_at is None:
             entry.cancelled_at = asyncio.get_running_loop().time()
-            entry.settle(Cancelled(id))
             if entry.tracer is not None:
-                entry.tracer.process.send(Cancel(id))
-            self._hurry()
+                entry.tracer.process.send(Cancel(entry.message.id))
+            self._limit_cancelled()
 
     def overlay(self, path: str, text: str | None) -> None:
         """Set the editor's text of an open file; `None` closes it.
@@ -265,8 +244,8 @@ class Tracers:
 
         The running request is answered by `Died`; waiting ones continue.
         """
-        self._culprits.clear()
-        self._familiar.forget()
+        self._crash_backoff.clear()
+        self._warm_imports.clear()
         await self._pool.restart()
 
     async def aclose(self) -> None:
@@ -294,14 +273,14 @@ class Tracers:
                     self._running = None
             self._pool.paused.set()
             if self._status.state is State.BUSY:
-                self._tell(Status(State.READY, "", self._status.hello))
-            self._pool.rest()
+                self._report_status(Status(State.READY, "", self._status.hello))
+            self._pool.use_pause()
             self._arrived.clear()
             await self._arrived.wait()
 
-    async def _answer(self, entry: _Entry) -> Outcome:
+    async def _answer(self, entry: _Entry) -> Outcome[object]:
         message = entry.message
-        if (expected := self._culprits.expect(message)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message)) is not None:
             return expected
         spoiled = False
         while True:
@@ -323,58 +302,54 @@ class Tracers:
                     return Died(message.id, entry.stage, death)
                 spoiled = True
                 entry.stage = ""
-                words = f"{_subject(message)} in a new process: {outcome.reason}"
-                self._tell(Status(State.BUSY, words, tracer.hello))
+                title = f"{message.title} in a new process: {outcome.reason}"
+                self._report_status(Status(State.BUSY, title, tracer.hello))
                 continue
             # If the tracer was dying before the request started, repeat the request once.
             if isinstance(outcome, Died) and not entry.stage and not retried:
                 continue
-            if isinstance(message, Trace) and _is_internal(outcome):
-                if tracer.answered > 1 and not retried and not self._culprits.fails(message):
+            slice = message.executes
+            if slice is not None and _is_internal(outcome):
+                if (
+                    tracer.answered > 1
+                    and not retried
+                    and not self._crash_backoff.has_failed(slice)
+                ):
                     # An earlier request may have corrupted the tracer: a fresh one shows whether
                     # this request fails by itself.
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
-                self._culprits.blame(message)
-            self._culprits.judge(message, outcome)
-            if isinstance(message, Trace) and isinstance(outcome, Traced):
-                self._learn(message)
+                self._crash_backoff.add_failure(slice)
+            self._crash_backoff.add_outcome(message, outcome)
+            if slice is not None and isinstance(outcome, Traced):
+                self._remember_imports(slice)
             return outcome
 
-    async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome | Spoiled:
+    async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome[object] | Spoiled:
         """Run a request in a tracer, within the time of each stage."""
         process, message = tracer.process, entry.message
-        tracer.give(self._overlays)
+        tracer.send_overlays(self._overlays)
         process.file = _file(message)
         process.send(message)
         # After the request: the guardian wakes up and checks processes, which would delay it.
         process.busy()
-        self._tell(Status(State.BUSY, _subject(message), tracer.hello))
-        limit = self._limits.of_stage("execute" if isinstance(message, Trace) else "")
+        self._report_status(Status(State.BUSY, message.title, tracer.hello))
+        limit = self._limits.of_stage("execute" if message.executes is not None else "")
         try:
             async with asyncio.timeout(limit) as self._timer:
                 while (received := await process.receive()) is not None:
                     match received:
                         case Stage(id=message.id) as reached:
-                            tracer.asked = True
+                            tracer.has_run_request = True
                             if reached.stage != entry.stage:
                                 entry.stage = reached.stage
                                 limit = self._limits.of_stage(reached.stage)
                                 self._allow(limit)
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
-                        case (
-                            Traced()
-                            | Failed()
-                            | Cancelled()
-                            | Spoiled()
-                            | Shown()
-                            | Lowered()
-                            | Outlined()
-                            | Compared()
-                        ) as answer:
+                        case answer if isinstance(answer, _ANSWERS):
                             if answer.id == message.id:
-                                return await self._answered(tracer, message, answer)
+                                return await self._answered(tracer, answer)
                         case Stage():
                             pass  # of the imports that it executed as the spare
                         case unexpected:
@@ -390,16 +365,14 @@ class Tracers:
             self._timer = None
         return Died(message.id, entry.stage, await asyncio.shield(process.death))
 
-    async def _answered(
-        self, tracer: Tracer, message: Request, answer: Answer | Spoiled
-    ) -> Answer | Spoiled:
+    async def _answered(self, tracer: Tracer, answer: Answer) -> Answer:
         # Its output is in the pipe by now: let the loop read it while `process.file` is set.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if text := tracer.process.output.finish():
-            self._printed(tracer.process, text)
+            self._report_output(tracer.process, text)
         tracer.process.file = ""
-        tracer.asked = True
+        tracer.has_run_request = True
         tracer.process.idle()
         tracer.count_answer()
         return answer
@@ -408,9 +381,9 @@ class Tracers:
         """Allow the request this many seconds from now."""
         if self._timer is not None:
             self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
-            self._hurry()
+            self._limit_cancelled()
 
-    def _hurry(self) -> None:
+    def _limit_cancelled(self) -> None:
         """Limit a cancelled request to its grace period while others wait."""
         entry, timer = self._running, self._timer
         if entry is None or timer is None or entry.cancelled_at is None or not self._queue:
@@ -418,13 +391,16 @@ class Tracers:
         end = entry.cancelled_at + self._limits.cancel
         timer.reschedule(min(end, timer.when() or end))
 
-    def _learn(self, message: Trace) -> None:
-        if self._familiar.learn(message) and self._pool.spare is not None:
-            self._prepare(self._pool.spare)
+    def _next_id(self) -> int:
+        return next(self._ids)
 
-    def _prepare(self, spare: Tracer) -> None:
+    def _remember_imports(self, message: Trace) -> None:
+        if self._warm_imports.add(message) and self._pool.spare is not None:
+            self._warm_spare(self._pool.spare)
+
+    def _warm_spare(self, spare: Tracer) -> None:
         """Let the spare execute the imports of the project's files; its answer is ignored."""
-        if (request := self._familiar.request(self.next_id())) is not None:
+        if (request := self._warm_imports.request(self._next_id())) is not None:
             spare.process.send(request)
 
     def _spawn(self) -> TracerProcess:
@@ -434,45 +410,32 @@ class Tracers:
             folder=self._folder,
             limits=self._limits,
             locate=self._locate,
-            on_output=self._printed,
+            on_output=self._report_output,
         )
 
-    def _lost(self, tracer: Tracer, death: Death) -> None:
+    def _report_replaced(self, tracer: Tracer, death: Death) -> None:
         self.events.put_nowait(Replaced(death, tracer.process.file))
 
-    def _printed(self, process: TracerProcess, text: str) -> None:
-        at_work = self._pool.at_work
-        if at_work is not None and at_work.process is process:
+    def _report_output(self, process: TracerProcess, text: str) -> None:
+        active = self._pool.active
+        if active is not None and active.process is process:
             self.events.put_nowait(Output(process.file, text))
 
-    def _tell(self, status: Status) -> None:
+    def _report_status(self, status: Status) -> None:
         if status != self._status or status.state is State.STARTING:
             self._status = status
             self.events.put_nowait(status)
 
 
-def _is_internal(outcome: Outcome) -> bool:
+def _is_internal(outcome: Outcome[object]) -> bool:
     """Return whether the tracer itself failed, not user code."""
     return isinstance(outcome, Failed) and outcome.failure.stage == "internal"
 
 
-def _unavailable(message: Request, why: str) -> Died:
+def _unavailable(message: Request[object], why: str) -> Died:
     return Died(message.id, "", Death(Reason.UNAVAILABLE, last_words=why))
 
 
-def _file(message: Request) -> str:
-    return message.file if isinstance(message, Trace) else ""
-
-
-def _subject(message: Request) -> str:
-    match message:
-        case Trace(function=function):
-            return function
-        case Show(what=what):
-            return what
-        case Lower(platform=platform):
-            return f"lowering for {platform}"
-        case Outline():
-            return "reading a traced program"
-        case Compare():
-            return "comparing two functions"
+def _file(message: Request[object]) -> str:
+    slice = message.executes
+    return slice.file if slice is not None else ""

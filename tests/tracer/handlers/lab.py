@@ -1,4 +1,4 @@
-"""Traces sources as a world does, and renders what was observed so that a test reads like the
+"""Traces sources as a tracer does, and renders what was observed so that a test reads like the
 program.
 """
 
@@ -8,16 +8,25 @@ import ast
 import hashlib
 import linecache
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.failures import UserError
-from jaxsight.tracer.handlers.trace import Tracing
-from jaxsight.tracer.observation.observer import NAME
+from jaxsight.tracer.handlers.table import HANDLERS
+from jaxsight.tracer.job import Job, Module
+from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.wire.messages import tracing as protocol
-from jaxsight.wire.messages.tracing import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec
+from jaxsight.wire.chunks import Chunk, chunk_file
+from jaxsight.wire.messages.inputs import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import Request, Trace
+from jaxsight.wire.observations import Seen
+from jaxsight.wire.spans import Span
 
 PATH = "/project/file.py"
+
+R = TypeVar("R")
 
 _DTYPES = {
     "f32": "float32", "f64": "float64", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "bool": "bool",
@@ -43,16 +52,17 @@ class Lab:
     """A file of one or several chunks, each executed once."""
 
     recorder: Recorder = field(default_factory=Recorder)
-    tracing: Tracing = field(default_factory=Tracing)
+    traces: Traces = field(default_factory=Traces)
+    evaluator: Evaluator = field(default_factory=Evaluator)
     namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "file"})
-    chunks: list[protocol.Chunk] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
     requests: int = 0
 
-    def run(self, source: str, key: str = "") -> protocol.Chunk:
+    def run(self, source: str, key: str = "") -> Chunk:
         """Executes `source` as one chunk."""
         digest = hashlib.sha256(source.encode()).hexdigest()[:16]
-        chunk = protocol.Chunk(digest, key or digest, source)
-        name = protocol.chunk_file(PATH, digest)
+        chunk = Chunk(digest, key or digest, source)
+        name = chunk_file(PATH, digest)
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         tree = self.recorder.instrument(ast.parse(source), chunk.id, chunk.key)
         self.namespace[NAME] = self.recorder.record
@@ -61,11 +71,9 @@ class Lab:
         self.chunks = [known for known in self.chunks if known.id != chunk.id] + [chunk]
         return chunk
 
-    def request(
-        self, function: str, sizes: dict[str, int], arguments: dict[str, str]
-    ) -> protocol.Trace:
+    def request(self, function: str, sizes: dict[str, int], arguments: dict[str, str]) -> Trace:
         self.requests += 1
-        return protocol.Trace(
+        return Trace(
             self.requests,
             PATH,
             "file",
@@ -78,11 +86,20 @@ class Lab:
 
     def trace(
         self, function: str, /, sizes: dict[str, int] | None = None, **arguments: str
-    ) -> protocol.Traced:
-        return self.send(self.request(function, sizes or {}, arguments))
+    ) -> Traced:
+        return self.ask(self.request(function, sizes or {}, arguments))
 
-    def send(self, request: protocol.Trace) -> protocol.Traced:
-        return self.tracing.trace(request, self.namespace, self.recorder, lambda *_: None)
+    def ask(self, request: Request[R]) -> R:
+        """The reply of the handler."""
+        slice = request.executes
+        module = slice and Module(slice, self.namespace, self.recorder, self.evaluator)
+        reply = HANDLERS[type(request)].answer(Job(request, self.traces, executed=module))
+        assert isinstance(reply, request.reply)
+        return cast("R", reply)
+
+    def stored(self, trace: int) -> Any:
+        """An earlier trace, as JAX's stage."""
+        return self.traces.of(trace).shown
 
     def fails(self, function: str, /, **arguments: str) -> UserError:
         """The error that tracing ends with."""
@@ -92,7 +109,7 @@ class Lab:
             return error
         raise AssertionError(f"traced: {traced.jaxpr}")
 
-    def at(self, span: protocol.Span) -> str:
+    def at(self, span: Span) -> str:
         """The text that a span covers."""
         text = next(chunk.text for chunk in self.chunks if chunk.id == span.chunk)
         lines = text.encode().split(b"\n")[span.line - 1 : span.end_line]
@@ -117,7 +134,7 @@ class Lab:
         return out
 
     @staticmethod
-    def shown(seen: protocol.Seen) -> str:
+    def shown(seen: Seen) -> str:
         weak = "~" if seen.weak else ""
         return weak + seen.text + "".join(f", {part}" for part in seen.inside)
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from jaxsight.tracer import failures
-from jaxsight.wire.messages.tracing import Failure, chunk_file
+from jaxsight.wire.chunks import chunk_file
+from jaxsight.wire.observations import Failure
 from tests.tracer.handlers.lab import PATH, Lab, lab
 
 HEAD = "import jax, jax.numpy as jnp, numpy as np\n"

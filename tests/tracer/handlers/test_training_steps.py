@@ -17,8 +17,9 @@ import pytest
 from jaxsight.compiler.hlo import read
 from jaxsight.compiler.serve import answer
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.wire.messages import tracing as protocol
 from jaxsight.wire.messages.compiling import Compile, Compiled
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import Lower
 from tests.tracer.handlers.lab import lab
 
 HEAD = "import dataclasses, functools, jax, jax.numpy as jnp, numpy as np\n"
@@ -342,9 +343,9 @@ class Figures:
     aliased: int
 
 
-def shown(traced: protocol.Traced, file: Any) -> Figures:
+def shown(traced: Traced, file: Any) -> Figures:
     """What jaxsight's compiler makes of a trace, on the CPU."""
-    lowered = file.tracing.lower(protocol.Lower(0, traced.id, "cpu"))
+    lowered = file.ask(Lower(0, traced.id, "cpu"))
     compiled = answer(Compile(0, "cpu", lowered.program, constants=lowered.constants))
     assert isinstance(compiled, Compiled), compiled
     memory = compiled.memory
@@ -385,4 +386,4 @@ def test_a_step_has_the_figures_of_the_library(step: Step) -> None:
     assert shown(traced, file) == expected(eval(step.compiled, file.namespace))
     again = file.trace(step.function, **step.arguments)
     assert again.jaxpr == traced.jaxpr
-    assert jaxprs.count(file.tracing.stored(again.id).jaxpr) == traced.equations
+    assert jaxprs.count(file.stored(again.id).jaxpr) == traced.equations

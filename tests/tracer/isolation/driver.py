@@ -17,11 +17,13 @@ from jaxsight import tracer
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.slices import slice_for
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.inputs import Argument, ArraySpec
+from jaxsight.wire.messages.replies import Cancelled, Failed, Hello, Shown, Spoiled, Stage, Traced
+from jaxsight.wire.messages.requests import Overlay, Trace
 
 BOOT = Path(tracer.__file__).with_name("boot.py")
 
-Answer = p.Traced | p.Failed | p.Cancelled | p.Shown | p.Spoiled
+Answer = Traced | Failed | Cancelled | Shown | Spoiled
 
 
 class Driver:
@@ -42,7 +44,7 @@ class Driver:
             start_new_session=True,
             env={**os.environ, **environ},
         )
-        self.stages: list[p.Stage] = []
+        self.stages: list[Stage] = []
         self._frames = wire.FrameReader()
         self._arrived: list[wire.Message] = []
         self._output = bytearray()
@@ -50,7 +52,7 @@ class Driver:
         self._drain = threading.Thread(target=self._read_output, daemon=True)
         self._drain.start()
         hello = self.receive()
-        assert isinstance(hello, p.Hello)
+        assert isinstance(hello, Hello)
         self.hello = hello
 
     @property
@@ -94,9 +96,9 @@ class Driver:
         """The next answer; stages on the way are kept in `stages`."""
         while True:
             match self.receive():
-                case p.Stage() as stage:
+                case Stage() as stage:
                     self.stages.append(stage)
-                case (p.Traced() | p.Failed() | p.Cancelled() | p.Shown() | p.Spoiled()) as answer:
+                case (Traced() | Failed() | Cancelled() | Shown() | Spoiled()) as answer:
                     return answer
                 case other:
                     raise AssertionError(other)
@@ -110,7 +112,7 @@ class Driver:
         module: str = "",
         whole: bool = False,
         **shapes: tuple[int, ...],
-    ) -> p.Trace:
+    ) -> Trace:
         """A request to trace `function` of a file with this text; without shapes, `x` is
         `f32[4]`.
         """
@@ -118,7 +120,7 @@ class Driver:
         parsed = Module.parse(textwrap.dedent(text))
         chunks = slice_for(parsed, [function.partition(".")[0]], whole=whole).chunks
         shapes = shapes or {"x": (4,)}
-        return p.Trace(
+        return Trace(
             id=self._ids,
             file=str(self.project / file),
             module=module or f"__jaxsight__.{Path(file).stem}",
@@ -126,7 +128,7 @@ class Driver:
             chunks=chunks,
             function=function,
             arguments=tuple(
-                p.Argument(name, p.ArraySpec("float32", shape)) for name, shape in shapes.items()
+                Argument(name, ArraySpec("float32", shape)) for name, shape in shapes.items()
             ),
             future_flags=parsed.future_flags,
             whole=whole,
@@ -138,21 +140,21 @@ class Driver:
         """
         self.send(self.request(text, function, **how))  # type: ignore[arg-type]
         answer = self.answer()
-        if isinstance(answer, p.Failed) and answer.failure.stage == "whole":
+        if isinstance(answer, Failed) and answer.failure.stage == "whole":
             self.send(self.request(text, function, whole=True, **how))  # type: ignore[arg-type]
             answer = self.answer()
         return answer
 
-    def trace(self, text: str, function: str = "f", **how: object) -> p.Traced:
+    def trace(self, text: str, function: str = "f", **how: object) -> Traced:
         """The answer, which must be a success."""
         answer = self.ask(text, function, **how)
-        assert isinstance(answer, p.Traced), answer
+        assert isinstance(answer, Traced), answer
         return answer
 
-    def fail(self, text: str, function: str = "f", **how: object) -> p.Failed:
+    def fail(self, text: str, function: str = "f", **how: object) -> Failed:
         """The answer, which must be a failure."""
         answer = self.ask(text, function, **how)
-        assert isinstance(answer, p.Failed), answer
+        assert isinstance(answer, Failed), answer
         return answer
 
     def write(self, file: str, text: str) -> Path:
@@ -165,7 +167,7 @@ class Driver:
     def edit(self, file: str, text: str | None) -> None:
         """Give the editor's text of a file of the project; `None` closes it."""
         text = None if text is None else textwrap.dedent(text)
-        self.send(p.Overlay(str(self.project / file), text))
+        self.send(Overlay(str(self.project / file), text))
 
     def _read_output(self) -> None:
         assert self.process.stderr is not None

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.replies import Cancelled, Failed, Shown, Spoiled, Stage, Traced
+from jaxsight.wire.messages.requests import Cancel, Show
 from tests.tracer.isolation.driver import BOOT, Driver
 
 SANE = """
@@ -149,7 +150,7 @@ def test_a_thread_that_never_ends_lets_its_own_file_be_answered(fresh: Driver) -
     """
     fresh.trace(text)
     assert fresh.trace(text).executed == 0
-    assert isinstance(fresh.ask(SANE, file="sane.py"), p.Spoiled)
+    assert isinstance(fresh.ask(SANE, file="sane.py"), Spoiled)
 
 
 def test_prints_go_to_the_output_before_the_answer_comes(tracer: Driver) -> None:
@@ -202,9 +203,9 @@ def f(x):
 def test_an_endless_loop_can_be_cancelled(tracer: Driver, loop: str) -> None:
     request = tracer.request(loop)
     tracer.send(request)
-    assert isinstance(tracer.receive(), p.Stage)
-    tracer.send(p.Cancel(request.id))
-    assert tracer.answer() == p.Cancelled(request.id)
+    assert isinstance(tracer.receive(), Stage)
+    tracer.send(Cancel(request.id))
+    assert tracer.answer() == Cancelled(request.id)
     assert fits(tracer)
 
 
@@ -215,35 +216,35 @@ def test_a_request_cancelled_before_its_turn_does_not_run(tracer: Driver) -> Non
     second = tracer.request("print('ran anyway')\ndef f(x):\n    return x\n")
     tracer.send(first)
     tracer.send(second)
-    tracer.send(p.Cancel(second.id))
+    tracer.send(Cancel(second.id))
     gate.touch()
-    assert isinstance(tracer.answer(), p.Traced)
-    assert tracer.answer() == p.Cancelled(second.id)
+    assert isinstance(tracer.answer(), Traced)
+    assert tracer.answer() == Cancelled(second.id)
     assert fits(tracer)
 
 
 def test_cancelling_what_is_over_does_nothing(tracer: Driver) -> None:
     answer = tracer.trace(SANE)
-    tracer.send(p.Cancel(answer.id))
+    tracer.send(Cancel(answer.id))
     assert fits(tracer)
 
 
 def test_the_whole_text_of_a_trace_can_be_shown(tracer: Driver) -> None:
     answer = tracer.trace(SANE)
-    tracer.send(p.Show(900, answer.id))
+    tracer.send(Show(900, answer.id))
     shown = tracer.answer()
-    assert isinstance(shown, p.Shown)
+    assert isinstance(shown, Shown)
     assert "sin" in shown.text
-    tracer.send(p.Show(901, 10**6))
+    tracer.send(Show(901, 10**6))
     missing = tracer.answer()
-    assert isinstance(missing, p.Failed)
+    assert isinstance(missing, Failed)
 
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(1e6)", "while True: pass"])
 def test_the_process_ends_when_the_server_does(fresh: Driver, code: str) -> None:
     request = fresh.request(f"def f(x):\n    {code}\n")
     fresh.send(request)
-    assert isinstance(fresh.receive(), p.Stage)
+    assert isinstance(fresh.receive(), Stage)
     assert fresh.close() == 0
 
 

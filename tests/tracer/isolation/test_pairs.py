@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.wire.messages import tracing as p
+from jaxsight.wire.messages.replies import Spoiled, Traced
 from tests.tracer.isolation.driver import Driver
 
 HOSTILE = {
@@ -112,13 +112,13 @@ def test_after_any_hostile_files_a_sane_one_is_answered_as_in_a_fresh_process(
         for name in (*names, "sane"):
             text, file = (SANE, "sane.py") if name == "sane" else (hostile(name), f"{name}.py")
             answer = driver.ask(text, file=file)
-            if isinstance(answer, p.Spoiled):
+            if isinstance(answer, Spoiled):
                 replaced += 1
                 driver.close()
                 driver = Driver(tmp_path)
                 answer = driver.ask(text, file=file)
-            assert not isinstance(answer, p.Spoiled)
-        assert isinstance(answer, p.Traced), (names, answer)
+            assert not isinstance(answer, Spoiled)
+        assert isinstance(answer, Traced), (names, answer)
         assert answer.jaxpr == expected, names
     driver.close()
     assert replaced < 25

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 from tests.tracer.isolation.driver import Driver
 
 MODULE = """

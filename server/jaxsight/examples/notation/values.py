@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 
 from jaxsight.examples.notation.dtypes import KEY_TAGS, short
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 
 _NOWHERE = Range(Position(0, 0), Position(0, 0))
 
@@ -173,18 +173,16 @@ def names_in(size: Size) -> tuple[str, ...]:
             return ()
 
 
-def to_spec(node: Node, value_of: Callable[[Size], int]) -> protocol.InputSpec:
+def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:
     """Return the node with all sizes resolved, as the tracer takes it."""
     match node:
         case Array(dtype, shape, weak):
-            return protocol.ArraySpec(dtype, tuple(map(value_of, shape)), weak)
+            return ArraySpec(dtype, tuple(map(value_of, shape)), weak)
         case Key(implementation, shape):
-            return protocol.KeySpec(implementation, tuple(map(value_of, shape)))
+            return KeySpec(implementation, tuple(map(value_of, shape)))
         case _ if is_literal(node):
-            return protocol.ValueSpec(show(node), literal=True)
+            return ValueSpec(show(node), literal=True)
         case Tree(kind, children, keys):
-            return protocol.TreeSpec(
-                kind, tuple(to_spec(child, value_of) for child in children), keys
-            )
+            return TreeSpec(kind, tuple(to_spec(child, value_of) for child in children), keys)
         case Literal():
             raise AssertionError("a literal is one")

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain
 from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
-from jaxsight.wire.messages.tracing import Failed, Failure, Frame, Traced
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Died
 
 

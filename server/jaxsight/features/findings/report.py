@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from jaxsight.examples.problems import listed
 from jaxsight.queries.documents import Subject
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.rule import Rule

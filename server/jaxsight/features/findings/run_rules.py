@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from jaxsight.queries.compile_cache import Result
-from jaxsight.queries.equation_ranges import Places
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
@@ -22,19 +22,13 @@ from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
 from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.statements import Piece, tree_of
+from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.tracing import (
-    InputSpec,
-    Miscompiled,
-    Outlined,
-    Span,
-    Traced,
-    TreeSpec,
-    ValueSpec,
-)
+from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
+from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
 from jaxsight.wire.program import Body, Step
+from jaxsight.wire.spans import Span
 
 log = logging.getLogger(__name__)
 
@@ -92,21 +86,23 @@ def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iter
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
     """Yield the findings in the text of a statement."""
-    for rule, range, violation in _in_text(chunk.piece):
+    for rule, range, violation in _in_text(chunk.statement):
         yield _finding(rule, range.shifted(chunk.first_line), violation)
 
 
-def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, NodeViolation], ...]:
+def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, NodeViolation], ...]:
     rules = [
-        (rule, rule.in_text) for rule in RULES.values() if rule.in_text and rule.word in piece.text
+        (rule, rule.in_text)
+        for rule in RULES.values()
+        if rule.in_text and rule.word in statement.text
     ]
-    if piece.broken is not None or not rules:
+    if statement.broken is not None or not rules:
         return ()
-    found = _texts.get(piece)
+    found = _texts.get(statement)
     if found is None:
-        source = Source(piece.text)
-        tree = tree_of(piece.text)
-        found = _texts[piece] = tuple(
+        source = Source(statement.text)
+        tree = tree_of(statement.text)
+        found = _texts[statement] = tuple(
             (rule, source.range(violation.node), violation)
             for rule, find in rules
             for violation in find(tree)
@@ -114,16 +110,16 @@ def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, NodeViolation], ...]:
     return found
 
 
-_texts: WeakKeyDictionary[Piece, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
+_texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
     WeakKeyDictionary()
 )
-"""The findings of the pieces that are in use; their trees are not kept."""
+"""The findings of the statements that are in use; their trees are not kept."""
 
 
 def of_module(module: Module) -> Iterator[Finding]:
     """Yield what the text of all statements together shows."""
     chunks = [chunk for chunk in module.chunks if chunk.broken is None]
-    statements = [_statement(chunk.piece) for chunk in chunks]
+    statements = [_statement(chunk.statement) for chunk in chunks]
     for rule in RULES.values():
         if rule.in_module is None or rule.word not in module.text:
             continue
@@ -138,16 +134,16 @@ def of_module(module: Module) -> Iterator[Finding]:
             yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
 
 
-def _statement(piece: Piece) -> Statement:
-    known = _statements.get(piece)
+def _statement(statement: TopLevelStatement) -> Statement:
+    known = _statements.get(statement)
     if known is None:
-        text = piece.text
-        known = _statements[piece] = Statement(text, lambda: tree_of(text))
+        text = statement.text
+        known = _statements[statement] = Statement(text, lambda: tree_of(text))
     return known
 
 
-_statements: WeakKeyDictionary[Piece, Statement] = WeakKeyDictionary()
-"""The statements of the pieces that are in use, with what rules read off them."""
+_statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary()
+"""The statements that are in use, with what rules read off them."""
 
 
 def of_size(module: Module) -> Iterator[Finding]:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix, Verifying
-from jaxsight.projects.projects import Project
-from jaxsight.queries.background import Aside
-from jaxsight.queries.compile_cache import Compiling
+from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.sandbox import Workshop
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit, Range
@@ -46,26 +45,21 @@ class Fixing:
     verifying: Verifying
     _work: dict[str, list[_Work]] = field(default_factory=dict)
     """By file, in the order of verification."""
-    _workshops: dict[str, Workshop] = field(default_factory=dict)
+    _sandboxes: dict[str, Sandbox] = field(default_factory=dict)
     _worker: asyncio.Task[None] | None = None
     _current: tuple[str, asyncio.Task[Fix | None]] | None = None
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     @staticmethod
-    def of(
-        documents: Mapping[str, Document],
-        project_of: Callable[[str], Project],
-        compiling: Callable[[], Compiling],
-        aside: Aside,
-        refresh: Callable[[str], None],
-    ) -> Fixing:
-        """Return the fixes of a session.
-
-        Args:
-            compiling: returns the session's own compiled programs.
-            refresh: is called with a file for which there is something new.
-        """
-        return Fixing(documents, project_of, Verifying(compiling, aside, refresh))
+    def of(engine: Engine) -> Fixing:
+        """Return the fixes of a session."""
+        verifying = Verifying(
+            engine.programs.compiling,
+            engine.aside,
+            engine.waiting.refresh,
+            engine.memory.miscompiled,
+        )
+        return Fixing(engine.documents.by_path, engine.projects.of, verifying)
 
     def start(
         self,
@@ -135,16 +129,16 @@ class Fixing:
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        await asyncio.gather(*(each.aclose() for each in self._workshops.values()), *self._closing)
-        self._workshops.clear()
+        await asyncio.gather(*(each.aclose() for each in self._sandboxes.values()), *self._closing)
+        self._sandboxes.clear()
 
     async def _run(self, pause: float) -> None:
         await asyncio.sleep(pause)
         while (item := self._next()) is not None:
             path, work = item
-            workshop = self._workshop(path)
+            sandbox = self._sandbox(path)
             trying = asyncio.create_task(
-                self.verifying.fix(workshop, work.view, work.finding, work.target)
+                self.verifying.fix(sandbox, work.view, work.finding, work.target)
             )
             self._current = path, trying
             fix: Fix | None = None
@@ -159,7 +153,7 @@ class Fixing:
                 log.exception("trying to fix %s in %s", work.finding.code, path)
             finally:
                 self._current = None
-                workshop.rest()
+                sandbox.rest()
                 if not work.done.done():
                     work.done.set_result(fix)
 
@@ -170,13 +164,13 @@ class Fixing:
                     return path, work
         return None
 
-    def _workshop(self, path: str) -> Workshop:
+    def _sandbox(self, path: str) -> Sandbox:
         project = self.project_of(path)
-        workshop = self._workshops.get(project.root)
-        if workshop is None or workshop.project is not project:
-            if workshop is not None:
-                closing = asyncio.create_task(workshop.aclose())
+        sandbox = self._sandboxes.get(project.root)
+        if sandbox is None or sandbox.project is not project:
+            if sandbox is not None:
+                closing = asyncio.create_task(sandbox.aclose())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
-            workshop = self._workshops[project.root] = Workshop(project, self.documents)
-        return workshop
+            sandbox = self._sandboxes[project.root] = Sandbox(project, self.documents)
+        return sandbox

@@ -16,13 +16,14 @@ from itertools import chain, islice
 from jaxsight.features.findings import failures
 from jaxsight.features.findings import run_rules as noticing
 from jaxsight.features.fixes.registry import FIXES
-from jaxsight.lru import Recent
-from jaxsight.queries.background import Aside
-from jaxsight.queries.compile_cache import Compiling, Gone, Result
+from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.located_answer import Answer, View
-from jaxsight.queries.query import Question, ask
-from jaxsight.queries.sandbox import Workshop
+from jaxsight.queries.long_work import Aside
+from jaxsight.queries.programs.compile_cache import Compiling, Gone
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
@@ -34,7 +35,7 @@ from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.tracing import Compared, Miscompiled, Outlined, Traced
+from jaxsight.wire.messages.replies import Compared, Miscompiled, Outlined, Traced
 from jaxsight.workers.results import Died
 
 log = logging.getLogger(__name__)
@@ -87,47 +88,42 @@ class Verifying:
     """The verified fixes of a session.
 
     `compiling` returns the session's own compiled programs; `refresh` is called with a file for
-    which there is something new.
+    which there is something new; functions that turn out to be miscompiled go to `miscompiled`.
     """
 
     compiling: Callable[[], Compiling]
     aside: Aside
     refresh: Callable[[str], None]
-    _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
-    _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
-    """Miscompiled functions, by the key of the question about the function."""
-
-    def miscompiled(self, question: Question) -> Miscompiled | None:
-        """Return how running the function showed that it is miscompiled."""
-        return self._wrong.get(question.key)
+    miscompiled: Cache[str, Miscompiled]
+    _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
 
     async def fix(
-        self, workshop: Workshop, view: View, finding: Finding, target: Target | None
+        self, sandbox: Sandbox, view: View, finding: Finding, target: Target | None
     ) -> Fix | None:
         """Return the first candidate for a finding that is shown to help.
 
         Args:
             target: the target to compile for, if any.
         """
-        async for candidate, question in self._candidates(workshop, view, finding):
+        async for candidate, question in self._candidates(sandbox, view, finding):
             key = self._key(view, question, finding, target)
             verdict = self._verdicts.get(key)
             if verdict is None:
-                verdict = await self._verdict(workshop, view, question, finding, candidate, target)
+                verdict = await self._verdict(sandbox, view, question, finding, candidate, target)
                 if verdict.untold:  # the tracer had dropped one of the two traces, or ended
                     verdict = await self._verdict(
-                        workshop, view, question, finding, candidate, target
+                        sandbox, view, question, finding, candidate, target
                     )
                 self._verdicts.put(key, verdict)
                 if verdict.dropped:
                     log.info("%s: %s: dropped: %s", finding.code, candidate.title, verdict.dropped)
             if verdict.hopeless:
                 return None
-            if not verdict.dropped and await self._harmless(workshop, view, candidate):
+            if not verdict.dropped and await self._harmless(sandbox, view, candidate):
                 return _fix(finding, candidate, verdict)
         return None
 
-    async def _harmless(self, workshop: Workshop, view: View, candidate: Candidate) -> bool:
+    async def _harmless(self, sandbox: Sandbox, view: View, candidate: Candidate) -> bool:
         """Return whether the change leaves other example sets and functions of the file unaffected.
 
         All of them that reach the changed text must compute the same as before.
@@ -144,12 +140,12 @@ class Verifying:
         after = Document(own.path, view.module.edited(text))
 
         def subjects() -> tuple[Subject, ...]:
-            return before.subjects(workshop.project.outside)
+            return before.subjects(sandbox.project.outside)
 
         def context(name: str, set_name: str) -> tuple[Question | None, Question | None]:
             return (
-                _question(workshop, before, name, set_name),
-                _question(workshop, after, name, set_name),
+                _question(sandbox, before, name, set_name),
+                _question(sandbox, after, name, set_name),
             )
 
         for subject in await self.aside.judge(view.module, subjects):
@@ -159,12 +155,12 @@ class Verifying:
                 )
                 if first is None or second is None or first.key in (second.key, own.key):
                     continue
-                if not any(member.first_line in changed for member in first.slice.members):
+                if not any(chunk.first_line in changed for chunk in first.slice.module_chunks):
                     continue
                 key = first.key, second.key
                 verdict = self._verdicts.get(key)
                 if verdict is None:
-                    verdict = await self._unharmed(workshop, first, second, same=candidate.same)
+                    verdict = await self._unharmed(sandbox, first, second, same=candidate.same)
                     self._verdicts.put(key, verdict)
                 if verdict.dropped:
                     log.info("%s: not for %s: %s", candidate.title, subject.name, verdict.dropped)
@@ -172,14 +168,14 @@ class Verifying:
         return True
 
     async def _unharmed(
-        self, workshop: Workshop, first: Question, second: Question, *, same: bool
+        self, sandbox: Sandbox, first: Question, second: Question, *, same: bool
     ) -> _Verdict:
-        before, after = await workshop.trace(first), await workshop.trace(second)
+        before, after = await sandbox.trace(first), await sandbox.trace(second)
         if before is None or after is None or not isinstance(before.reply, Traced):
             return _Verdict()
         if not isinstance(after.reply, Traced):
             return _Verdict("it can no longer be traced")
-        compared = await workshop.compare(before, after)
+        compared = await sandbox.compare(before, after)
         self._remember(first, compared)
         if not same or (isinstance(compared, Compared) and compared.same):
             return _Verdict()
@@ -188,26 +184,24 @@ class Verifying:
     def _remember(self, question: Question, compared: Compared | Died | None) -> None:
         if not isinstance(compared, Compared) or compared.miscompiled is None:
             return
-        if self._wrong.get(question.key) is None:
-            self._wrong.put(question.key, compared.miscompiled)
+        if self.miscompiled.get(question.key) is None:
+            self.miscompiled.put(question.key, compared.miscompiled)
             self.refresh(question.path)
 
     async def _candidates(
-        self, workshop: Workshop, view: View, finding: Finding
+        self, sandbox: Sandbox, view: View, finding: Finding
     ) -> AsyncIterator[tuple[Candidate, Question]]:
         """Yield the candidates, each with the question about the changed text."""
         context = FixContext.of(view, finding)
         if context is None:
             return
         for candidate in islice(FIXES[finding.code].propose(context), _TRIED):
-            question = await self._asked(workshop, view, candidate.edits)
+            question = await self._asked(sandbox, view, candidate.edits)
             if question is not None:
                 yield candidate, question
 
-    async def _asked(
-        self, workshop: Workshop, view: View, edits: Sequence[Edit]
-    ) -> Question | None:
-        return await self.aside.judge(view.module, lambda: _asked(workshop, view, edits))
+    async def _asked(self, sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
+        return await self.aside.judge(view.module, lambda: _asked(sandbox, view, edits))
 
     def _key(
         self, view: View, question: Question, finding: Finding, target: Target | None
@@ -217,7 +211,7 @@ class Verifying:
 
     async def _verdict(
         self,
-        workshop: Workshop,
+        sandbox: Sandbox,
         view: View,
         question: Question,
         finding: Finding,
@@ -225,14 +219,14 @@ class Verifying:
         target: Target | None,
     ) -> _Verdict:
         code = finding.code
-        before = await workshop.trace(view.answer.question)
-        after = await workshop.trace(question)
+        before = await sandbox.trace(view.answer.question)
+        after = await sandbox.trace(question)
         if before is None or after is None:
             return _Verdict("it could not be traced", untold=True)
         adapted = after
         if candidate.adapted:
-            around = await self._asked(workshop, view, candidate.adapted)
-            traced = await workshop.trace(around) if around is not None else None
+            around = await self._asked(sandbox, view, candidate.adapted)
+            traced = await sandbox.trace(around) if around is not None else None
             if traced is None:
                 return _Verdict("its adapted form could not be traced", untold=True)
             adapted = traced
@@ -241,13 +235,13 @@ class Verifying:
             why = failures.summary(after.reply, seen)
             return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
-            return await self._repaired(workshop, before, after, same=candidate.same)
+            return await self._repaired(sandbox, before, after, same=candidate.same)
         if not isinstance(adapted.reply, Traced):
             return _Verdict("its adapted form cannot be traced")
         if before.reply.outputs != adapted.reply.outputs:
             outputs = adapted.reply.outputs
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
-        compared = await workshop.compare(before, adapted)
+        compared = await sandbox.compare(before, adapted)
         self._remember(view.answer.question, compared)
         if compared is None:
             return _Verdict(_NOT_COMPARED, untold=True)
@@ -256,8 +250,8 @@ class Verifying:
         if candidate.same and not compared.same:
             return _Verdict(compared.words)
         remedy = FIXES[code]
-        first = await self._looked_at(workshop, before, code, target)
-        second = await self._looked_at(workshop, after, code, target)
+        first = await self._looked_at(sandbox, before, code, target)
+        second = await self._looked_at(sandbox, after, code, target)
         if first is None or second is None:
             return _Verdict("it could not be compiled", untold=True)
         words = list(figures.words(first.figures, second.figures, timed=remedy.timed))
@@ -284,14 +278,14 @@ class Verifying:
         return _Verdict(effect=", ".join(words), costs=figures.more(first.figures, second.figures))
 
     async def _repaired(
-        self, workshop: Workshop, before: Answer, after: Answer, *, same: bool
+        self, sandbox: Sandbox, before: Answer, after: Answer, *, same: bool
     ) -> _Verdict:
         """Return the verdict on a function that can be traced only after the change.
 
         The original is called with values, which must give the same result.
         """
         if same:
-            compared = await workshop.compare_with_values(before, after)
+            compared = await sandbox.compare_with_values(before, after)
             if compared is None:
                 return _Verdict(_NOT_COMPARED, untold=True)
             if isinstance(compared, Died):
@@ -301,17 +295,17 @@ class Verifying:
         return _Verdict(effect="can be traced")
 
     async def _looked_at(
-        self, workshop: Workshop, answer: Answer, code: str, target: Target | None
+        self, sandbox: Sandbox, answer: Answer, code: str, target: Target | None
     ) -> _Look | None:
         question = answer.question
         view = View(answer, question.module, question, question.subject)
-        outlined = await workshop.outline(answer)
+        outlined = await sandbox.outline(answer)
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
         folding = None
         if target is not None and code == noticing.FOLDING:
-            folding = await self._folding(workshop, answer, target, outlined)
-        result = await self._result(workshop, answer, target) if target is not None else None
+            folding = await self._folding(sandbox, answer, target, outlined)
+        result = await self._result(sandbox, answer, target) if target is not None else None
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
             compiled = None
@@ -327,21 +321,21 @@ class Verifying:
         return _Look(len(found), Figures.of(answer.reply, compiled, folding))
 
     async def _folding(
-        self, workshop: Workshop, answer: Answer, target: Target, outlined: Outlined
+        self, sandbox: Sandbox, answer: Answer, target: Target, outlined: Outlined
     ) -> Folding | None:
-        interpreter = workshop.project.interpreter
+        interpreter = sandbox.project.interpreter
         if interpreter is None or not folded_while_compiling.is_candidate(outlined.folds):
             return None
         with contextlib.suppress(Gone):
-            return await self.compiling().folding(answer, target, interpreter.path, workshop.lower)
+            return await self.compiling().folding(answer, target, interpreter.path, sandbox.lower)
         return None
 
-    async def _result(self, workshop: Workshop, answer: Answer, target: Target) -> Result | None:
-        interpreter = workshop.project.interpreter
+    async def _result(self, sandbox: Sandbox, answer: Answer, target: Target) -> Result | None:
+        interpreter = sandbox.project.interpreter
         if interpreter is None:
             return None
         try:
-            return await self.compiling().get(answer, target, interpreter.path, workshop.lower)
+            return await self.compiling().get(answer, target, interpreter.path, sandbox.lower)
         except Gone:
             return None
 
@@ -354,7 +348,7 @@ class _Look:
     figures: Figures
 
 
-def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | None:
+def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
     """Return the question about the same function and set in the changed text.
 
     Returns `None` if there is none, or if it is the same.
@@ -366,15 +360,15 @@ def _asked(workshop: Workshop, view: View, edits: Sequence[Edit]) -> Question | 
         return None
     scratch = Document(before.path, view.module.edited(text))
     scratch.looked_into = before.trace.whole
-    context = _question(workshop, scratch, before.subject.name, before.set.name)
+    context = _question(sandbox, scratch, before.subject.name, before.set.name)
     return context if context is not None and context.key != before.key else None
 
 
 def _question(
-    workshop: Workshop, document: Document, function: str, set_name: str
+    sandbox: Sandbox, document: Document, function: str, set_name: str
 ) -> Question | None:
     """Return the question about a function of a text; with its first set if none has the name."""
-    project = workshop.project
+    project = sandbox.project
     subjects = document.subjects(project.outside)
     subject = next((each for each in subjects if each.name == function), None)
     if subject is None or not subject.examples.sets:

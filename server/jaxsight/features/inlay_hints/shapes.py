@@ -1,18 +1,19 @@
-"""Inlay hints: the shape of what each assignment binds, at the end of the name."""
+"""The shape of what each assignment binds, at the end of the name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.hover import surroundings
+from jaxsight.features.hover.text import surroundings
+from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.model import Hint
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import escaped, span
-from jaxsight.wire.messages.tracing import Observation, Seen
+from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
 _LONGEST = 48
@@ -53,3 +54,33 @@ def _tooltip(values: list[Seen], more: int) -> str:
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
+
+
+def _hints(shown: Shown) -> Iterator[Hint]:
+    """Yield a hint for each target, of the current trace or else of the last one that saw it.
+
+    Where several functions reach it, the function that contains it comes first.
+    """
+    hints: dict[Range, Hint] = {}
+    fresh: set[Range] = set()
+    for view in sorted(shown.views, key=lambda view: view.stale):
+        own = view.subject_range
+        targets: list[tuple[Range, Observation]] = []
+        for place, observation in view.observed.items():
+            if observation.kind != "target" or not shown.holds(place):
+                continue
+            if not view.stale:
+                fresh.add(place)
+            elif place in fresh:
+                continue
+            if place in hints and (view.stale or place.start not in own):
+                continue
+            if shown.document.module.slice_text(place) == "_":
+                continue
+            targets.append((place, observation))
+        for hint in shape_hints(targets, view):
+            hints[hint.range] = hint
+    yield from hints.values()
+
+
+KIND = Kind(("shapes",), _hints)

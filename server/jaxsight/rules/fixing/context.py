@@ -19,7 +19,7 @@ from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range
-from jaxsight.wire.messages.tracing import Observation, Seen
+from jaxsight.wire.observations import Observation, Seen
 
 _AVAL = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)

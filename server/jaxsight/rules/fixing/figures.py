@@ -9,7 +9,7 @@ from jaxsight.targets.roofline import total
 from jaxsight.targets.target import parse
 from jaxsight.text import units
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.tracing import Traced
+from jaxsight.wire.messages.replies import Traced
 
 _SHARE = 0.8
 """Equations and seconds are reported if less than this share of them remains."""

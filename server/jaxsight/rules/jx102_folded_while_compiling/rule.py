@@ -15,7 +15,7 @@ from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.text.units import size
 from jaxsight.wire.messages.compiling import Folding
-from jaxsight.wire.messages.tracing import Fold
+from jaxsight.wire.messages.replies import Fold
 
 RULE = Rule(
     "JX102",

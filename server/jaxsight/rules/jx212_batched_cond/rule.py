@@ -12,8 +12,8 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import is_work
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.wire.messages.tracing import Span
 from jaxsight.wire.program import Step
+from jaxsight.wire.spans import Span
 
 RULE = Rule(
     "JX212",

@@ -31,7 +31,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import Expression, name_of, parsed
 from jaxsight.rules.violation import Violation
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import Step
 
 RULE = Rule(

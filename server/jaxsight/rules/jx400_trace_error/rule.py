@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxsight.rules.failure_text import jax_page, repeated
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule("JX400", "trace-error", "Function cannot be traced with its example inputs.")
 

@@ -9,7 +9,7 @@ from jaxsight.rules.failure_text import assigns_item, aval, culprits, is_a, jax_
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import cut, quoted
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     "JX401",

@@ -15,7 +15,7 @@ from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import CONSTANT, Step
 
 RULE = Rule(

@@ -18,7 +18,7 @@ from jaxsight.rules.program.steps import ELEMENTWISE, is_known, numbers, paramet
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.wire.messages.tracing import Miscompiled
+from jaxsight.wire.messages.replies import Miscompiled
 from jaxsight.wire.program import Step
 
 RULE = Rule(

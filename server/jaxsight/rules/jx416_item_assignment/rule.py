@@ -21,7 +21,7 @@ from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.rules.wording import cut, quoted
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule(
     "JX416",

@@ -6,7 +6,7 @@ from jaxsight.rules.failure_text import said
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.messages.tracing import Failure
+from jaxsight.wire.observations import Failure
 
 RULE = Rule("JX905", "failing-example", "Expression of an example input raises an exception.")
 

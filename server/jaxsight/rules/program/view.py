@@ -12,7 +12,8 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.wording import short
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding
-from jaxsight.wire.messages.tracing import Fold, Runtime, Warned
+from jaxsight.wire.messages.replies import Fold, Runtime
+from jaxsight.wire.observations import Warned
 from jaxsight.wire.program import Program
 
 

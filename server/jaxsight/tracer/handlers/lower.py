@@ -18,9 +18,13 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers import compiler_options as options
-from jaxsight.tracer.handlers import show as shown
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.wire.chunks import equation_path
+from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
+from jaxsight.wire.messages.requests import Lower, Show
+from jaxsight.wire.spans import Span
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
@@ -28,14 +32,26 @@ _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 LARGEST = 40 * 1024 * 1024
 """Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
 
-_MOST = 50_000
+_MOST_EQUATIONS = 50_000
 """Maximum number of equations in the answer."""
 
 
 _Lowered = TypeVar("_Lowered")
 
 
-def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.Lowered:
+def lower(job: Job[Lower]) -> Lowered:
+    """Lower an earlier trace to StableHLO.
+
+    Raises:
+        UserError: it is no longer kept, or cannot be lowered for the platform.
+    """
+    job.begin("lower", job.request.platform)
+    trace = job.traces.of(job.request.trace)
+    with under(trace.settings):
+        return _lowered(job.request, trace.stage, trace.outcome.markers)
+
+
+def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
     """Lower a traced function.
 
     Args:
@@ -50,27 +66,27 @@ def lowered(request: protocol.Lower, traced: Any, markers: int = 0) -> protocol.
     if artifact.devices > 1:
         raise refusal("lower", spanning(artifact.devices), type="SeveralDevices")
     names = lowering.names(traced)
-    chosen = options.compiler_options(traced)
+    chosen = compiler_options.compiler_options(traced)
     compiled = artifact.bytes + (repr(chosen).encode() if chosen else b"")
-    return protocol.Lowered(
+    return Lowered(
         id=request.id,
         platform=request.platform,
         key=hashlib.sha256(compiled).hexdigest(),
         program=base64.b64encode(artifact.bytes).decode("ascii"),
         equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
-        folds=options.folds(traced),
+        folds=compiler_options.folds(traced),
         options=chosen,
         **facts(traced.jaxpr),
         jaxlib=lowering.JAXLIB,
         stablehlo=artifact.version,
-        parameters=named(names, artifact.kept),
+        parameters=named(names, artifact.parameters),
         donated=named(names, lowering.donated(traced)),
         results=tuple(results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars), markers)),
     )
 
 
 class Facts(TypedDict):
-    """Facts about a program that its HLO does not have, as for `compiler.protocol.Compile`."""
+    """Facts about a program that its HLO does not have, as for the message `Compile`."""
 
     constants: tuple[str, ...]
     trips: tuple[tuple[str, int], ...]
@@ -103,16 +119,18 @@ def spanning(devices: int) -> str:
     return f"it spans {devices} devices, and only programs for one device are compiled"
 
 
-def stablehlo(request: protocol.Show, traced: Any) -> protocol.Shown:
+def stablehlo(request: Show, traced: Any) -> Shown:
     """Return a traced function's StableHLO text for a platform, with lines linked to equations.
 
     Raises:
-        UserError: as for `lowered`.
+        UserError: as for `lower`.
     """
     _refuse_large(traced)
     module = _lower(lambda: lowering.text(traced, request.platform))
-    spans = {each.path: each.span for each in _equations(jaxprs.open_jaxpr(traced.jaxpr))}
-    return protocol.Shown(request.id, clean(module.text), tuple(_links(module, spans)))
+    spans = {
+        equation.path: equation.span for equation in _equations(jaxprs.open_jaxpr(traced.jaxpr))
+    }
+    return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
 
 def _refuse_large(traced: Any) -> None:
@@ -137,19 +155,19 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
         raise UserError(failure(error, "lower")) from error
 
 
-def _equations(opened: Any) -> Iterator[protocol.Equation]:
-    """Yield all equations with their paths, outer ones first, at most `_MOST`."""
+def _equations(opened: Any) -> Iterator[Equation]:
+    """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
     waiting: list[tuple[Any, str]] = [(opened, "")]
-    told = 0
+    count = 0
     while waiting:
         jaxpr, prefix = waiting.pop(0)
         for index, equation in enumerate(jaxpr.eqns):
-            if told >= _MOST:
+            if count >= _MOST_EQUATIONS:
                 return
-            told += 1
+            count += 1
             path = f"{prefix}{index}"
             outputs = tuple(avals.text(var.aval) for var in equation.outvars[:4])
-            yield protocol.Equation(path, equation.primitive.name, shown.span(equation), outputs)
+            yield Equation(path, equation.primitive.name, jaxpr_text.span(equation), outputs)
             if equation.params:
                 waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in jaxprs.inner(equation)]
 
@@ -159,9 +177,7 @@ _CALL = re.compile(r"\bcall @([\w.$-]+)")
 _MAIN = "main"
 
 
-def _links(
-    module: lowering.Text, spans: dict[str, protocol.Span | None]
-) -> Iterator[protocol.Link]:
+def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Link]:
     """Yield each line's equation.
 
     Lines of a shared function are linked to the equation of its first call.
@@ -175,7 +191,7 @@ def _links(
             current = begun[1]
         functions.append(current)
         if (call := _CALL.search(line)) is not None:
-            calls.setdefault(current, []).append((call[1], protocol.equation_path(name)))
+            calls.setdefault(current, []).append((call[1], equation_path(name)))
     prefixes = {_MAIN: ""}
     waiting = [_MAIN]
     while waiting:
@@ -185,30 +201,30 @@ def _links(
                 prefixes[called] = f"{prefixes[caller]}{path}/"
                 waiting.append(called)
     for number, name in enumerate(module.names):
-        path = protocol.equation_path(name)
+        path = equation_path(name)
         prefix = prefixes.get(functions[number]) if number < len(functions) else None
         if not path or prefix is None:
             continue
         path = prefix + path
         if path in spans:
-            yield protocol.Link(number, path, spans[path])
+            yield Link(number, path, spans[path])
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
     """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
-    known: set[int] = set()
+    yielded: set[int] = set()
     waiting = [jaxpr]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
+        part_jaxpr = waiting.pop()
+        if id(part_jaxpr) in visited:
             continue
-        seen.add(id(each))
-        for constant in getattr(each, "consts", ()):
-            if id(constant) not in known:
-                known.add(id(constant))
+        visited.add(id(part_jaxpr))
+        for constant in getattr(part_jaxpr, "consts", ()):
+            if id(constant) not in yielded:
+                yielded.add(id(constant))
                 yield constant
-        for equation in jaxprs.open_jaxpr(each).eqns:
+        for equation in jaxprs.open_jaxpr(part_jaxpr).eqns:
             for value in equation.params.values():
                 parts = value if isinstance(value, tuple | list) else (value,)
                 waiting += [part for part in parts if jaxprs.is_jaxpr(part)]
@@ -225,12 +241,12 @@ def _types(jaxpr: Any) -> Iterator[str]:
         shape = getattr(aval, "shape", None)
         if shape is None or math.prod(shape) < 2:
             continue
-        dtype, _, rest = avals.text(aval).partition("[")
+        dtype, _, sizes = avals.text(aval).partition("[")
         if dtype == "bool":
             dtype = "pred"
         elif dtype.startswith("i") and dtype[1:].isdigit():
             dtype = f"s{dtype[1:]}"
-        yield f"{dtype}[{rest}"
+        yield f"{dtype}[{sizes}"
 
 
 def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
@@ -254,14 +270,14 @@ def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
 
     The barriers of checkpoints are included.
     """
-    made: dict[Any, int] = {}
+    index_by_var: dict[Any, int] = {}
     for index, equation in enumerate(opened.eqns):
         if equation.primitive.name in _BARRIERS:
             for var in equation.invars:
-                if not hasattr(var, "val") and (maker := made.get(var)) is not None:
+                if not hasattr(var, "val") and (maker := index_by_var.get(var)) is not None:
                     yield f"{prefix}{maker}"
         for var in equation.outvars:
-            made[var] = index
+            index_by_var[var] = index
         if equation.params:
             for part in jaxprs.inner(equation):
                 yield from _barriers(part.jaxpr, f"{prefix}{index}/{part.name}/")

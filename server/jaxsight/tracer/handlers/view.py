@@ -10,24 +10,25 @@ from typing import Any
 from jaxsight.interpreters import views
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers import show as shown
-from jaxsight.wire.messages import tracing as protocol
+from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.wire.messages.replies import Shown
+from jaxsight.wire.messages.requests import Show
 
 
-def viewed(request: protocol.Show, jaxpr: Any) -> protocol.Shown:
+def viewed(request: Show, jaxpr: Any) -> Shown:
     """Return the text of the jaxpr interpreter `request.what`, or the jaxpr that it returns.
 
     Raises:
         UserError: there is no such interpreter, or it failed; its stage is `view`.
     """
     if request.what not in views.names():
-        known = ", ".join(views.names())
-        there = f"available: {known}" if known else "no package registers one"
+        names = ", ".join(views.names())
+        there = f"available: {names}" if names else "no package registers one"
         words = f"unknown jaxpr interpreter {request.what} ({there})"
         raise refusal("view", words, type="LookupError")
     try:
-        made = views.load(request.what)(jaxpr)
-        text = None if jaxprs.is_jaxpr(made) else str(made)
+        view = views.load(request.what)(jaxpr)
+        text = None if jaxprs.is_jaxpr(view) else str(view)
     except BaseException as error:
         raise UserError(failure(error, "view")) from error
-    return shown.whole(request, made) if text is None else protocol.Shown(request.id, clean(text))
+    return jaxpr_text.whole(request.id, view) if text is None else Shown(request.id, clean(text))

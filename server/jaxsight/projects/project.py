@@ -1,0 +1,365 @@
+"""A project: a root folder with its settings, its Python environment and its tracers.
+
+It starts no process before it is asked something, and none while its folder is not trusted: the
+workspace folder that contains it, or its own root outside of the workspace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Protocol, TypeVar
+
+from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
+from jaxsight.examples.example_settings import Outside
+from jaxsight.projects.python_discovery import (
+    Interpreter,
+    InterpreterError,
+    choose,
+    has_jax,
+    own_interpreter,
+)
+from jaxsight.settings import ProjectSettings, Settings, merge
+from jaxsight.trust import Policy, Trust
+from jaxsight.trust.decisions import over_ssh
+from jaxsight.trust.words import shown_path
+from jaxsight.wire.messages.replies import Failed, Imported, Stage
+from jaxsight.wire.messages.requests import NEW, Import, Request
+from jaxsight.workers import results
+from jaxsight.workers.importing import import_whole
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.results import Died, Outcome
+from jaxsight.workers.supervisor import Priority, Tracers
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class OpenFile(Protocol):
+    """An open document, as far as tracers and their output are concerned."""
+
+    @property
+    def text(self) -> str:
+        """The editor's text."""
+        ...
+
+    def line_of(self, chunk: str) -> int | None:
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
+        ...
+
+
+class Owner(Protocol):
+    """What a project needs of all projects together."""
+
+    trust: Trust
+    events: asyncio.Queue[Event]
+    documents: Mapping[str, OpenFile]
+
+    @property
+    def any_settings(self) -> Settings:
+        """The settings of the first project."""
+        ...
+
+    def ask(self, consent: Consent | None) -> None:
+        """Ask the user, once."""
+        ...
+
+    def used(self, project: Project) -> None:
+        """Record a person's question about a project."""
+        ...
+
+    def may_keep_spare(self, project: Project) -> bool:
+        """Return whether a project that starts may have a spare tracer."""
+        ...
+
+    def watch_idle(self, project: Project) -> None:
+        """End the processes of a project after a while without open files."""
+        ...
+
+    def locate(self, path: str, chunk: str) -> int | None:
+        """Return the line (from 1) at which a chunk now begins; `None` if it is gone."""
+        ...
+
+
+class Project:
+    """One root. It is re-created when its settings change, so everything in it is consistent."""
+
+    def __init__(
+        self,
+        root: str,
+        folder: str,
+        read: ProjectSettings,
+        editor: Mapping[str, object],
+        editor_python: str,
+        owner: Owner,
+    ) -> None:
+        self.root = root
+        self.folder = folder
+        """The folder whose trust covers this project."""
+        self.read = read
+        self.settings: Settings = merge(read, editor)
+        self.outside = Outside(self.settings.sizes, self.settings.examples)
+        self._owner = owner
+        self._tracers: Tracers | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._last_status: Status | None = None
+        self.interpreter: Interpreter | None = None
+        self.problem = ""
+        try:
+            self.interpreter = choose(
+                root,
+                self.settings.python,
+                editor_python,
+                os.environ,
+                own=own_interpreter(),
+                may_use=self._may_use,
+            )
+        except InterpreterError as error:
+            self.problem = str(error)
+        self._elsewhere = self._names_python_elsewhere(editor)
+        """Whether the project's own settings name a Python interpreter outside of its folder."""
+        self.held_back = self._held_back()
+        """Why no process of this project may start; empty if it may."""
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether the user must agree before any code runs."""
+        return bool(self.held_back)
+
+    def _may_use(self, folder: str) -> bool:
+        """Return whether environments and versions in a folder at or above the root may be used."""
+        if PurePath(folder).is_relative_to(self.folder):
+            return True
+        return self._owner.trust.may_use_above(folder)
+
+    def _names_python_elsewhere(self, editor: Mapping[str, object]) -> bool:
+        if self.interpreter is None or not self.read.values.get("python"):
+            return False
+        if merge(ProjectSettings(""), editor).python:
+            return False  # the editor's setting won
+        real = PurePath(os.path.realpath(PurePath(self.interpreter.path).parent))
+        return not real.is_relative_to(os.path.realpath(self.folder))
+
+    def _held_back(self) -> str:
+        trust = self._owner.trust
+        if not trust.may_run(self.folder):
+            match trust.policy:
+                case Policy.NEVER:
+                    return "this folder is not trusted, so its code does not run (`trust = never`)"
+                case Policy.ASK if trust.client is not False:
+                    remedy = trust.remedy(self.folder)
+                    return f"this folder is not trusted, so its code does not run; {remedy}"
+                case _:
+                    return "the workspace is not trusted, so its code does not run"
+        if self._elsewhere and self.interpreter is not None:
+            python = self.interpreter.path
+            if not trust.may_start(self.folder, python):
+                return (
+                    f"the interpreter {shown_path(python)} of the project's settings is outside "
+                    f"the project and waits for your approval; {trust.remedy(self.folder, python)}"
+                )
+        return ""
+
+    def consent(self) -> Consent | None:
+        """Return the question whose answer would let this project's code run.
+
+        Returns `None` if there is nothing to ask.
+        """
+        trust = self._owner.trust
+        python, reason = self._named()
+        if not trust.may_run(self.folder):
+            return trust.consent_to_run(self.folder, python, reason, elsewhere=self._elsewhere)
+        if self._elsewhere and not trust.may_start(self.folder, python):
+            return trust.consent_to_start(self.folder, python)
+        return None
+
+    def ask_consent(self) -> None:
+        """Ask the user to let this project's code run, unless they were asked before."""
+        self._owner.ask(self.consent())
+
+    def not_sent(self, host: str) -> str:
+        """Return why nothing of this project is compiled on another machine; empty if it may be.
+
+        The user is asked the first time.
+        """
+        trust = self._owner.trust
+        python = self._owner.any_settings.compiler.remote_python
+        if trust.may_send(self.folder, host, python):
+            return ""
+        self._owner.ask(trust.consent_to_send(self.folder, host, python))
+        return (
+            f"compiling on {shown_path(host)} waits for your approval, because StableHLO with its "
+            f"constants leaves this machine; {trust.remedy(self.folder, over_ssh(host, python))}"
+        )
+
+    def _named(self) -> tuple[str, str]:
+        """Return the interpreter's path and why it was chosen; empty if there is none."""
+        found = self.interpreter
+        return (found.path, found.reason) if found is not None else ("", "")
+
+    @property
+    def environment(self) -> str:
+        """What answers depend on besides the text."""
+        python = self.interpreter.path if self.interpreter else ""
+        return f"{python} {self.settings.platform}"
+
+    @property
+    def signature(self) -> object:
+        """Equal for two projects that would give the same answers."""
+        return self.root, self.settings, self.read, self.environment, self.held_back
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of its tracers, from the settings."""
+        timeouts = self.settings.timeouts
+        return Limits(
+            execute=timeouts.execute,
+            inputs=timeouts.inputs,
+            trace=timeouts.trace,
+            memory=self.settings.memory_limit,
+        )
+
+    @property
+    def events(self) -> asyncio.Queue[Event]:
+        """The events of all projects."""
+        return self._owner.events
+
+    def start_ahead(self) -> None:
+        """Start the tracer if it may run and is likely to be needed."""
+        if self.interpreter is not None and not self.held_back and has_jax(self.interpreter.path):
+            self._started()
+            self._owner.watch_idle(self)
+
+    def keep_spare(self, wanted: bool) -> None:
+        """Keep a second tracer warm from now on, or end it."""
+        if self._tracers is not None:
+            self._tracers.keep_spare(wanted)
+
+    async def sleep(self) -> bool:
+        """End all processes until the next question; return `False` while a request runs."""
+        return self._tracers is None or await self._tracers.sleep()
+
+    def opened(self) -> None:
+        """Report at once that nothing runs in this project, if so."""
+        if self.held_back:
+            self._emit_status("untrusted", self.held_back)
+
+    async def ask(
+        self,
+        request: Request[R],
+        *,
+        priority: Priority = Priority.BACKGROUND,
+        on_stage: Callable[[Stage], None] | None = None,
+        hidden: str = "",
+    ) -> Outcome[R]:
+        """Send a request to the project's tracer, and return the answer.
+
+        Args:
+            request: the request, not numbered yet.
+            priority: that of a person also keeps a spare tracer warm.
+            on_stage: called with each stage that the tracer reports.
+            hidden: an open file whose text in the editor the tracer does not need.
+        """
+        tracers = self._started()
+        if tracers is None:
+            death = results.Death(results.Reason.UNAVAILABLE, last_words=self.problem)
+            return Died(NEW, "", death)
+        if request.executes is not None:
+            if priority is Priority.PERSON:
+                self._owner.used(self)
+            for path, file in self._owner.documents.items():
+                # Few functions ask for the lines of their own file.
+                tracers.overlay(path, None if path == hidden else file.text)
+        return await tracers.ask(request, priority=priority, on_stage=on_stage)
+
+    @property
+    def jax(self) -> str:
+        """The version of JAX that traces, once it is known."""
+        hello = self._tracers.status.hello if self._tracers is not None else None
+        return hello.jax if hello is not None else ""
+
+    async def import_whole(self, request: Import) -> Imported | Failed | Died:
+        """Import a whole file in a process of its own."""
+        if self.interpreter is None or self.untrusted:
+            death = results.Death(results.Reason.UNAVAILABLE, last_words=self.problem)
+            return Died(request.id, "", death)
+        return await import_whole(
+            self.interpreter.path,
+            request,
+            limits=Limits(memory=self.settings.memory_limit),
+            variables=self._variables,
+        )
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        """The environment variables that the settings define."""
+        return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
+
+    def withdraw(self, path: str) -> None:
+        """Let tracers read a closed file from disk instead of the editor's text."""
+        if self._tracers is not None:
+            self._tracers.overlay(path, None)
+
+    async def restart(self) -> None:
+        if self._tracers is not None:
+            await self._tracers.restart()
+
+    async def aclose(self) -> None:
+        if self._tracers is not None:
+            await self._tracers.aclose()
+        if self._listener is not None:
+            self._listener.cancel()
+
+    def _started(self) -> Tracers | None:
+        if self._tracers is None and self.interpreter is not None and not self.untrusted:
+            self._tracers = Tracers(
+                self.interpreter.path,
+                self.root,
+                limits=self.limits,
+                variables=self._variables,
+                locate=self._owner.locate,
+                spare=self._owner.may_keep_spare(self),
+            )
+            self._tracers.start()
+            self._listener = asyncio.create_task(
+                self._listen(self._tracers), name=f"tracers of {self.root}"
+            )
+        elif self.problem:
+            self._emit_status("failed", self.problem)
+        return self._tracers
+
+    async def _listen(self, tracers: Tracers) -> None:
+        while True:
+            match await tracers.events.get():
+                case results.Status(state, message, hello):
+                    jax = f"{hello.jax} on Python {hello.python}" if hello is not None else ""
+                    self._emit_status(state.value, message, jax)
+                case results.Output(file, text):
+                    self._owner.events.put_nowait(Output(file, text))
+                case results.Replaced(results.Death(results.Reason.SPOILED, last_words=reason)):
+                    log.info("replaced the tracer of %s: %s", self.root, reason)
+                case results.Replaced(death, file) if death.reason is not results.Reason.STOPPED:
+                    log.warning(
+                        "a tracer of %s died (%s) while tracing %s",
+                        self.root,
+                        death,
+                        file or "nothing",
+                    )
+
+    def _emit_status(self, state: State, detail: str, jax: str = "") -> None:
+        path, reason = self._named()
+        status = Status(self.root, state, detail, path, reason, jax)
+        if status == self._last_status:
+            return
+        if state == "failed" and (self._last_status is None or self._last_status.detail != detail):
+            self._owner.events.put_nowait(Message("error", detail))
+        if state == "starting":
+            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", detail))
+        elif self._last_status is not None and self._last_status.state == "starting":
+            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", done=True))
+        self._last_status = status
+        self._owner.events.put_nowait(status)

@@ -1,0 +1,49 @@
+"""A request while it is answered: what a handler gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.wire.messages.requests import Trace
+
+Asked = TypeVar("Asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The slice of a module after its execution.
+
+    `trace` has the chunks that were executed: they have other ids than those of the request if a
+    text has changed but not its meaning.
+    """
+
+    trace: Trace
+    namespace: Mapping[str, Any]
+    recorder: Recorder
+    evaluator: Evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[Asked]):
+    """A request, with what its handler needs."""
+
+    request: Asked
+    traces: Traces
+    announce: Callable[[str, str], None] = lambda stage, detail: None
+    """Tells the server which stage begins, with a detail for users."""
+    executed: Module | None = None
+
+    def begin(self, stage: str, detail: str = "") -> None:
+        """Announce that a stage of the request begins."""
+        self.announce(stage, detail)
+
+    @property
+    def module(self) -> Module:
+        """The executed slice of a request that has one."""
+        assert self.executed is not None, f"{self.request} executes no module"
+        return self.executed

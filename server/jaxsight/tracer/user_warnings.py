@@ -1,0 +1,69 @@
+"""Python's warnings of user code, each with the expression that caused it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from jaxsight.tracer.failures import clean, span_of
+from jaxsight.wire.observations import Warned
+from jaxsight.wire.spans import Span
+
+_WARNINGS = 50
+"""Maximum number of warnings of a trace."""
+
+_SHOWWARNING = warnings.showwarning
+"""Python's own, or that of the process's parent code."""
+
+
+@contextlib.contextmanager
+def collected(into: list[Warned]) -> Iterator[None]:
+    """Collect Python's warnings, each with the innermost expression of a chunk that caused it."""
+
+    def show(message: Any, category: type, *_: Any, **__: Any) -> None:
+        if len(into) < _WARNINGS:
+            span = innermost_span(sys._getframe(1))
+            into.append(Warned(category.__name__, clean(str(message)), span))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
+    """Collect Python's warnings, but keep filters or a hook that a chunk sets."""
+    before = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+        span = innermost_span(sys._getframe(1))
+        into.append(Warned(category.__name__, clean(str(message)), span))
+        if before is not _SHOWWARNING:
+            before(message, category, *args, **kwargs)
+
+    with warnings.catch_warnings():
+        pass  # resets the warnings that modules have shown already
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        if warnings.showwarning is show:
+            warnings.showwarning = before
+
+
+def innermost_span(frame: FrameType | None) -> Span | None:
+    """Return the current place of the innermost frame in a chunk, of a frame and its callers."""
+    while frame is not None:
+        code = frame.f_code
+        if "§" in code.co_filename:
+            position = list(code.co_positions())[frame.f_lasti // 2]
+            line, end, column, end_column = (part or 0 for part in position)
+            span = span_of(code.co_filename, line, column, end, end_column)
+            if span is not None:
+                return span
+        frame = frame.f_back
+    return None

@@ -1,0 +1,59 @@
+"""Example inputs, as a tracer evaluates them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """An abstract array, with the dtype's numpy or ml_dtypes name, e.g. `float32`, `bfloat16`."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """An array of typed PRNG keys.
+
+    `impl` is JAX's short tag (`fry`, `rbg`, `unsafe_rbg`) or name.
+    """
+
+    impl: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSpec:
+    """A Python expression, evaluated in the module's namespace with sizes as names.
+
+    `literal` ones are passed unchanged.
+    """
+
+    source: str
+    literal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSpec:
+    """A pytree: `kind` is `dict`, `list` or `tuple`; `keys` are source literals for a dict."""
+
+    kind: str
+    children: tuple[InputSpec, ...]
+    keys: tuple[str, ...] = ()
+
+
+InputSpec = ArraySpec | KeySpec | ValueSpec | TreeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of the call.
+
+    Its name is that of the parameter, `args[0]` for an item of `*args`, the key for `**kwargs`.
+    """
+
+    name: str
+    spec: InputSpec

@@ -1,0 +1,290 @@
+"""Messages from a tracer: its handshake, the stages of a request, and the replies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jaxsight.wire.observations import Caveat, Failure, Observation, Reused, Seen, Warned
+from jaxsight.wire.program import Program
+from jaxsight.wire.spans import Span
+
+VERSION = 13
+"""Incremented when a message changes; a tracer with another version is rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The tracer's handshake, after it has imported jax.
+
+    `problem` is the reason why it cannot trace (`jax` may be empty then).
+    """
+
+    version: int
+    python: str
+    executable: str
+    jax: str = ""
+    jaxlib: str = ""
+    platform: str = ""
+    problem: str = ""
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The current stage of request `id`: `execute`, `inputs`, `trace` or `sourcerize`.
+
+    `detail` is for users.
+    """
+
+    id: int
+    stage: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A traced function.
+
+    `parameters` pairs names with the text of their avals; `outputs` is the text of the result.
+    `jaxpr` is the folded text for a hover (at most `FOLDED_LINES` lines); `equations` counts all
+    equations, including those of inner jaxprs.
+    `modules` are the project's files that were imported, whose changes invalidate this answer.
+    """
+
+    id: int
+    parameters: tuple[tuple[str, str], ...]
+    outputs: str
+    jaxpr: str
+    folded: bool
+    equations: int
+    constants: tuple[tuple[str, int], ...] = ()
+    """Captured constants: text of the aval, bytes."""
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+    modules: tuple[str, ...] = ()
+    seconds: tuple[tuple[str, float], ...] = ()
+    """Seconds of each stage."""
+    executed: int = 0
+    """Number of chunks that were executed for this answer (the others were reused)."""
+    reused: tuple[Reused, ...] = ()
+    views: tuple[str, ...] = ()
+    """Jaxpr interpreters that installed packages register: further values of `Show.what`."""
+    caveats: tuple[Caveat, ...] = ()
+    """Statements that did not complete."""
+    updates: tuple[str, ...] = ()
+    """Names of parameters and globals that the function updates in place (`model`, `self.count`),
+    which are outputs too.
+    """
+    left_out: tuple[str, ...] = ()
+    """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
+
+
+FOLDED_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Request `id` ended with an exception.
+
+    Observations up to it are kept, so that shapes are still shown.
+    """
+
+    id: int
+    failure: Failure
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    modules: tuple[str, ...] = ()
+    executed: int = 0
+    reused: tuple[Reused, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """This process cannot answer request `id` like a fresh one.
+
+    Effects of another file, or of an earlier text, cannot be undone.
+    The supervisor replaces the process and repeats the request; nobody else gets this message.
+    """
+
+    id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A function of an imported file: its program (`PROGRAM`), or the reason why there is none."""
+
+    program: str = ""
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A file was imported; `functions` are in the order of the request."""
+
+    id: int
+    functions: tuple[Made, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Line `line` (from 0) of a text shows equation `path`, written at `span`."""
+
+    line: int
+    path: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`)."""
+
+    path: str
+    primitive: str
+    span: Span | None = None
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A computation that XLA would fold, predicted from the jaxpr: equation `path`.
+
+    `seconds` is a rough estimate of its time; `trap` says whether folding is to be disabled.
+    """
+
+    path: str
+    primitive: str
+    elements: int
+    bytes: int
+    seconds: float
+    trap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A program in StableHLO; the locations of its operations are paths of equations, not lines.
+
+    `program` is a portable artifact (MLIR bytecode) in base64.
+    `key` is a digest of the program without file names: an edit that only moves lines does not
+    change
+    it.
+    """
+
+    id: int
+    platform: str
+    key: str
+    program: str
+    equations: tuple[Equation, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    """The compiler options of the user's `jax.jit` that apply to every target; part of `key`."""
+    constants: tuple[str, ...] = ()
+    """Types of the arrays that the program captures, in HLO's notation."""
+    barriers: tuple[str, ...] = ()
+    """Paths of the equations whose results go directly into an `optimization_barrier`."""
+    trips: tuple[tuple[str, int], ...] = ()
+    """Trip counts of scans, by path."""
+    jaxlib: str = ""
+    stablehlo: str = ""
+    """The StableHLO version of the artifact."""
+    parameters: tuple[str, ...] = ()
+    """Names of the program's parameters (`x`, `params['w']`): the inputs that it uses."""
+    donated: tuple[str, ...] = ()
+    """The names of the inputs whose buffers are donated."""
+    results: tuple[str, ...] = ()
+    """Names of the program's results, e.g. `result 0`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A text, with links from lines to the source; a line may have several links.
+
+    Source that a `Trace` requested was traced again and verified to be the same program, of
+    `equations`
+    equations.
+    """
+
+    id: int
+    text: str
+    links: tuple[Link, ...] = field(default=())
+    equations: int = 0
+    reused: tuple[Reused, ...] = ()
+    companion: str = ""
+    """The file of arrays next to written source, in base64; empty if there is none."""
+    ran: tuple[str, ...] = ()
+    """Runs of written source with results equal to the original's: `eagerly`, `under jit`, `under
+    grad`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The default platform of programs in the tracer's environment."""
+
+    jaxlib: str = ""
+    backend: str = ""
+    """`cpu`, or empty if an accelerator may be used."""
+    machine: str = ""
+    """The system and its processor: `linux x86_64`."""
+    flags: str = ""
+    """The environment variable `XLA_FLAGS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlined:
+    """A traced program as plain data, its predicted folds, and its default platform."""
+
+    id: int
+    program: Program
+    folds: tuple[Fold, ...] = ()
+    runtime: Runtime = field(default=Runtime())
+
+
+@dataclass(frozen=True, slots=True)
+class Miscompiled:
+    """A wrong result of `jaxlib`'s CPU compiler for a function.
+
+    At index `at` of a result it is `usual`, but `second` without library fusions.
+    `difference` is the largest one, as a multiple of the root mean square of `second`'s result.
+    """
+
+    jaxlib: str
+    result: str
+    """`result 0`, `the gradient of x`."""
+    at: tuple[int, ...]
+    usual: str
+    second: str
+    difference: float
+    options: str
+    """Compiler options of `second`, as Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The result of a comparison; `words` describe the difference, or how exact the agreement is.
+
+    `gradients` counts the runs whose gradients were compared; `nonfinite` how many of their numbers
+    were not finite in each function.
+    """
+
+    id: int
+    same: bool
+    words: str
+    exact: bool = False
+    gradients: int = 0
+    nonfinite: tuple[int, int] = (0, 0)
+    miscompiled: Miscompiled | None = None
+    """An error in the compiled code of the first function; the second was not compared then."""
+
+
+Reply = Traced | Shown | Lowered | Outlined | Compared | Imported
+"""The answer to a request that did what it asks for."""
+
+FromTracer = Hello | Stage | Reply | Failed | Cancelled | Spoiled

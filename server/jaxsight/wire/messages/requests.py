@@ -1,0 +1,300 @@
+"""Messages to a tracer: requests, each with the class of its reply, and overlays and cancellations.
+
+A tracer starts with `Hello`, then answers each request with exactly one reply of the request's
+class, `Failed` or `Cancelled`, with the request's `id`; `Stage` messages may precede it.
+`Overlay` and `Cancel` have no answer.
+
+This module and `replies` are the protocol's specification.
+Both sides import them, so they use only the standard library and must run on all Pythons since
+3.11.
+Every message is a frozen dataclass; `jaxsight.wire.frames` converts it to a frame and back.
+
+Positions are Python's own: lines from 1 *within the chunk's text*, columns in UTF-8 bytes.
+The tracer never knows the position of a chunk in its file: an edit that moves a chunk changes
+nothing here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Generic, Self, TypeVar, get_args
+
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.messages.inputs import Argument
+from jaxsight.wire.messages.replies import Compared, Imported, Lowered, Outlined, Shown, Traced
+
+Reply_co = TypeVar("Reply_co", covariant=True)
+
+NEW = 0
+"""The `id` of a request that has not been sent."""
+
+
+class Request(Generic[Reply_co]):
+    """A message with one answer: its reply, `Failed` or `Cancelled`."""
+
+    __slots__ = ()
+
+    id: int
+    """The number that the answer has too."""
+    reply: type
+    """The class of its reply."""
+
+    def __init_subclass__(cls) -> None:
+        """Read the class of the reply off `Request[…]`, for a class that states it."""
+        (reply,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
+        if isinstance(reply, type):
+            cls.reply = reply
+
+    def numbered(self, id: int) -> Self:
+        """Return the same request with an `id`."""
+        return replace(self, id=id)  # type: ignore[type-var]
+
+    @property
+    def executes(self) -> Trace | None:
+        """The slice of a module that is executed for it; `None` if it is about an earlier trace."""
+        return None
+
+    @property
+    def title(self) -> str:
+        """What it does, in the words of a progress message."""
+        return ""
+
+
+class AboutTrace(Request[Reply_co]):
+    """A request about an earlier trace, which few requests later is gone."""
+
+    __slots__ = ()
+
+    trace: int
+    """The `id` of a `Traced`."""
+
+
+STYLES = ("lax", "pretty")
+
+
+CONSTANTS = ("inline", "npz", "argument")
+
+
+TRANSFORMS = ("grad", "value_and_grad", "vmap", "jvp", "jit", "inverse")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """How to write a function as pure source.
+
+    `style` is one of `STYLES`, `transform` one of `TRANSFORMS` or empty.
+
+    `grad` and `value_and_grad` differentiate with respect to the first argument that is all
+    floating point, `vmap` maps over a new leading axis of `MAPPED_SIZE` in every array, `jvp` takes
+    primals and tangents, `inverse` takes results and returns the arguments.
+    """
+
+    style: str = "lax"
+    transform: str = ""
+    name: str = ""
+    """The name of the written function; if empty, the tracer chooses one."""
+    constants: str = ""
+    """Where arrays are written: in the text, with an error if they are too large (`inline`), in a
+    file next to it (`npz`), or as arguments of the written function (`argument`).
+
+    If empty: in the text if they fit, else as arguments.
+    """
+    shapes: bool = False
+    """Add a comment with the type to each line."""
+    sources: bool = False
+    """Add the user's source lines as comments."""
+    inline: bool = False
+    """Inline jitted functions at their call sites."""
+    scopes: bool = False
+    """Preserve `jax.named_scope` annotations."""
+    derivatives: str = ""
+    """Custom derivative rules to write: up to the third order (`exact`), the first order only
+    (`first`), or none (`primal`).
+
+    If empty: the setting `sourcerize.derivatives`.
+    """
+
+
+MAPPED_SIZE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Trace(Request[Traced]):
+    """Execute the slice and trace `function` (a qualified name; `Class.method` for methods)."""
+
+    id: int
+    file: str
+    module: str
+    """The dotted name of the module, for relative imports; `__jaxsight__.stem` if unknown."""
+    root: str
+    """The project root; it, `root/src` and the file's folder are added to `sys.path`."""
+    chunks: tuple[Chunk, ...]
+    """The slice, in the file's order."""
+    function: str
+    arguments: tuple[Argument, ...]
+    sizes: tuple[tuple[str, int], ...] = ()
+    future_flags: int = 0
+    """Flags of the module's `from __future__` imports, for `compile`."""
+    call: str | None = None
+    """A doctest call whose arguments replace `arguments`, e.g. `f(jnp.ones(3), n=2)`."""
+    patience: float = 5.0
+    """Seconds after which a chunk that is neither `needed` nor `unlimited` is skipped."""
+    whole: bool = False
+    """The chunks include all names of the module that other modules might import."""
+
+    @property
+    def executes(self) -> Trace:
+        """The request itself."""
+        return self
+
+    @property
+    def title(self) -> str:
+        """The function's name."""
+        return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class Sourcerize(Request[Shown]):
+    """Execute the slice of `run` and write its function, or a transformation of it, as source."""
+
+    id: int
+    run: Trace
+    options: SourceOptions
+
+    @property
+    def executes(self) -> Trace:
+        """The function's slice."""
+        return self.run
+
+    @property
+    def title(self) -> str:
+        """The function's name."""
+        return self.run.function
+
+
+JAXPR = "jaxpr"
+
+
+STABLEHLO = "stablehlo"
+
+
+PROGRAM = "program"
+"""The jaxpr without line numbers, and digests of its captured arrays: equal for equal programs."""
+
+
+CONSTANT = "constant "
+"""Prefix of a line with such a digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Show(AboutTrace[Shown]):
+    """Return a text of a trace: its jaxpr, its StableHLO for a platform, or one of `Traced.views`.
+
+    `trace` is the id of a `Traced` answer, `platform` as in `Lower`.
+    """
+
+    id: int
+    trace: int
+    what: str = JAXPR
+    platform: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the text."""
+        return self.what
+
+
+@dataclass(frozen=True, slots=True)
+class Lower(AboutTrace[Lowered]):
+    """Lower a trace to StableHLO.
+
+    `trace` is the id of a `Traced` answer, `platform` one of `cpu`, `cuda`, `rocm`, `tpu`.
+    """
+
+    id: int
+    trace: int
+    platform: str
+    capability: str = ""
+    """The compute capability of the GPU for Pallas kernels (`9.0`); empty if unknown."""
+
+    @property
+    def title(self) -> str:
+        """The platform it lowers for."""
+        return f"lowering for {self.platform}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outline(AboutTrace[Outlined]):
+    """Return a trace as plain data.
+
+    `trace` is the id of a `Traced` answer.
+    """
+
+    id: int
+    trace: int
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "reading a traced program"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(AboutTrace[Compared]):
+    """Run two functions on the same random inputs; `trace` and `other` are ids of `Traced` answers.
+
+    If the first function cannot be traced, `run` is a request for it: it is then called with
+    values, one operation at a time.
+    """
+
+    id: int
+    trace: int
+    other: int
+    run: Trace | None = None
+
+    @property
+    def executes(self) -> Trace | None:
+        """The first function's slice, if it is called with values."""
+        return self.run
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "comparing two functions"
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Request[Imported]):
+    """Import `file` as the module `module`, and return the programs of `functions`.
+
+    The chunks of `functions` are ignored.
+    A process of its own answers it by `Imported`, or by `Failed` if the import raises an error.
+    """
+
+    id: int
+    file: str
+    module: str
+    root: str
+    functions: tuple[Trace, ...]
+    lines: tuple[tuple[int, int], ...] = ()
+    """First and last lines (from 1) of the top-level statements to run; empty for all."""
+    deadline: float = 60.0
+    """Seconds after which the process prints a traceback and exits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The editor's text of an open file, for imports; `None` if the file was closed."""
+
+    path: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop request `id` at the next observed expression; it is then answered by `Cancelled`."""
+
+    id: int
+
+
+ToTracer = Trace | Sourcerize | Show | Lower | Outline | Compare | Import | Overlay | Cancel

@@ -1,0 +1,110 @@
+"""What a tracer observed while it traced a function: values, failures, warnings, caveats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsight.wire.spans import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A value of an expression: `text` as in jaxprs (`f32[8,16]`; a pytree in Python's notation).
+
+    `inside` lists the stages around the value, outermost first, beyond the plain trace: `scan
+    body`,
+    `while cond`, `cond branch`, `vmap over 32 (axis 0)`, `grad`…
+    """
+
+    text: str
+    weak: bool = False
+    sharding: str = ""
+    inside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Values of an expression, assignment target or parameter, as indices of `Traced.seen`.
+
+    `kind`: `expression`, `target` or `parameter`.
+    At most `OBSERVED_VALUES` distinct values are kept; `more` counts the others.
+    """
+
+    span: Span
+    kind: str
+    values: tuple[int, ...]
+    more: int = 0
+
+
+OBSERVED_VALUES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of a traceback.
+
+    `span` is set if it is in a chunk; else `file` and `line` are.
+    """
+
+    function: str
+    file: str
+    line: int
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception of user code.
+
+    `type` is the class's qualified name, `bases` the names of its superclasses.
+    `stage`: `execute` (a chunk), `whole` (another module imports names of this one that were not
+    sent:
+    repeat the request with the whole module), `find` (the function does not exist or cannot be
+    traced:
+    `async`, generator), `inputs` (an example input cannot be evaluated: `argument` names it),
+    `trace`,
+    `sourcerize` (the trace cannot be written as source, or the source is not the same program: the
+    message says where), `view` (one of the user's jaxpr interpreters).
+    Frames are ordered from outermost to innermost, without those of JAX and of the tracer itself.
+    """
+
+    stage: str
+    type: str
+    message: str
+    bases: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    cause: Failure | None = None
+    notes: tuple[str, ...] = ()
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A Python warning raised while running (64-bit truncation, unusable donation…)."""
+
+    category: str
+    message: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """A statement that was not run as an import would run it, so that the answer may differ.
+
+    `reason` is one clause about chunk `chunk`: `raised ValueError: …`, `was stopped after 5 s`.
+    """
+
+    chunk: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reused:
+    """A chunk of the slice that was not executed, because one with the same meaning had been.
+
+    Spans refer to that one, `executed`, whose text is `text`; `asked` is the id in the request.
+    """
+
+    asked: str
+    executed: str
+    text: str
