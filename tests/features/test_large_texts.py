@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.lsp.watch import Turn, Watch
+from jaxsight.lsp.start.loop_watch import Turn, Watch
 from jaxsight.session import Session
 from jaxsight.source import limits
 from jaxsight.source.module import Module

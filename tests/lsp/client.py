@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxsight.lsp.ahead import EngineAhead
+from jaxsight.lsp.engine_protocol import Engine, EngineSession
 from jaxsight.lsp.server import serve
-from jaxsight.lsp.service import Engine, Service
+from jaxsight.lsp.start.early_engine import EngineAhead
 
 CLIENTS = Path(__file__).parent / "clients"
 PATIENCE = 120
@@ -138,6 +138,13 @@ class Client:
             self._news.notify_all()
 
 
+async def listen(stream: asyncio.StreamReader | None, client: Client) -> None:
+    """Give a client what a server's process writes."""
+    assert stream is not None
+    while data := await stream.read(65536):
+        await client.feed(data)
+
+
 class _Outbox:
     """The server's end of the stream to the client."""
 
@@ -154,11 +161,11 @@ class _Outbox:
 class Ready:
     """An engine whose session is there."""
 
-    def __init__(self, session: Service) -> None:
+    def __init__(self, session: EngineSession) -> None:
         self._session = session
         self.closed = False
 
-    def session(self) -> Service:
+    def session(self) -> EngineSession:
         return self._session
 
     async def aclose(self) -> None:

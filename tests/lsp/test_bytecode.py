@@ -14,7 +14,7 @@ SCRIPT = """
 import builtins, dataclasses, sys
 import attr._make, attrs
 from pathlib import Path
-from jaxsight.lsp.bytecode import kept
+from jaxsight.lsp.start.bytecode import kept
 
 sys.dont_write_bytecode = {dont_write}
 compiled = 0

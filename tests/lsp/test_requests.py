@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jaxsight.events import Refresh
-from jaxsight.lsp.uris import path_of
+from jaxsight.lsp.documents.uris import path_of
 from tests.lsp.client import Client, ResponseError, on, recorded, span
 from tests.lsp.fake_session import FakeSession
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.lsp.uris import Made, path_of, uri_of
+from jaxsight.lsp.documents.uris import path_of, uri_of
+from jaxsight.lsp.documents.virtual_uris import VirtualDocument
 
 NAMES = st.text(
     st.characters(exclude_characters="/\\\0", exclude_categories=["Cs"]), min_size=1, max_size=12
@@ -52,7 +53,7 @@ def test_windows_paths_become_uris() -> None:
 
 def test_what_is_no_character_has_a_uri_too() -> None:
     assert uri_of("/a\ud800.py", windows=False) == "file:///a%ED%A0%80.py"
-    assert Made("/\ud800.py", "f", "jaxpr").uri(windows=False).endswith("/f.jaxpr")
+    assert VirtualDocument("/\ud800.py", "f", "jaxpr").uri(windows=False).endswith("/f.jaxpr")
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4))
@@ -71,30 +72,30 @@ def test_made_documents_survive_any_encoding_of_their_uri(
     kind: str, transform: str, windows: bool, names: list[str], function: str
 ) -> None:
     path = "c:\\" + "\\".join(names) if windows else "/" + "/".join(names)
-    made = Made(path, function, kind, transform)
+    made = VirtualDocument(path, function, kind, transform)
     uri = made.uri(windows=windows)
-    assert Made.parse(uri, windows=windows) == made
+    assert VirtualDocument.parse(uri, windows=windows) == made
     scheme, _, rest = uri.partition(":")
-    assert Made.parse(f"{scheme}://{rest}", windows=windows) == made
+    assert VirtualDocument.parse(f"{scheme}://{rest}", windows=windows) == made
     encoded = "/".join(quote(part.replace("%3A", ":"), safe="%") for part in rest.split("/"))
-    assert Made.parse(f"{scheme}:{encoded}", windows=windows) == made
+    assert VirtualDocument.parse(f"{scheme}:{encoded}", windows=windows) == made
 
 
 def test_title_of_a_made_document_is_the_function() -> None:
-    uri = Made("/home/user/model.py", "Model.__call__", "jaxpr").uri(windows=False)
+    uri = VirtualDocument("/home/user/model.py", "Model.__call__", "jaxpr").uri(windows=False)
     assert uri == "jaxsight-jaxpr:/home/user/model.py/Model.__call__.jaxpr"
 
 
 def test_source_is_titled_as_python_and_by_its_transformation() -> None:
-    uri = Made("/home/user/model.py", "loss", "lax", "grad").uri(windows=False)
+    uri = VirtualDocument("/home/user/model.py", "loss", "lax", "grad").uri(windows=False)
     assert uri == "jaxsight-lax:/home/user/model.py/grad(loss).lax.py"
 
 
 def test_view_is_titled_by_its_interpreter() -> None:
-    made = Made("/home/user/model.py", "Model.loss", "view", "flops")
+    made = VirtualDocument("/home/user/model.py", "Model.loss", "view", "flops")
     uri = made.uri(windows=False)
     assert uri == "jaxsight-view:/home/user/model.py/flops(Model.loss).txt"
-    assert Made.parse(uri, windows=False) == made
+    assert VirtualDocument.parse(uri, windows=False) == made
     assert made.what == "flops"
 
 
@@ -109,4 +110,4 @@ def test_view_is_titled_by_its_interpreter() -> None:
     ],
 )
 def test_other_uris_are_no_made_documents(uri: str) -> None:
-    assert Made.parse(uri) is None
+    assert VirtualDocument.parse(uri) is None

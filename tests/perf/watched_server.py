@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from jaxsight.lsp import server
-from jaxsight.lsp.watch import Turn, Watch
+from jaxsight.lsp.start.loop_watch import Turn, Watch
 
 LEAST = 0.002
 """Seconds from which a turn is written down."""

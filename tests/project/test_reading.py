@@ -21,7 +21,7 @@ ALLOWED = {
     "lsp/transport.py": "/dev/null and the streams of the protocol",
     "wire/descriptors.py": "/dev/null and the streams of the protocol",
     "workers/watchdog/guardian.py": "/dev/null and /proc, of processes of ours",
-    "tracer/isolation/leftovers.py": "/proc, of this process",
+    "tracer/isolation/irreversible_effects.py": "/proc, of this process",
     "tracer/isolation/baseline.py": "the streams of user code, by descriptor",
     "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/xla.py": "reads what XLA wrote into a temporary folder of this process",

@@ -15,8 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.lsp.client import Client, at, on, recorded
-from tests.lsp.test_process import listen
+from tests.lsp.client import Client, at, listen, on, recorded
 from tests.quiet import QUIET
 
 SERVER = Path(__file__).parents[2] / "server"

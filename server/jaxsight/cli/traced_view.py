@@ -10,7 +10,7 @@ from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.output.reports.text import report
 from jaxsight.features.findings import failures
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Traced
@@ -28,7 +28,9 @@ async def trace_view(
     run.session.open(path, source)
     _check_function(run, address, source)
     try:
-        view = await run.get(run.session.view(path, address.function, set_name))
+        if set_name is not None:
+            run.session.choose_set(path, address.function, set_name)
+        view = await run.get(run.session.view(path, address.function))
     except LookupError as error:
         own = _range(address.function, source)
         for finding in await run.get(run.session.findings(path, patience=0)):

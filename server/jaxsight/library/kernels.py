@@ -282,8 +282,8 @@ def _kernels(
     import jax
 
     from jaxsight.tracer.compat import jaxprs, lowering
-    from jaxsight.tracer.handlers import compiler_options as options
     from jaxsight.tracer.handlers import lower as lowered
+    from jaxsight.tracer.programs import compiler_options as options
 
     traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
     name = getattr(fn, "__name__", "function")
@@ -314,7 +314,7 @@ def _kernels(
         donations(
             answer.aliases,
             len(answer.graph.parameters),
-            lowered.named(names, artifact.kept),
+            lowered.named(names, artifact.parameters),
             tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars))),
             lowered.named(names, lowering.donated(traced)),
         ),

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxsight.lsp.uris import path_of
+from jaxsight.lsp.documents.uris import path_of
 
 if TYPE_CHECKING:
-    from jaxsight.lsp.service import Configurable
+    from jaxsight.lsp.engine_protocol import Configurable
 
 SECTION = "jaxsight"
 PYTHON_SECTION = "python"

@@ -10,7 +10,7 @@ import re
 from lsprotocol import types
 
 from jaxsight.features.model import Completion, Hint
-from jaxsight.lsp.documents import View
+from jaxsight.lsp.documents.text import View
 from jaxsight.rules.finding import Severity
 from jaxsight.source.text import Edit
 from jaxsight.text.inert import one_line, visible

@@ -21,9 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jaxsight.lsp.bytecode import file_for, kept
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.transport import (
+from jaxsight.lsp.start.bytecode import file_for, kept
+from jaxsight.lsp.start.loop_watch import SlowTurns, Watch
+from jaxsight.lsp.transport.streams import (
     ByteSink,
     ByteSource,
     Inbox,
@@ -32,14 +33,13 @@ from jaxsight.lsp.transport import (
     introduction,
     read_descriptor,
 )
-from jaxsight.lsp.watch import SlowTurns, Watch
 from jaxsight.text.inert import Formatter
 
 if TYPE_CHECKING:
     import argparse
 
+    from jaxsight.lsp.engine_protocol import Engine
     from jaxsight.lsp.language_server import JaxsightServer
-    from jaxsight.lsp.service import Engine
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def _address(text: str) -> tuple[str, int]:
 
 def _engine(configuration: Configuration, trust: str) -> Engine:
     with kept(file_for("projects"), dataclasses):
-        from jaxsight.lsp.ahead import EngineAhead
+        from jaxsight.lsp.start.early_engine import EngineAhead
 
     return EngineAhead(configuration, trust)
 

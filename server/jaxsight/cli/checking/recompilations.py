@@ -68,6 +68,8 @@ def _reported(call: Recompiled) -> Reported:
     text = lines[call.line - 1] if call.line <= len(lines) else ""
     start = len(text) - len(text.lstrip())
     range = Range(Position(call.line - 1, start), Position(call.line - 1, len(text.rstrip())))
-    noticed = call.noticed
-    finding = finding_of(call.code, range, noticed.message, help=noticed.help, notes=noticed.notes)
-    return Reported(call.file, source, replace(finding, data=noticed.data))
+    violation = call.violation
+    finding = finding_of(
+        call.code, range, violation.message, help=violation.help, notes=violation.notes
+    )
+    return Reported(call.file, source, replace(finding, data=violation.data))

@@ -17,11 +17,14 @@ from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.features import kernel_report as report
-from jaxsight.features.kernel_report import Kernels
+from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.features.kernels import launches
+from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.summary import change, headline, how, memory_lines
 from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
-from jaxsight.queries.compile_cache import Result
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.targets.roofline import estimate, total
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -157,7 +160,7 @@ async def _results(
     for target in targets or (None,):
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
         view, compile_result = await run.get_by_name(
-            run.session.kernels(str(address.path), address.function, target, set_name)
+            run.session.kernels(str(address.path), address.function, target)
         )
         kernels = Kernels.of(view, compile_result)
         if kernels is None:
@@ -192,12 +195,12 @@ def _records(
     python: dict[str, str] | None,
 ) -> list[dict[str, object]]:
     """Return the objects that `--json` prints, one for each target."""
-    records = [{**report.record(kernels, address.function), "python": python} for kernels in after]
+    records = [{**figures(kernels, address.function), "python": python} for kernels in after]
     if not before:
         return records
     name = against.function if isinstance(against, Address) else f"{address.function} of {against}"
     return [
-        {**record, "against": report.record(kernels, name)}
+        {**record, "against": figures(kernels, name)}
         for record, kernels in zip(records, before, strict=True)
     ]
 
@@ -224,8 +227,8 @@ def _print(
             _print_table(printer, kernels)
             _print_totals(printer, kernels)
             if before is not None:
-                change = report.change(before.compiled, kernels.compiled)
-                printer.print(styled((change, "bold")))
+                difference = change(before.compiled, kernels.compiled)
+                printer.print(styled((difference, "bold")))
                 printer.print()
 
 
@@ -249,10 +252,10 @@ def _as_svg(kernels: Kernels) -> str:
 def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None:
     """Print the figures of the whole program, and notes."""
     compiled, target = kernels.compiled, kernels.target
-    headline = report.headline(compiled, target)
-    printer.print(styled((one_line(f"{report.SIGN} {address.function}: {headline}"), "bold")))
-    how = f"{target.title}, compiled {report.how(compiled)}, jaxlib {compiled.jaxlib}"
-    for note in (how, *report.memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
+    title = f"{SIGN} {address.function}: {headline(compiled, target)}"
+    printer.print(styled((one_line(title), "bold")))
+    origin = f"{target.title}, compiled {how(compiled)}, jaxlib {compiled.jaxlib}"
+    for note in (origin, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
         printer.print(styled((one_line(note), "dim")))
     printer.print()
 
@@ -284,7 +287,7 @@ def _print_totals(printer: Printer, kernels: Kernels) -> None:
     if len(shown) < kernels.graph.kernel_count:
         more = kernels.graph.kernel_count - len(shown)
         printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
-    for line in (*report.iterations(kernels), *report.undecided(kernels)):
+    for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
         printer.print(styled((one_line(line), "dim")))
     if time := _total(kernels):
         printer.print(styled((time, "dim")))

@@ -20,10 +20,10 @@ from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats
-from jaxsight.features.hover import function_hover, updates
+from jaxsight.features.hover.text import function_hover, updates
 from jaxsight.features.inlay_hints.shapes import shape_hints
 from jaxsight.features.model import Shown
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.replies import Traced
 

@@ -1,0 +1,110 @@
+"""What the features share: the engine's session, the open documents, and the client.
+
+Features get a `Context`, and know neither each other nor the server that puts them together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight.lsp.client import Client
+from jaxsight.lsp.configuration import Configuration
+from jaxsight.lsp.convert import notice
+from jaxsight.lsp.documents.registry import OpenDocuments
+from jaxsight.lsp.documents.units import Units
+from jaxsight.lsp.engine_protocol import EngineSession
+from jaxsight.text.inert import block
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+    from pygls.lsp.server import LanguageServer
+
+log = logging.getLogger(__name__)
+
+Params = TypeVar("Params")
+Result = TypeVar("Result")
+
+
+class Context:
+    """A connection to a client, as the features see it."""
+
+    session: EngineSession
+    """Set after `initialize` has been answered, before the next message is read."""
+
+    def __init__(
+        self, connection: LanguageServer, converter: Converter, configuration: Configuration
+    ) -> None:
+        self.connection = connection
+        """pygls' server, with the standard's requests to the client."""
+        self.converter = converter
+        self.configuration = configuration
+        self.client = Client()
+        self.documents = OpenDocuments(Units())
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def serve(
+        self,
+        method: str,
+        handler: Callable[[Params], Awaitable[Result]],
+        options: object = None,
+    ) -> None:
+        """Serve a request or a notification.
+
+        An internal error is logged and answered with null: clients show errors of requests, and
+        some of these are sent with each movement of the mouse.
+        """
+
+        async def answer(params: Params) -> Result | None:
+            try:
+                return await handler(params)
+            except JsonRpcException:
+                raise  # meant as an answer
+            except Exception:
+                log.exception("%s failed", method)
+                message = f"{method} failed; see the log for details"
+                self.log_message(types.MessageType.Error, message)
+                return None
+
+        self.connection.feature(method, options)(answer)
+
+    def notify(self, method: str, params: object) -> None:
+        """Send a notification of jaxsight's own."""
+        self.connection.protocol.notify(method, params)
+
+    def log_message(self, kind: types.MessageType, message: str) -> None:
+        """Write a line to the client's log of this server."""
+        params = types.LogMessageParams(type=kind, message=block(message))
+        self.connection.window_log_message(params)
+
+    def show_message(self, kind: types.MessageType, message: str) -> None:
+        """Show a message as a pop-up."""
+        params = types.ShowMessageParams(type=kind, message=notice(message))
+        self.connection.window_show_message(params)
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run a coroutine that nobody awaits; log its errors."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_end)
+        return task
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s failed", task.get_name(), exc_info=error)
+
+    def cancel_tasks(self) -> None:
+        """Cancel all tasks that were started, as the connection has ended."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    def apply_configuration(self) -> None:
+        """Apply changed folders, settings, trust or Python environments."""
+        self.documents.home = (self.configuration.roots or [""])[0]
+        self.configuration.apply(self.session)

@@ -1,0 +1,104 @@
+"""Everything that is open in the client: served documents, and the engine documents they form.
+
+Served are Python files, unsaved new Python documents (`untitled:`, treated as files in the first
+root), and Jupyter notebooks.
+Other documents (the old side of a diff, a stub, another language) have no view.
+"""
+
+from __future__ import annotations
+
+from jaxsight.lsp.documents.notebooks import Notebook
+from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.units import Units
+from jaxsight.lsp.documents.uris import path_of, uri_key
+from jaxsight.source.text import Range
+
+
+class OpenDocuments:
+    """The client's open documents, by URI and by the engine's path."""
+
+    def __init__(self, units: Units) -> None:
+        self.units = units
+        self.home = ""
+        """The folder that unsaved documents are treated as files of."""
+        self._documents: dict[str, Document] = {}
+        self._notebooks: dict[str, Notebook] = {}
+        self._cells: dict[str, str] = {}
+        """Keys of notebooks by keys of their cells."""
+
+    def served(self, uri: str) -> str | None:
+        """Return the engine's path of a Python document, or `None` if it is not served."""
+        if (path := path_of(uri)) is not None:
+            return path
+        scheme, _, rest = uri.partition(":")
+        if scheme != "untitled":
+            return None
+        name = uri_key(rest)
+        return name if name.startswith("/") else f"{self.home}/untitled:{name}"
+
+    def open(self, uri: str, language: str, version: int, text: str) -> Document | None:
+        """Store a document if it is served."""
+        path = self.served(uri)
+        if path is None or language != "python":
+            return None
+        document = self._documents[uri_key(uri)] = Document(uri, path, version, text)
+        return document
+
+    def get(self, uri: str) -> Document | None:
+        """Return an open text document, which is not a cell."""
+        return self._documents.get(uri_key(uri))
+
+    def close(self, uri: str) -> Document | None:
+        """Remove a text document."""
+        return self._documents.pop(uri_key(uri), None)
+
+    def open_notebook(self, uri: str) -> Notebook | None:
+        """Add an empty notebook."""
+        path = self.served(uri)
+        if path is None:
+            return None
+        notebook = self._notebooks[uri_key(uri)] = Notebook(uri, path)
+        return notebook
+
+    def notebook(self, uri: str) -> Notebook | None:
+        """Return an open notebook."""
+        return self._notebooks.get(uri_key(uri))
+
+    def index_cells(self, notebook: Notebook) -> None:
+        """Update the index of the cells of a notebook."""
+        owner = uri_key(notebook.uri)
+        self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
+        self._cells.update((cell, owner) for cell in notebook.keys)
+
+    def close_notebook(self, uri: str) -> Notebook | None:
+        """Remove a notebook and its cells."""
+        owner = uri_key(uri)
+        self._cells = {cell: book for cell, book in self._cells.items() if book != owner}
+        return self._notebooks.pop(owner, None)
+
+    def view(self, uri: str) -> View | None:
+        """Return the window to convert positions of `uri` with, or `None` if it is not served."""
+        key = uri_key(uri)
+        if (document := self._documents.get(key)) is not None:
+            return View(document, self.units)
+        if (owner := self._cells.get(key)) is not None:
+            return self._notebooks[owner].view(key, self.units)
+        return None
+
+    def views(self, path: str) -> list[View]:
+        """Return all windows on an engine document: one for a file, one per cell for a notebook."""
+        found = [View(d, self.units) for d in self._documents.values() if d.path == path]
+        for notebook in self._notebooks.values():
+            if notebook.path == path:
+                found += notebook.views(self.units)
+        return found
+
+    def window(self, path: str, where: Range) -> View | None:
+        """Return the window in which a range of an engine document begins."""
+        return next((view for view in self.views(path) if view.holds(where)), None)
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the open engine documents."""
+        books = [notebook.path for notebook in self._notebooks.values()]
+        return list(dict.fromkeys([d.path for d in self._documents.values()] + books))

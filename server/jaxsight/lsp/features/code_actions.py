@@ -1,0 +1,132 @@
+"""`textDocument/codeAction` and `codeAction/resolve`: the engine's actions.
+
+The client may restrict the kinds.
+Edits that take long to compute are computed when the user selects the action, if the client
+supports that.
+Actions that the client cannot apply are not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from lsprotocol import types
+
+from jaxsight.features.model import Action
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.convert import text_edit
+from jaxsight.lsp.documents.text import View
+from jaxsight.lsp.features.diagnostics import diagnostic
+from jaxsight.text.inert import one_line
+
+KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite)
+
+
+async def actions(
+    context: Context, params: types.CodeActionParams
+) -> list[types.CodeAction] | None:
+    """Return actions for a range.
+
+    The client's `diagnostics` are not used, because some clients send none.
+    """
+    uri = params.text_document.uri
+    view = context.documents.view(uri)
+    if view is None or not context.client.takes_actions:
+        return None
+    engine_actions = await context.session.actions(view.path, view.range(params.range))
+    view = context.documents.view(uri)
+    if view is None:
+        return None
+    only = params.context.only
+    return [
+        _action(context, view, action)
+        for action in engine_actions
+        if _is_requested(action.kind, only)
+        and _is_supported(context, action)
+        and all(view.holds(edit.range) for edit in action.edits)
+    ]
+
+
+def _is_supported(context: Context, action: Action) -> bool:
+    """Return whether the client supports the action: late edits, or opening a document."""
+    if action.pending:
+        return context.client.resolves_edits
+    return context.client.shows_documents or not action.command
+
+
+async def resolve(context: Context, action: types.CodeAction) -> types.CodeAction:
+    """Return the action with its edits.
+
+    If there are none, the user is shown the reason, and nothing is edited.
+    """
+    match action.data:
+        case {"uri": str(uri), "pending": str(pending)}:
+            view = context.documents.view(uri)
+        case _:
+            return action
+    if view is None:
+        return action
+    version = view.document.version
+    try:
+        edits = await context.session.resolve(view.path, pending)
+    except LookupError as error:
+        context.show_message(types.MessageType.Warning, str(error))
+        return action
+    view = context.documents.view(uri)
+    if view is not None and view.document.version == version:
+        text_edits = [text_edit(view, edit) for edit in edits]
+        action.edit = _workspace_edit(context, view, text_edits)
+    return action
+
+
+def _is_requested(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> bool:
+    """Return whether `only` has this kind or one above it; the empty kind is above all."""
+    if only is None:
+        return True
+    kinds = [str(getattr(above, "value", above)) for above in only]
+    return any(above in ("", kind) or kind.startswith(above + ".") for above in kinds)
+
+
+def _action(context: Context, view: View, action: Action) -> types.CodeAction:
+    title = one_line(action.title)
+    converted = types.CodeAction(title=title, kind=action.kind)
+    if action.finding is not None:
+        converted.diagnostics = [diagnostic(context, view, action.finding, {})]
+        converted.is_preferred = action.preferred
+    if action.pending:
+        converted.data = {"uri": view.uri, "pending": action.pending}
+    elif action.command:
+        arguments = list(action.arguments)
+        converted.command = types.Command(title=title, command=action.command, arguments=arguments)
+    else:
+        edits = [text_edit(view, edit) for edit in action.edits]
+        converted.edit = _workspace_edit(context, view, edits)
+    return converted
+
+
+def _workspace_edit(
+    context: Context, view: View, edits: list[types.TextEdit]
+) -> types.WorkspaceEdit:
+    """Return the edits of one document.
+
+    They carry its version if the client supports that, so that an outdated edit is rejected.
+    """
+    if not context.client.document_changes:
+        return types.WorkspaceEdit(changes={view.uri: edits})
+    document = types.OptionalVersionedTextDocumentIdentifier(
+        uri=view.uri, version=view.document.version
+    )
+    changes = [types.TextDocumentEdit(text_document=document, edits=edits)]
+    return types.WorkspaceEdit(document_changes=changes)
+
+
+def register(context: Context) -> None:
+    """Serve code actions."""
+    options = types.CodeActionOptions(code_action_kinds=list(KINDS), resolve_provider=True)
+    context.serve(types.TEXT_DOCUMENT_CODE_ACTION, partial(actions, context), options)
+
+    async def resolve_here(action: types.CodeAction) -> types.CodeAction:
+        return await resolve(context, action)
+
+    context.connection.feature(types.CODE_ACTION_RESOLVE)(resolve_here)

@@ -1,0 +1,227 @@
+"""`workspace/executeCommand`: commands run by lenses, and by users by name.
+
+A file is given as its path or its URI.
+A command that fails shows a message; it does not answer with an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from jaxsight import __version__
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.convert import notice
+from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
+from jaxsight.lsp.features.virtual_documents import VirtualDocuments
+from jaxsight.lsp.notifications.statuses import Statuses
+from jaxsight.trust.decisions import COMMAND
+from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
+from jaxsight.workers.compilation.environments import ready
+
+log = logging.getLogger(__name__)
+
+RESTART = "jaxsight.restart"
+CHOOSE_SET = "jaxsight.chooseSet"
+CHOOSE_TARGET = "jaxsight.chooseTarget"
+SHOW = "jaxsight.show"
+INFO = "jaxsight.info"
+TRUST = COMMAND
+
+_FIRST_SET = "(unnamed)"
+"""How the question calls the example set that has no name."""
+
+Command = Callable[[tuple[object, ...]], Awaitable[Any]]
+
+
+class Commands:
+    """Runs the commands of one connection."""
+
+    def __init__(
+        self, context: Context, virtual_documents: VirtualDocuments, statuses: Statuses
+    ) -> None:
+        self._context = context
+        self._virtual_documents = virtual_documents
+        self._statuses = statuses
+
+    def register(self) -> None:
+        """Serve the commands."""
+        commands: dict[str, Command] = {
+            RESTART: self._restart,
+            CHOOSE_SET: self._choose_set,
+            CHOOSE_TARGET: self._choose_target,
+            SHOW: self._show,
+            TRUST: self._trust,
+            INFO: self._info,
+        }
+        for name, command in commands.items():
+            self._context.connection.command(name)(self._handler(command))
+
+    def _handler(self, command: Command) -> Callable[..., Awaitable[Any]]:
+        async def run(*arguments: Any) -> Any:
+            try:
+                return await command(arguments)
+            except LookupError as error:
+                self._context.show_message(types.MessageType.Warning, str(error))
+                return None
+
+        return run
+
+    async def _restart(self, arguments: tuple[object, ...]) -> None:
+        """Replace the tracers of one root or of all (`jaxsight.restart [ROOT]`)."""
+        match arguments:
+            case ():
+                await self._context.session.restart()
+            case (str(root),):
+                await self._context.session.restart(self._path(root))
+            case _:
+                raise JsonRpcInvalidParams(f"{RESTART} takes at most a root folder")
+
+    async def _choose_set(self, arguments: tuple[object, ...]) -> None:
+        """Trace with other example inputs (`jaxsight.chooseSet FILE FUNCTION [SET]`).
+
+        Without a set, the user is asked.
+        """
+        session = self._context.session
+        match arguments:
+            case (str(file), str(function)):
+                path = self._path(file)
+                name = await self._ask_for_set(function, session.sets(path, function))
+            case (str(file), str(function), str(name)):
+                path = self._path(file)
+            case _:
+                raise JsonRpcInvalidParams(
+                    f"{CHOOSE_SET} takes a file, a function and optionally a set"
+                )
+        if name is not None:
+            session.choose_set(path, function, name)
+
+    async def _choose_target(self, arguments: tuple[object, ...]) -> None:
+        """Show kernels for another target (`jaxsight.chooseTarget [TARGET]`).
+
+        Without a target, the user is asked.
+        """
+        match arguments:
+            case ():
+                target = await self._ask_for_target()
+            case (str(target),):
+                pass
+            case _:
+                raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes at most a target")
+        if target is not None:
+            self._context.session.choose_target(target)
+
+    async def _ask_for_target(self) -> str | None:
+        """Return the target that the user selects from those that are ready on this machine."""
+        targets = {notice(name): name for name in await to_thread(ready)}
+        return await self._ask("Select the target to show kernels for", targets)
+
+    async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
+        """Return the example set that the user selects.
+
+        Returns `None` if there are fewer than two, or if the user selects none.
+        """
+        if len(sets) < 2:
+            return None
+        question = notice(f"Select the example inputs to trace {function} with")
+        return await self._ask(question, {notice(name) or _FIRST_SET: name for name in sets})
+
+    async def _ask(self, question: str, answers: Mapping[str, str]) -> str | None:
+        """Return the answer whose title the user selects, if any."""
+        selected = await self._context.connection.window_show_message_request_async(
+            types.ShowMessageRequestParams(
+                type=types.MessageType.Info,
+                message=question,
+                actions=[types.MessageActionItem(title=title) for title in answers],
+            )
+        )
+        return answers.get(selected.title) if selected is not None else None
+
+    async def _show(self, arguments: tuple[object, ...]) -> dict[str, Any]:
+        """Show a virtual document.
+
+        (`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`).
+        Returns its URI and text.
+        Clients that can open documents are asked to open it, or a file with its text if they can
+        open only files.
+        """
+        context = self._context
+        document = self._virtual_document(arguments)
+        content = await self._virtual_documents.compute(document)
+        uri = document.uri()
+        if context.client.shows_documents:
+            shows_virtual = context.client.asks_content or context.client.knows_us
+            shown_uri = (
+                uri
+                if shows_virtual
+                else await self._virtual_documents.put_in_file(document, content.text)
+            )
+            params = types.ShowDocumentParams(uri=shown_uri, take_focus=True)
+            try:
+                await context.connection.window_show_document_async(params)
+            except JsonRpcException as error:
+                log.warning("client failed to show %s: %s", shown_uri, error)
+        return {"uri": uri, "text": content.text}
+
+    def _virtual_document(self, arguments: tuple[object, ...]) -> VirtualDocument:
+        """Return the document that the arguments of `jaxsight.show` name."""
+        transform = ""
+        match arguments:
+            case (str(file), str(function)):
+                kind = KINDS[0]
+            case (str(file), str(function), str(kind)) if kind in KINDS and kind != VIEW:
+                pass
+            case (str(file), str(function), str(kind), str(transform)) if kind == VIEW or (
+                kind in STYLES and transform in ("", *TRANSFORMS)
+            ):
+                pass
+            case _:
+                raise JsonRpcInvalidParams(
+                    f"{SHOW} takes a file, a function, one of {', '.join(KINDS)}, for source one "
+                    f"of {', '.join(TRANSFORMS)}, and for a view an interpreter"
+                )
+        return VirtualDocument(self._path(file), function, kind, transform)
+
+    async def _trust(self, arguments: tuple[object, ...]) -> None:
+        """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).
+
+        The command itself decides nothing, because a link in a text may run it.
+        It does not wait for the answer.
+        """
+        match arguments:
+            case ():
+                pending = self._context.session.ask_again()
+            case (str(folder),):
+                pending = self._context.session.ask_again(self._path(folder))
+            case _:
+                raise JsonRpcInvalidParams(f"{TRUST} takes at most a folder")
+        if not pending:
+            self._context.show_message(types.MessageType.Info, "No pending decisions.")
+
+    async def _info(self, arguments: tuple[object, ...]) -> dict[str, Any]:
+        """Return versions, roots and statuses, for bug reports and status pages.
+
+        (`jaxsight.info`)
+        """
+        context = self._context
+        return {
+            "version": __version__,
+            "python": sys.version.split()[0],
+            "client": context.client.name,
+            "positionEncoding": context.documents.units.encoding,
+            "diagnostics": "pull" if context.client.pulls_diagnostics else "push",
+            "roots": context.configuration.roots,
+            "trusted": context.configuration.trusted,
+            "statuses": self._statuses.last,
+        }
+
+    def _path(self, file: str) -> str:
+        """Return the engine's path of a file, given as a path or a URI."""
+        is_uri = "://" in file or file.startswith("untitled:")
+        return (self._context.documents.served(file) if is_uri else None) or file

@@ -1,0 +1,202 @@
+"""Diagnostics: pulled by clients that support it, pushed to the others, with the same content.
+
+Pulled diagnostics carry a digest of the answer, so that nothing is sent twice; pushed ones carry
+the version of the document.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight.files import reading
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.convert import SEVERITIES
+from jaxsight.lsp.documents.text import Document, View
+from jaxsight.lsp.documents.uris import uri_of
+from jaxsight.rules.finding import Finding, Place
+from jaxsight.text.inert import one_line, visible
+
+log = logging.getLogger(__name__)
+
+SOURCE = "jaxsight"
+_STALE = " (before the last edits)"
+
+
+class Diagnostics:
+    """Answers clients that pull, and pushes to the others whenever diagnostics may have changed.
+
+    One push per file runs at a time; a newer one cancels it.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._pushes: dict[str, asyncio.Task[None]] = {}
+
+    def register(self) -> None:
+        """Serve pull requests."""
+        options = types.DiagnosticOptions(
+            inter_file_dependencies=True, workspace_diagnostics=False, identifier=SOURCE
+        )
+
+        async def answer(
+            params: types.DocumentDiagnosticParams,
+        ) -> types.DocumentDiagnosticReport:
+            return await self._answer(params)
+
+        self._context.connection.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(answer)
+
+    async def _answer(
+        self, params: types.DocumentDiagnosticParams
+    ) -> types.DocumentDiagnosticReport:
+        """Answer a pull request.
+
+        An internal error must not look like a file without findings: the request is answered as
+        cancelled.
+        """
+        try:
+            return await self._pull(params)
+        except Exception as error:
+            log.exception("diagnostics of %s", params.text_document.uri)
+            raise JsonRpcException(
+                code=types.LSPErrorCodes.ServerCancelled,
+                message="failed to compute diagnostics; see the log for details",
+                data={"retriggerRequest": False},
+            ) from error
+
+    async def _pull(self, params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
+        """Return the diagnostics of a document, or report that the client already has them."""
+        context, uri = self._context, params.text_document.uri
+        diagnostics: list[types.Diagnostic] = []
+        if (view := context.documents.view(uri)) is not None:
+            findings = await _findings(context, view.path)
+            closed_files = await _read_closed_files(context, findings)
+            view = context.documents.view(uri)
+            if view is not None:
+                diagnostics = _diagnostics_in(context, view, findings, closed_files)
+        content = repr(diagnostics).encode(errors="replace")
+        result_id = hashlib.blake2b(content, digest_size=8).hexdigest()
+        if params.previous_result_id == result_id:
+            return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result_id)
+        return types.RelatedFullDocumentDiagnosticReport(items=diagnostics, result_id=result_id)
+
+    def schedule(self, path: str) -> None:
+        """Push soon, unless the client pulls."""
+        if self._context.client.pulls_diagnostics:
+            return
+        self._cancel(path)
+        self._pushes[path] = self._context.start(
+            self._push(path), f"publishing diagnostics of {path}"
+        )
+
+    def clear(self, path: str, uris: Iterable[str]) -> None:
+        """Remove the diagnostics of closed documents."""
+        if self._context.client.pulls_diagnostics:
+            return
+        if not self._context.documents.views(path):
+            self._cancel(path)
+        for uri in uris:
+            self._publish(uri, None, [])
+
+    def _cancel(self, path: str) -> None:
+        if (task := self._pushes.pop(path, None)) is not None:
+            task.cancel()
+
+    async def _push(self, path: str) -> None:
+        context = self._context
+        findings = await _findings(context, path)
+        closed_files = await _read_closed_files(context, findings)
+        for view in context.documents.views(path):
+            diagnostics = _diagnostics_in(context, view, findings, closed_files)
+            self._publish(view.uri, view.document.version, diagnostics)
+
+    def _publish(self, uri: str, version: int | None, diagnostics: list[types.Diagnostic]) -> None:
+        self._context.connection.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=diagnostics)
+        )
+
+
+async def _findings(context: Context, path: str) -> list[Finding]:
+    """Return the findings of a file, and begin to verify their fixes."""
+    report = await context.session.report(path)
+    context.session.start_fixes(path, report)
+    return report.reported
+
+
+async def _read_closed_files(context: Context, findings: Iterable[Finding]) -> dict[str, Document]:
+    """Read the files that findings refer to and that are not open, to convert columns."""
+    if not context.client.related_information:
+        return {}
+    paths = {related.path for finding in findings for related in finding.related}
+    closed = [path for path in paths if not context.documents.views(path)]
+    texts = await asyncio.gather(*(asyncio.to_thread(_read, path) for path in closed))
+    return {
+        path: Document(uri_of(path), path, 0, text)
+        for path, text in zip(closed, texts, strict=True)
+    }
+
+
+def _read(path: str) -> str:
+    try:
+        return reading.text(path, strict=False)
+    except reading.UnreadableError as error:
+        log.info("related place of a finding: %s", error)
+        return ""
+
+
+def _diagnostics_in(
+    context: Context,
+    view: View,
+    findings: Iterable[Finding],
+    closed_files: Mapping[str, Document],
+) -> list[types.Diagnostic]:
+    return [
+        diagnostic(context, view, finding, closed_files)
+        for finding in findings
+        if view.holds(finding.range)
+    ]
+
+
+def diagnostic(
+    context: Context, view: View, finding: Finding, closed_files: Mapping[str, Document]
+) -> types.Diagnostic:
+    """Convert a finding; `closed_files` has the files that are not open, by path."""
+    client = context.client
+    related = None
+    if client.related_information and finding.related:
+        related = [_related(context, place, closed_files) for place in finding.related]
+    return types.Diagnostic(
+        range=view.to_range(finding.range),
+        message=_message(finding),
+        severity=SEVERITIES[finding.severity],
+        code=finding.code,
+        code_description=types.CodeDescription(href=finding.url)
+        if finding.url and client.code_descriptions
+        else None,
+        source=SOURCE,
+        related_information=related,
+    )
+
+
+def _message(finding: Finding) -> str:
+    """Return the message, then help and notes, a paragraph each."""
+    message, *details = finding.lines
+    stale = _STALE if finding.stale else ""
+    return visible("\n".join((message + stale, *details)))
+
+
+def _related(
+    context: Context, related: Place, closed_files: Mapping[str, Document]
+) -> types.DiagnosticRelatedInformation:
+    view = context.documents.window(related.path, related.range)
+    if view is None:
+        path = related.path
+        document = closed_files.get(path) or Document(uri_of(path), path, 0, "")
+        view = View(document, context.documents.units)
+    location = types.Location(uri=view.uri, range=view.to_range(related.range))
+    return types.DiagnosticRelatedInformation(location=location, message=one_line(related.message))

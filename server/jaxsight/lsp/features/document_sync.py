@@ -1,0 +1,130 @@
+"""Text synchronization: edits are applied to `OpenDocuments` and the engine, at once and in order.
+
+pygls' own synchronization is not used.
+Its documents split lines where Python does (at form feeds and U+2028 too), move a position past the
+end of the last line before its last character, and split the whole text for each position: an edit
+of a file of 10,000 lines takes 2 ms instead of 0.1 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lsprotocol import types
+
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.documents.notebooks import Notebook
+from jaxsight.lsp.features.diagnostics import Diagnostics
+
+NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[
+        types.NotebookDocumentFilterWithCells(
+            notebook=types.NotebookDocumentFilterNotebookType(notebook_type="jupyter-notebook"),
+            cells=[types.NotebookCellLanguage(language="python")],
+        )
+    ]
+)
+
+
+class DocumentSync:
+    """Stores what the client opens and edits, and notifies the engine."""
+
+    def __init__(self, context: Context, diagnostics: Diagnostics) -> None:
+        self._context = context
+        self._documents = context.documents
+        self._diagnostics = diagnostics
+
+    def register(self) -> None:
+        """Serve the notifications, each before the next message is read."""
+        feature = self._context.connection.feature
+
+        @feature(types.TEXT_DOCUMENT_DID_OPEN)
+        def opened(params: types.DidOpenTextDocumentParams) -> None:
+            self._open(params.text_document)
+
+        @feature(types.TEXT_DOCUMENT_DID_CHANGE)
+        def changed(params: types.DidChangeTextDocumentParams) -> None:
+            self._change(params.text_document, params.content_changes)
+
+        @feature(types.TEXT_DOCUMENT_DID_CLOSE)
+        def closed(params: types.DidCloseTextDocumentParams) -> None:
+            self._close(params.text_document.uri)
+
+        @feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+        def notebook_opened(params: types.DidOpenNotebookDocumentParams) -> None:
+            self._open_notebook(params)
+
+        @feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+        def notebook_changed(params: types.DidChangeNotebookDocumentParams) -> None:
+            self._change_notebook(params)
+
+        @feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+        def notebook_closed(params: types.DidCloseNotebookDocumentParams) -> None:
+            self._close_notebook(params.notebook_document.uri)
+
+    def _open(self, text: types.TextDocumentItem) -> None:
+        document = self._documents.open(text.uri, text.language_id, text.version, text.text)
+        if document is not None:
+            self._context.session.open(document.path, text.text)
+            self._diagnostics.schedule(document.path)
+
+    def _change(
+        self,
+        identifier: types.VersionedTextDocumentIdentifier,
+        changes: Sequence[types.TextDocumentContentChangeEvent],
+    ) -> None:
+        document = self._documents.get(identifier.uri)
+        if document is None:
+            return
+        document.apply(changes, identifier.version, self._documents.units)
+        self._context.session.change(document.path, document.text)
+        self._diagnostics.schedule(document.path)
+
+    def _close(self, uri: str) -> None:
+        document = self._documents.close(uri)
+        if document is not None:
+            self._context.session.close(document.path)
+            self._diagnostics.clear(document.path, [document.uri])
+
+    def _open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        notebook = self._documents.open_notebook(params.notebook_document.uri)
+        if notebook is None:
+            return
+        notebook.splice(0, 0, params.notebook_document.cells)
+        for cell in params.cell_text_documents:
+            notebook.open(cell)
+        self._documents.index_cells(notebook)
+        self._context.session.open(notebook.path, notebook.text)
+        self._diagnostics.schedule(notebook.path)
+
+    def _change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Apply edits to cells, and add, move or remove them."""
+        notebook = self._documents.notebook(params.notebook_document.uri)
+        cells = params.change.cells
+        if notebook is None or cells is None:
+            return
+        if (structure := cells.structure) is not None:
+            self._restructure(notebook, structure)
+        for content in cells.text_content or ():
+            notebook.edit(content.document, content.changes, self._documents.units)
+        self._context.session.change(notebook.path, notebook.text)
+        self._diagnostics.schedule(notebook.path)
+
+    def _restructure(
+        self, notebook: Notebook, structure: types.NotebookDocumentCellChangeStructure
+    ) -> None:
+        array = structure.array
+        notebook.splice(array.start, array.delete_count, array.cells or ())
+        for closed in structure.did_close or ():
+            notebook.close(closed.uri)
+            self._diagnostics.clear(notebook.path, [closed.uri])
+        for cell in structure.did_open or ():
+            notebook.open(cell)
+        self._documents.index_cells(notebook)
+
+    def _close_notebook(self, uri: str) -> None:
+        notebook = self._documents.close_notebook(uri)
+        if notebook is not None:
+            self._context.session.close(notebook.path)
+            cells = [view.uri for view in notebook.views(self._documents.units)]
+            self._diagnostics.clear(notebook.path, cells)

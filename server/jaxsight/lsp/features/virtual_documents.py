@@ -1,0 +1,147 @@
+"""Virtual documents: the whole jaxpr of a function, or its source in pure JAX.
+
+Clients of LSP 3.18 open their URIs by themselves (`workspace/textDocumentContent`).
+For the others there is the request `jaxsight/textDocumentContent` with `{"uri"}`, answered by
+`{"text", "title", "stale", "links": [{"line", "path", "uri", "range"}]}`: a link goes from a line
+of the text, which shows the equation `path`, to a range of a source document.
+A line may have several links, and so may a range.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from jaxsight.features.caveats import commented
+from jaxsight.features.model import Shown
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.documents.uris import uri_of
+from jaxsight.lsp.documents.virtual_uris import VirtualDocument
+from jaxsight.text.inert import lines, visible
+from jaxsight.wire.messages.requests import STYLES
+
+REQUEST = "jaxsight/textDocumentContent"
+REFRESH = "jaxsight/textDocumentContentRefresh"
+_REMEMBERED = 32
+"""How many documents are refreshed; clients do not notify the server when they close one."""
+
+
+class VirtualDocuments:
+    """Serves virtual documents by both requests, and notifies the client of changes.
+
+    For clients that open only files, the documents are written to files.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._shown: dict[VirtualDocument, None] = {}
+        self._folder: Path | None = None
+
+    def register(self) -> None:
+        """Serve the requests."""
+        self._context.serve(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, self._answer)
+        self._context.serve(REQUEST, self._answer_with_links)
+
+    async def _answer(
+        self, params: types.TextDocumentContentParams
+    ) -> types.TextDocumentContentResult:
+        """Answer the standard's request."""
+        content = await self._content(_parsed(params.uri))
+        return types.TextDocumentContentResult(text=content.text)
+
+    async def _answer_with_links(self, params: object) -> dict[str, Any]:
+        """Answer our own request."""
+        uri = params.get("uri") if isinstance(params, Mapping) else None
+        if not isinstance(uri, str):
+            raise JsonRpcInvalidParams(f"{REQUEST} takes an object with a uri")
+        context, document = self._context, _parsed(uri)
+        content = await self._content(document)
+        links = []
+        for link in content.links:
+            view = context.documents.window(document.path, link.range) if link.range else None
+            if view is not None and link.range is not None:
+                range = context.converter.unstructure(view.to_range(link.range))
+                links.append(
+                    {"line": link.line, "path": link.path, "uri": view.uri, "range": range}
+                )
+        return {
+            "text": content.text,
+            "title": content.title,
+            "stale": content.stale,
+            "links": links,
+        }
+
+    async def _content(self, document: VirtualDocument) -> Shown:
+        """Return the text and its links, and remember that the client shows the document."""
+        self._shown.pop(document, None)
+        self._shown[document] = None
+        while len(self._shown) > _REMEMBERED:
+            del self._shown[next(iter(self._shown))]
+        try:
+            return await self.compute(document)
+        except LookupError as error:
+            # Show the reason in the document: an editor would only say "could not be opened".
+            return Shown(
+                title=document.title,
+                text="".join(f"# {line}\n" for line in lines(str(error))),
+            )
+
+    async def compute(self, document: VirtualDocument) -> Shown:
+        """Return a document for an editor, with its caveats at the top.
+
+        Source stays exact; in other documents, hidden characters are made visible.
+
+        Raises:
+            LookupError: there is no such document.
+        """
+        content = await self._context.session.show(document.path, document.function, document.what)
+        text = content.text if document.kind in STYLES else visible(content.text)
+        return commented(replace(content, text=text), document.kind)
+
+    def refresh(self, path: str) -> None:
+        """Notify the client of new answers about a file."""
+        for document in [document for document in self._shown if document.path == path]:
+            if self._context.client.asks_content:
+                self._context.start(self._refresh(document), f"refreshing {document.uri()}")
+            elif self._context.client.knows_us:
+                self._context.notify(REFRESH, {"uri": document.uri()})
+
+    async def _refresh(self, document: VirtualDocument) -> None:
+        params = types.TextDocumentContentRefreshParams(uri=document.uri())
+        try:
+            await self._context.connection.workspace_text_document_content_refresh_async(params)
+        except JsonRpcException:
+            self._shown.pop(document, None)
+
+    async def put_in_file(self, document: VirtualDocument, text: str) -> str:
+        """Write the text to a file and return its URI, for clients that open only files."""
+        return uri_of(str(await asyncio.to_thread(self._write, document, text)))
+
+    def _write(self, document: VirtualDocument, text: str) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="jaxsight-"))
+        name = re.sub(r"[^\w.]", "_", f"{Path(document.path).stem}.{document.title}")
+        file = self._folder / name
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def remove_files(self) -> None:
+        """Remove the files after the client has exited."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _parsed(uri: str) -> VirtualDocument:
+    document = VirtualDocument.parse(uri)
+    if document is None:
+        raise JsonRpcInvalidParams(f"{uri} is not a jaxsight document")
+    return document

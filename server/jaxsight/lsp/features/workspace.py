@@ -1,0 +1,148 @@
+"""Folders, settings, trust, Python environments and files on disk, as the client reports them.
+
+Beyond the standard, a client may send `jaxsight/trust` `{"trusted"}` and `jaxsight/interpreters`
+`{"interpreters": {folder URI: path}}` (also in `initializationOptions`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight.lsp.configuration import SECTION
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.documents.uris import path_of, uri_of
+from jaxsight.lsp.start.warmup import warm_converter
+
+log = logging.getLogger(__name__)
+
+TRUST = "jaxsight/trust"
+INTERPRETERS = "jaxsight/interpreters"
+WATCHED = ("**/*.py", "**/pyproject.toml")
+
+
+async def initialized(context: Context, params: types.InitializedParams) -> None:
+    """Register for changes, then request the settings."""
+    registrations = []
+    if context.client.registers_configuration:
+        registrations.append(
+            types.Registration(
+                id="jaxsight/configuration",
+                method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+                register_options=types.DidChangeConfigurationRegistrationOptions(section=SECTION),
+            )
+        )
+    if context.client.registers_watched_files:
+        watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in WATCHED]
+        registrations.append(
+            types.Registration(
+                id="jaxsight/files",
+                method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+                register_options=types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers),
+            )
+        )
+    if registrations:
+        context.start(_register(context, registrations), "registering capabilities")
+    context.start(
+        warm_converter(context.connection.protocol, context.converter), "warming the converter"
+    )
+    await ask_settings(context)
+
+
+async def _register(context: Context, registrations: list[types.Registration]) -> None:
+    params = types.RegistrationParams(registrations=registrations)
+    try:
+        await context.connection.client_register_capability_async(params)
+    except JsonRpcException as error:
+        log.warning("client rejected registrations for changes: %s", error)
+
+
+async def ask_settings(context: Context) -> None:
+    """Request the settings of the workspace and of each folder, and apply them."""
+    if not context.client.answers_configuration:
+        return
+    questions = context.configuration.questions
+    items = [
+        types.ConfigurationItem(section=section, scope_uri=uri_of(root) if root else None)
+        for section, root in questions
+    ]
+    try:
+        answers = await context.connection.workspace_configuration_async(
+            types.ConfigurationParams(items=items)
+        )
+    except JsonRpcException as error:
+        log.warning("client rejected the request for its settings: %s", error)
+        return
+    context.configuration.answered(questions, answers or ())
+    context.apply_configuration()
+
+
+async def configuration_changed(
+    context: Context, params: types.DidChangeConfigurationParams
+) -> None:
+    """Apply changed settings, from the notification or by a request."""
+    context.configuration.push(params.settings)
+    if context.client.answers_configuration:
+        await ask_settings(context)
+    else:
+        context.apply_configuration()
+
+
+async def folders_changed(context: Context, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """Add and remove workspace folders."""
+    event = params.event
+    context.configuration.move(
+        [folder.uri for folder in event.added], [folder.uri for folder in event.removed]
+    )
+    context.apply_configuration()
+    await ask_settings(context)
+
+
+async def trust_changed(context: Context, params: object) -> None:
+    """Handle `jaxsight/trust`: whether code of the workspace may run.
+
+    `true` takes effect if the policy follows the editor's trust.
+    """
+    context.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
+    context.apply_configuration()
+
+
+async def interpreters_changed(context: Context, params: object) -> None:
+    """Handle `jaxsight/interpreters`: the Python environments selected in the client."""
+    interpreters = params.get("interpreters") if isinstance(params, Mapping) else None
+    context.configuration.choose_interpreters(interpreters)
+    context.apply_configuration()
+
+
+async def files_changed(context: Context, params: types.DidChangeWatchedFilesParams) -> None:
+    """Notify the engine of files that changed on disk."""
+    paths = [path for change in params.changes if (path := path_of(change.uri)) is not None]
+    context.session.files_changed(paths)
+
+
+async def saved(context: Context, params: types.DidSaveTextDocumentParams) -> None:
+    """Notify the engine of a saved document.
+
+    If the client does not watch files, this also reports the file as changed on disk.
+    """
+    path = path_of(params.text_document.uri)
+    if path is None:
+        return
+    context.session.saved(path)
+    if not context.client.registers_watched_files:
+        context.session.files_changed([path])
+
+
+def register(context: Context) -> None:
+    """Serve the notifications about the workspace."""
+    context.serve(types.INITIALIZED, partial(initialized, context))
+    context.serve(types.WORKSPACE_DID_CHANGE_CONFIGURATION, partial(configuration_changed, context))
+    context.serve(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, partial(folders_changed, context))
+    context.serve(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, partial(files_changed, context))
+    context.serve(types.TEXT_DOCUMENT_DID_SAVE, partial(saved, context))
+    context.serve(TRUST, partial(trust_changed, context))
+    context.serve(INTERPRETERS, partial(interpreters_changed, context))

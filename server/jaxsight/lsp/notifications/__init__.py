@@ -1,0 +1,1 @@
+"""What the server sends unasked: the engine's events, refreshes and progress."""

@@ -1,0 +1,53 @@
+"""`jaxsight/status`: what the tracers of each root do, for status bars and the log."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from lsprotocol import types
+
+from jaxsight.events import Status
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.convert import notice
+from jaxsight.lsp.documents.uris import uri_of
+from jaxsight.text.inert import one_line
+
+STATUS = "jaxsight/status"
+
+
+class Statuses:
+    """The last status of each root."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._sent: dict[str, dict[str, Any]] = {}
+        self._logged: dict[str, tuple[types.MessageType, str]] = {}
+
+    @property
+    def last(self) -> list[dict[str, Any]]:
+        """The last status of each root, as it was sent."""
+        return list(self._sent.values())
+
+    def show(self, status: Status) -> None:
+        """Send a status to the client, and log it if it is ready, failed or untrusted."""
+        texts = {name: notice(text) for name, text in asdict(status).items()}
+        params = self._sent[status.root] = {**texts, "root": uri_of(status.root)}
+        self._context.notify(STATUS, params)
+        if status.state in ("failed", "untrusted"):
+            kind = types.MessageType.Warning
+        elif status.state == "ready":
+            kind = types.MessageType.Info
+        else:
+            return
+        line = (kind, _line(status))
+        if self._logged.get(status.root) != line:
+            self._logged[status.root] = line
+            self._context.log_message(*line)
+
+
+def _line(status: Status) -> str:
+    facts = [status.detail, status.python, status.reason, status.jax and f"jax {status.jax}"]
+    details = ", ".join(fact for fact in facts if fact)
+    line = f"{one_line(status.root)}: {status.state}"
+    return f"{line} ({one_line(details)})" if details else line

@@ -1,0 +1,1 @@
+"""What makes the server start fast, and what observes it while it runs."""

@@ -1,0 +1,1 @@
+"""Bytes to messages: the standard streams, and pygls' protocol with our changes."""

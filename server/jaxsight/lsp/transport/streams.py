@@ -1,0 +1,193 @@
+"""Standard streams for the protocol alone, read and written off the event loop.
+
+`print` anywhere in this process must not write into the protocol, a client that reads slowly must
+not block the loop, and the end of either stream must end the server, even during a read: so the
+threads are daemons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import re
+import select
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from jaxsight.lsp.transport.messages import SERVER_NOT_INITIALIZED, Malformed, decode, frame
+
+log = logging.getLogger(__name__)
+
+LENGTH_LIMIT = 256 * 1024 * 1024
+"""Bytes of the longest message that is accepted."""
+
+# The rest of a message whose length was too small may precede it.
+_CONTENT_LENGTH = re.compile(rb"(?<![\w-])content-length[ \t]*:[ \t]*(\d{1,18})\s*$", re.IGNORECASE)
+
+_CHUNK = 65536
+_LAST_WORDS = 2.0
+"""Seconds to wait at the end for a client to read the pending output."""
+
+
+class ByteSource(Protocol):
+    """The stream that `Inbox` reads, such as `asyncio.StreamReader`."""
+
+    async def readline(self) -> bytes: ...
+
+    async def readexactly(self, n: int) -> bytes: ...
+
+
+class ByteSink(Protocol):
+    """The stream that answers are written to, such as `asyncio.StreamWriter`."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Inbox:
+    """The incoming stream, message by message."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+
+    async def receive(self) -> bytes | None:
+        """Return the body of the next message, or `None` at the end of the stream.
+
+        If headers are invalid (perhaps because the previous length was wrong), reading continues at
+        the next valid ones.
+        """
+        await asyncio.sleep(0)  # tasks of the previous message start first
+        length = 0
+        while line := await self._line():
+            if (match := _CONTENT_LENGTH.search(line)) is not None:
+                length = int(match[1])
+                if length > LENGTH_LIMIT:
+                    log.warning("a message of %d bytes exceeds %d bytes", length, LENGTH_LIMIT)
+                    length = 0
+            elif length and not line.strip():
+                try:
+                    return await self._source.readexactly(length)
+                except asyncio.IncompleteReadError:
+                    return None
+        return None
+
+    async def _line(self) -> bytes:
+        try:
+            return await self._source.readline()
+        except ValueError:  # longer than the stream's buffer, which has been cleared
+            return b"\n"
+
+
+async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
+    """Return the first request `initialize`, or `None` if the stream ends or the client exits.
+
+    Other requests before it are answered with an error, and notifications are dropped.
+    """
+    while (body := await inbox.receive()) is not None:
+        try:
+            message = decode(body)
+            match message:
+                case {"method": "exit"}:
+                    return None
+                case {"method": "initialize", "id": _}:
+                    return message
+                case {"method": _, "id": id}:
+                    raise Malformed(SERVER_NOT_INITIALIZED, "expected `initialize` first", id)
+        except Malformed as error:
+            outbox.write(frame(error.response))
+    return None
+
+
+class Outbox:
+    """Writes to a file descriptor, in order.
+
+    Data that certainly fits is written at once, the rest from a thread.
+    """
+
+    def __init__(self, descriptor: int, failed: Callable[[], None]) -> None:
+        """Start the thread; it, or `write`, calls `failed` when the other side is gone."""
+        self._descriptor = descriptor
+        self._failed = failed
+        self._put = self._written = 0
+        """How many messages were passed to the thread, and how many of them it has written."""
+        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="jaxsight writer", daemon=True)
+        self._thread.start()
+
+    def write(self, data: bytes) -> None:
+        """Write `data`, now or later; call this from one thread only."""
+        if self._put == self._written and self._fits(data):
+            try:
+                data = data[os.write(self._descriptor, data) :]
+            except OSError:
+                self._failed()
+                return
+            if not data:
+                return
+        self._put += 1
+        self._waiting.put(data)
+
+    def _fits(self, data: bytes) -> bool:
+        """Return whether writing would not block.
+
+        A pipe that is ready accepts `PIPE_BUF` bytes (POSIX); on Windows one cannot find out.
+        """
+        if sys.platform == "win32" or len(data) > select.PIPE_BUF:
+            return False
+        return bool(select.select((), (self._descriptor,), (), 0)[1])
+
+    def close(self) -> None:
+        """Write the pending output, if the client reads it soon."""
+        self._waiting.put(None)
+        self._thread.join(_LAST_WORDS)
+
+    def _run(self) -> None:
+        try:
+            while (data := self._waiting.get()) is not None:
+                unwritten = memoryview(data)
+                while unwritten:
+                    unwritten = unwritten[os.write(self._descriptor, unwritten) :]
+                self._written += 1
+        except OSError:
+            self._failed()
+
+
+def claim_stdio() -> tuple[int, int]:
+    """Reserve the standard streams for the protocol, and return descriptors to read and to write.
+
+    Standard input becomes empty, and standard output is redirected to standard error.
+    """
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return incoming, outgoing
+
+
+def read_descriptor(descriptor: int, loop: asyncio.AbstractEventLoop) -> asyncio.StreamReader:
+    """Return a stream that reads a file descriptor, of any kind, on any platform."""
+    stream = asyncio.StreamReader(loop=loop)
+
+    def call(method: Callable[..., None], *arguments: bytes) -> None:
+        try:
+            loop.call_soon_threadsafe(method, *arguments)
+        except RuntimeError:
+            return  # the loop is closed, so nobody reads the stream
+
+    def run() -> None:
+        try:
+            while chunk := os.read(descriptor, _CHUNK):
+                call(stream.feed_data, chunk)
+        except OSError:
+            pass  # a broken pipe is the end of the stream too
+        call(stream.feed_eof)
+
+    threading.Thread(target=run, name="jaxsight reader", daemon=True).start()
+    return stream

@@ -1,0 +1,182 @@
+"""`jaxsight/panel`: the kernel graph of the function at the cursor, in one answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from tests.e2e.editor import VSCODE, opened
+
+LOOP = '''\
+import jax
+import jax.numpy as jnp
+
+
+def power(m, v):
+    """
+    Example inputs:
+        m: f32[64, 64]
+        v: f32[64]
+    """
+    def step(v, _):
+        w = m @ v
+        return jnp.sort(w / jnp.sum(w)), None  # without a sort, one unit of XLA's does the loop
+    return jax.lax.scan(step, v, length=7)[0]
+'''
+
+
+async def test_panel_tells_kernels_by_the_equations_and_where_they_are_written(
+    tmp_path: Path,
+) -> None:
+    uri = (tmp_path / "loop.py").as_uri()
+    async with opened(VSCODE, tmp_path, target="cpu") as editor:
+        editor.open(uri, LOOP)
+        shown = await editor.ask("jaxsight/panel", uri=uri, position={"line": 11, "character": 10})
+        assert (shown["function"], shown["target"], shown["stale"]) == ("power", "cpu", False)
+        drawn = shown["drawn"]
+        assert drawn["headline"].endswith("cpu")
+        loops = [loop for loop in drawn["loops"] if loop["trips"] == 7]
+        assert loops, "the scan's"
+        inside = [kernel for kernel in drawn["kernels"] if kernel["loops"]]
+        assert {kernel["launches"] for kernel in inside} >= {7}
+        equations: dict[str, Any] = {each["path"]: each for each in drawn["equations"]}
+        lines = {
+            equations[path]["place"]["range"]["start"]["line"]
+            for kernel in inside
+            for path in kernel["equations"]
+        }
+        assert lines >= {11, 12}, "the loop's body"
+        assert "m @ v" in {each["text"] for each in equations.values()}
+        for edge in drawn["edges"]:
+            for end in (edge["source"], edge["target"]):
+                assert 0 <= end["index"] < len(drawn[f"{end['what']}s"])
+        params = types.TextDocumentContentParams(shown["documents"]["hlo"])
+        hlo = (await editor.workspace_text_document_content_async(params)).text
+        for kernel in drawn["kernels"]:
+            assert kernel["name"] in hlo.split("\n")[kernel["line"]]
+        assert (drawn["before"], drawn["change"]) == (None, "the same")
+
+
+WAITING = '''\
+import jax
+import jax.numpy as jnp
+
+
+def waiting(x, p):
+    """
+    Example inputs:
+        x: f32[64, 64]
+        p: i32[]
+    """
+    def arm(c):
+        return jnp.sin(c @ c) @ c
+
+    def body(c):
+        return jax.lax.cond(p > 0, arm, jnp.cos, c) @ x
+
+    def step(_, x):
+        return jax.lax.while_loop(lambda c: jnp.sum(c) < 10.0, body, x)
+
+    return jax.lax.fori_loop(0, 7, step, x)
+'''
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+async def test_panel_says_what_values_decide_of_the_launches(tmp_path: Path) -> None:
+    uri = (tmp_path / "waiting.py").as_uri()
+    async with opened(VSCODE, tmp_path, target="cuda:h100") as editor:
+        editor.open(uri, WAITING)
+        shown = await editor.ask("jaxsight/panel", uri=uri, function="waiting")
+    drawn = shown["drawn"]
+    kernels = drawn["kernels"]
+    (counted,) = [index for index, loop in enumerate(drawn["loops"]) if loop["trips"] == 7]
+    (unknown,) = [index for index, loop in enumerate(drawn["loops"]) if loop["trips"] is None]
+    assert [drawn["loops"][index]["waits"] for index in (counted, unknown)] == [False, True]
+    assert f"≥ {drawn['launchesAtLeast']} launches" in drawn["headline"]
+    inside = [kernel for kernel in kernels if unknown in kernel["loops"]]
+    assert not any(kernel["launchesKnown"] for kernel in inside)
+    assert all(kernel["launchesKnown"] for kernel in kernels if kernel not in inside)
+    assert any(kernel["launches"] == 0 for kernel in kernels if kernel["loops"] == [counted])
+    # Of one iteration, not of the seven around it: all but the smaller arm.
+    arms = [
+        sum(kernel["launches"] for kernel in inside if kernel["branch"] == arm) // 7
+        for arm in range(len(drawn["branches"]))
+    ]
+    each = sum(kernel["launches"] for kernel in inside) // 7 - min(arms)
+    arm = f"one of 2 arms runs (up to {max(arms)} launches); the host reads its predicate first"
+    assert drawn["notes"][:3] == [
+        f"loop at line 18: unknown number of iterations, up to {each} launches each",
+        "loop at line 18: each iteration copies its condition to the host and waits",
+        f"conditional at line 15: {arm}",
+    ]
+    assert max(map(len, drawn["notes"][:3])) <= 100
+    paths = {equation["path"] for equation in drawn["equations"]}
+    copies = [kernel for kernel in kernels if not kernel["equations"]]
+    assert copies, "of what the loop carries"
+    assert all(kernel["feeds"] and paths.issuperset(kernel["feeds"]) for kernel in copies)
+
+
+async def test_panel_tells_what_the_function_was_when_it_was_saved(tmp_path: Path) -> None:
+    file = tmp_path / "loop.py"
+    uri = file.as_uri()
+    async with opened(VSCODE, tmp_path, target="cpu") as editor:
+        editor.open(uri, LOOP)
+        before = (await editor.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
+        editor.edit(uri, 2, LOOP.replace("[0]\n", "[0] @ m\n"))
+        drawn = (await editor.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
+        assert "→" in drawn["change"]
+        assert drawn["before"]["memory"] == before["memory"]
+        assert len(drawn["before"]["kernels"]) == len(before["kernels"]) < len(drawn["kernels"])
+
+
+async def test_panel_does_not_guess_what_it_was_on_another_target(tmp_path: Path) -> None:
+    uri = (tmp_path / "loop.py").as_uri()
+    async with opened(VSCODE, tmp_path, target="cpu") as editor:
+        editor.open(uri, LOOP)
+        await editor.ask("jaxsight/panel", uri=uri, function="power")
+        editor.edit(uri, 2, LOOP.replace("[0]\n", "[0] @ m\n"))
+        await editor.execute("jaxsight.chooseTarget", "cuda:h100")
+        shown = await editor.ask("jaxsight/panel", uri=uri, function="power")
+        assert shown["target"] == "cuda:h100"
+        # Where its compiler is not installed there is nothing to draw, but the words.
+        if (drawn := shown["drawn"]) is not None:
+            assert (drawn["before"], drawn["change"]) == (None, "")
+
+
+async def test_panel_says_why_there_is_nothing_to_draw(tmp_path: Path) -> None:
+    uri = (tmp_path / "loop.py").as_uri()
+    async with opened(VSCODE, tmp_path, target="cpu") as editor:
+        editor.open(uri, LOOP.replace("m @ v", "m @ nothing"))
+        shown = await editor.ask("jaxsight/panel", uri=uri, function="power")
+        assert shown["drawn"] is None
+        assert "power cannot be traced" in shown["trouble"]
+        assert "nothing" in shown["trouble"]
+
+
+async def test_panel_and_documents_say_what_was_not_run(tmp_path: Path) -> None:
+    uri = (tmp_path / "loop.py").as_uri()
+    text = LOOP.replace("\n\n\ndef", "\n\nSCALE = 2.0\nSCALE = 3.0  # jaxsight: never\n\n\ndef", 1)
+    text = text.replace("m @ v", "SCALE * m @ v")
+    reason = "`SCALE = 3.0` was not run (marked `never`) and may change `SCALE`"
+    async with opened(VSCODE, tmp_path, target="cpu") as editor:
+        editor.open(uri, text)
+        shown = await editor.ask("jaxsight/panel", uri=uri, function="power")
+        assert shown["complete"] is False
+        assert shown["caveats"] == [{"line": 5, "reason": reason}]
+        drawn = shown["drawn"]
+        assert drawn["headline"].endswith("cpu · ⚠ 1 caveat")
+        assert drawn["notes"][0] == f"line 5: {reason}"
+        hlo = await editor.linked_content(shown["documents"]["hlo"])
+        lines = hlo["text"].split("\n")
+        assert lines[0] == f"// note: line 5: {reason}"
+        for kernel in drawn["kernels"]:
+            assert kernel["name"] in lines[kernel["line"]]
+        jaxpr = await editor.linked_content(shown["documents"]["jaxpr"])
+        first, *rest = jaxpr["text"].split("\n")
+        assert first == f"# note: line 5: {reason}"
+        assert rest[0].startswith("{ lambda")
+        assert min(link["line"] for link in jaxpr["links"]) > 0
