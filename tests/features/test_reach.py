@@ -14,6 +14,7 @@ import pytest_asyncio
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import headline, memory_lines
 from jaxsight.features.kernels.table import table as rows
+from jaxsight.features.uncompiled import uncompiled
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.rules.finding import Severity
 from jaxsight.session import Session
@@ -131,7 +132,7 @@ async def test_each_function_that_is_not_compiled_is_named_once(
     session: Session, path: str
 ) -> None:
     await session.findings(path, kernels=True)
-    reasons = {each.function: each.reason for each in await session.uncompiled(path)}
+    reasons = {each.function: each.reason for each in await uncompiled(session.engine, path)}
     assert reasons == {
         "spans": "it spans 8 devices, and only programs for one device are compiled",
         "branches": "tracing fails (JX401, line 45)",

@@ -98,7 +98,7 @@ class FakeSession:
     async def hints(self, path: str, range: Range | None = None) -> list[Hint]:
         found = self.words(path, r"\b\w+(?= = )")
         return [
-            Hint(place, f": {word}", f"tooltip of `{word}`")
+            Hint(place, f": {word}", f"tooltip of `{word}`", attached=True)
             for place, word in found
             if range is None or place.end in range
         ]

@@ -83,6 +83,17 @@ class CommandRun:
             return None
         return {**asdict(python), "reason": self._reason(python.reason)}
 
+    def python_path(self, path: Path) -> str:
+        """Return the interpreter that traces a file's functions.
+
+        Raises:
+            CommandError: there is none.
+        """
+        project = self.session.engine.projects.of(str(path))
+        if project.interpreter is None:
+            raise CommandError(project.problem or "no Python interpreter with JAX found")
+        return project.interpreter.path
+
     def show_step(self, text: str) -> None:
         """Show the current step next to the spinner."""
         if self._spinner is not None:
@@ -118,7 +129,7 @@ class CommandRun:
             case Message(level="warning", text=text):
                 self._errors.labelled("warning", "bold yellow", text)
             case Consent(folder=folder, what=program) if program:
-                remedy = self.session.remedy(folder, program)
+                remedy = self.session.engine.projects.trust.remedy(folder, program)
                 self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
             case _:
                 pass

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.features.example_skeleton import skeleton
-from jaxsight.features.fixes.scheduler import Fixing
+from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
@@ -20,7 +20,7 @@ from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
+from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
@@ -42,7 +42,7 @@ _SCALAR = re.compile(r"b?f\w+\[\]")
 """The output type of a function that `jax.grad` accepts: a floating-point scalar."""
 
 
-async def actions(engine: Engine, fixing: Fixing, path: str, range: Range) -> list[Action]:
+async def actions(engine: Engine, fixing: FixScheduler, path: str, range: Range) -> list[Action]:
     """Return the code actions for a range, with the fixes that are verified within a moment."""
     document = await engine.documents.read(path)
     if document is None:
@@ -58,8 +58,8 @@ async def actions(engine: Engine, fixing: Fixing, path: str, range: Range) -> li
     subject = subject_at(subjects, range.start)
     if subject is not None and engine.choices.set_of(document, subject) is not None:
         question = await engine.traces.question(document, subject)
-        known = engine.traces.cache.known(question) if isinstance(question, Question) else None
-        reply = known.reply if known is not None else None
+        answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
+        reply = answer.reply if answer is not None else None
         actions += sourcerize(path, document.module, subject, range, reply)
         actions += jaxpr_views(path, subject, reply)
     return actions
@@ -100,16 +100,16 @@ def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterat
 
     Only statements at the range that a caveat names have these actions.
     """
-    named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
+    named = {module.number_of(chunk): chunk for caveat in caveats if (chunk := _at(module, caveat))}
     for chunk in named.values():
         last = chunk.first_line + max(chunk.statement.lines_used, 1) - 1
-        whole = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
-        if not range.touches(whole):
+        lines = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
+        if not range.touches(lines):
             continue
-        known = mark_of(module, chunk)
+        current_mark = mark_of(module, chunk)
         for mark, title in _RUN_TITLES.items():
-            if known is None or known[0] != mark:
-                yield Action(title, RUN, (marking(module, chunk, mark),))
+            if current_mark is None or current_mark[0] != mark:
+                yield Action(title, RUN, (mark_edit(module, chunk, mark),))
 
 
 def _at(module: Module, caveat: Caveat) -> ModuleChunk | None:
@@ -123,7 +123,7 @@ def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
 
 
 def sourcerize(
-    path: str, module: Module, subject: Subject, range: Range, known: Traced | Failed | Died | None
+    path: str, module: Module, subject: Subject, range: Range, reply: Traced | Failed | Died | None
 ) -> Iterator[Action]:
     """Yield the actions *Sourcerize …* for a function with example inputs.
 
@@ -135,7 +135,7 @@ def sourcerize(
         known: the result of the last trace, if there was one.
     """
     name = subject.name
-    if subject.broken or subject.function.refused or isinstance(known, Failed | Died):
+    if subject.broken or subject.function.refused or isinstance(reply, Failed | Died):
         return
 
     def shown(title: str, style: str, transform: str = "") -> Action:
@@ -149,34 +149,34 @@ def sourcerize(
     if not range.touches(subject.name_range):
         return
     transforms = ["vmap", "jit"]
-    if known is not None and _SCALAR.fullmatch(known.outputs):
+    if reply is not None and _SCALAR.fullmatch(reply.outputs):
         transforms.insert(0, "grad")
     for transform in transforms:
         yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
         yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
-    if known is None or _may_be_inverted(known):
+    if reply is None or _may_be_inverted(reply):
         yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
 
 
-def _may_be_inverted(known: Traced) -> bool:
+def _may_be_inverted(traced: Traced) -> bool:
     """Return whether the results could determine the arguments.
 
     A scalar result can determine scalar arguments only.
     """
-    return not _SCALAR.fullmatch(known.outputs) or any(
-        _SCALAR.fullmatch(text) for _, text in known.parameters
+    return not _SCALAR.fullmatch(traced.outputs) or any(
+        _SCALAR.fullmatch(text) for _, text in traced.parameters
     )
 
 
 def jaxpr_views(
-    path: str, subject: Subject, known: Traced | Failed | Died | None
+    path: str, subject: Subject, reply: Traced | Failed | Died | None
 ) -> Iterator[Action]:
     """Yield *Show function with interpreter* for each registered jaxpr interpreter.
 
     Packages register them in the user's environment.
     """
-    if isinstance(known, Traced):
-        for view in known.views:
+    if isinstance(reply, Traced):
+        for view in reply.views:
             arguments = (path, subject.name, "view", view)
             title = f"Show {subject.name} with interpreter {view}"
             yield Action(title, VIEW, command=SHOW, arguments=arguments)

@@ -85,9 +85,9 @@ def target_of(expect: Expect, default: Target) -> Target:
     name = expect.target.strip()
     if not name:
         return default
-    for known in names():
-        if name.lower() == parse(known).short and known != CPU:
-            return parse(known)
+    for full_name in names():
+        if name.lower() == parse(full_name).short and full_name != CPU:
+            return parse(full_name)
     return parse(name)
 
 

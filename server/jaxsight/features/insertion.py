@@ -24,10 +24,10 @@ def inserted_name(module: Module, function: str) -> str:
     return _free("_".join(words) + "_jax", module)
 
 
-def _free(base: str, module: Module, taken: Collection[str] = ()) -> str:
+def _free(base: str, module: Module, used: Collection[str] = ()) -> str:
     """Return `base`, with a number appended if the name is in the module or in `taken`."""
     name, count = base, 1
-    while name in module.bindings.definers or name in taken:
+    while name in module.bindings.definers or name in used:
         count += 1
         name = f"{base}_{count}"
     return name
@@ -48,9 +48,9 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     below = _first_free_line(module)
     for chunk in module.chunks:
         if chunk.name_effects.imports and chunk.first_line < subject.chunk.first_line:
-            there.update(each for node in tree_of(chunk.text).body for each in _imports(node))
+            there.update(import_ for node in tree_of(chunk.text).body for import_ in _imports(node))
             below = chunk.first_line + chunk.statement.lines_used
-    needed = dict.fromkeys(each for node in tree.body for each in _imports(node))
+    needed = dict.fromkeys(import_ for node in tree.body for import_ in _imports(node))
     body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     if ast.get_docstring(tree) is not None:
         del body[0]
@@ -61,7 +61,7 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     clashing = [name for name in names if name in module.bindings.definers or _is_builtin(name)]
     text = _renamed(text, tree, {name: _free(name, module, names) for name in clashing})
     edits = []
-    if missing := [each.line for each in needed if each not in there]:
+    if missing := [import_.line for import_ in needed if import_ not in there]:
         start = Position(below, 0)
         edits.append(Edit(Range(start, start), "".join(f"{line}\n" for line in missing)))
     lines = text.split("\n")
@@ -80,15 +80,16 @@ def _first_free_line(module: Module) -> int:
 
 def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) -> None:
     """Raise `NotSourcerized` if the file redefines imports or builtins that the source uses."""
-    known = module.bindings
+    bindings = module.bindings
     clashing = {
-        each.name
-        for each in needed
-        if each.name in known.definers and known.origins.get(each.name) != each.origin
+        import_.name
+        for import_ in needed
+        if import_.name in bindings.definers
+        and bindings.origins.get(import_.name) != import_.origin
     }
     bound = {name for node in ast.walk(tree) for name in _bound_here(node)}
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    clashing |= {name for name in read - bound if _is_builtin(name) and name in known.definers}
+    clashing |= {name for name in read - bound if _is_builtin(name) and name in bindings.definers}
     if clashing:
         words = ", ".join(sorted(clashing))
         raise NotSourcerized(
@@ -120,7 +121,7 @@ def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
 
 
 def _read(node: ast.stmt) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def _without_own_import(text: str, name: str) -> str:
@@ -143,7 +144,7 @@ def _without_own_import(text: str, name: str) -> str:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == path
     ]
-    bound = {each for node in ast.walk(tree) for each in _bound_here(node)}
+    bound = {name for node in ast.walk(tree) for name in _bound_here(node)}
     if clashing := sorted({node.attr for node in uses} & bound):
         words = ", ".join(clashing)
         raise NotSourcerized(

@@ -136,12 +136,12 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
         tuple(
             Part(
                 path,
-                each.primitive,
-                each.outputs,
+                equation.primitive,
+                equation.outputs,
                 _short(kernels.places.text(path)),
                 kernels.place(path),
             )
-            for path, each in kernels.equations.items()
+            for path, equation in kernels.equations.items()
         ),
         before if before is not compiled else None,
         (*memory_lines(kernels), *undecided(kernels)),

@@ -42,10 +42,10 @@ class Uncompiled:
             target: the active target.
         """
         if not isinstance(view.answer.reply, Traced):
-            found = next(failures.reported(view), None)
-            if found is None:
+            finding = next(failures.reported(view), None)
+            if finding is None:
                 return None  # a doctest that was not written as example inputs
-            reason = f"tracing fails ({found.code}, line {found.range.start.line + 1})"
+            reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
         elif result is not None and isinstance(result.outcome, Trouble):
             target, reason = result.target.short, result.outcome.message
         else:

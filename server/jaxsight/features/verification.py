@@ -137,13 +137,13 @@ class Verification:
         self._module = module
         self._functions = functions
         self._run = run
-        traces = [each.question.trace for each in functions]
+        traces = [function.question.trace for function in functions]
         self._request = Import(
             0,
             traces[0].file,
             traces[0].module,
             traces[0].root,
-            tuple(replace(each, id=number, chunks=()) for number, each in enumerate(traces)),
+            tuple(replace(trace, id=number, chunks=()) for number, trace in enumerate(traces)),
             deadline=deadline,
         )
         self._causes: list[int] = []
@@ -157,16 +157,19 @@ class Verification:
             return Verified((self._not_imported(imported),))
         different = [
             number
-            for number, each in enumerate(self._functions)
-            if each.program != _program(imported.functions[number])
+            for number, function in enumerate(self._functions)
+            if function.program != _program(imported.functions[number])
         ]
         if not different:
             return Verified((), len(self._functions))
         replies = [imported, *[await self._run(self._request) for _ in range(_IMPORTS - 1)]]
         findings = []
         for number in different:
-            made = [_made(reply, number) for reply in replies]
-            if len({_program(each) for each in made if each is not None}) > 1 or None in made:
+            programs = [_made(reply, number) for reply in replies]
+            if (
+                len({_program(program) for program in programs if program is not None}) > 1
+                or None in programs
+            ):
                 findings.append(self._random(number))
             else:
                 findings.append(await self._difference(number, imported.functions[number]))
@@ -200,35 +203,35 @@ class Verification:
         """
         here = self._functions[number]
         chunks = self._module.chunks
-        kept = self._kept(here)
-        left = [index for index in range(len(chunks)) if index not in kept]
-        known: dict[int, bool] = {}
+        sliced = self._kept(here)
+        skipped = [index for index in range(len(chunks)) if index not in sliced]
+        equal: dict[int, bool] = {}
 
         async def gives(count: int) -> bool:
-            if count not in known:
-                running = kept.union(left[:count])
-                known[count] = await self._program_of(number, running) == wanted
-            return known[count]
+            if count not in equal:
+                running = sliced.union(skipped[:count])
+                equal[count] = await self._program_of(number, running) == wanted
+            return equal[count]
 
         if await gives(0):
             # The tracer interrupted a statement of the slice; the caveats name it.
             named = self._named(here)
             return named[0] if len(named) == 1 else None
         for cause in self._causes:
-            at = left.index(cause) if cause in left else None
+            at = skipped.index(cause) if cause in skipped else None
             if at is not None and await gives(at + 1) and not await gives(at):
                 return chunks[cause]
-        if not await gives(len(left)):
+        if not await gives(len(skipped)):
             return None
-        low, high = 0, len(left)
+        low, high = 0, len(skipped)
         while high - low > 1:
             middle = (low + high) // 2
             if await gives(middle):
                 high = middle
             else:
                 low = middle
-        self._causes.append(left[high - 1])
-        return chunks[left[high - 1]]
+        self._causes.append(skipped[high - 1])
+        return chunks[skipped[high - 1]]
 
     async def _remedy(self, number: int, cause: ModuleChunk, wanted: str | None) -> str:
         """Return the help: which statements to mark so that the cause of a difference runs."""
@@ -245,9 +248,9 @@ class Verification:
 
     def _named(self, function: Sliced) -> list[ModuleChunk]:
         """Return the chunks that a function's caveats name, in order."""
-        places = (each.range.start for each in function.view.caveats)
-        found = (self._module.chunk_at(place) for place in places)
-        return list(dict.fromkeys(chunk for chunk in found if chunk is not None))
+        places = (caveat.range.start for caveat in function.view.caveats)
+        chunks = (self._module.chunk_at(place) for place in places)
+        return list(dict.fromkeys(chunk for chunk in chunks if chunk is not None))
 
     def _kept(self, function: Sliced) -> set[int]:
         """Return the numbers of the chunks of a function's slice."""
@@ -264,8 +267,8 @@ class Verification:
         )
         function = self._request.functions[number]
         reply = await self._run(replace(self._request, functions=(function,), lines=lines))
-        made = _made(reply, 0)
-        return "" if made is None else _program(made)
+        program = _made(reply, 0)
+        return "" if program is None else _program(program)
 
     def _random(self, number: int) -> Finding:
         view = self._functions[number].view
@@ -278,16 +281,16 @@ class Verification:
         line: int | None
         if isinstance(reply, Failed):
             line = next(
-                (each.line for each in reply.failure.frames if self._is_own(each.file)), None
+                (frame.line for frame in reply.failure.frames if self._is_own(frame.file)), None
             )
-            what = f"raised {_raised(reply.failure)}"
+            cause = f"raised {_raised(reply.failure)}"
         else:
             line = line_of(reply.death, self._request.file)
-            what = _ended(reply.death)
+            cause = _ended(reply.death)
         own = self._functions[0].view.name_range
         range = own if line is None else self._line_range(line - 1)
         notes = ("none of the functions in this file were verified",)
-        return finding_of(UNVERIFIED, range, f"importing the module {what}", notes=notes)
+        return finding_of(UNVERIFIED, range, f"importing the module {cause}", notes=notes)
 
     def _is_own(self, file: str) -> bool:
         return os.path.realpath(file) == os.path.realpath(self._request.file)
@@ -302,8 +305,8 @@ def _made(reply: Imported | Failed | Died, number: int) -> Made | None:
     return reply.functions[number] if isinstance(reply, Imported) else None
 
 
-def _program(made: Made | None) -> str | None:
-    return made.program if made is not None and made.failure is None else None
+def _program(program: Made | None) -> str | None:
+    return program.program if program is not None and program.failure is None else None
 
 
 def _raised(failure: Failure) -> str:
@@ -334,10 +337,10 @@ def _contrast(here: str | None, there: Made) -> str:
     traced, imported = here.split("\n"), there.program.split("\n")
     differing = (pair for pair in zip(traced, imported, strict=False) if pair[0] != pair[1])
     pair = next(differing, ("", ""))
-    if any(each.startswith(CONSTANT) for each in pair):
+    if any(line.startswith(CONSTANT) for line in pair):
         return "a captured array has different values"
     start = common_prefix(*pair)
-    before, after = (_excerpt(each, start) for each in pair)
+    before, after = (_excerpt(line, start) for line in pair)
     return f"`{after}` when imported, `{before}` when traced"
 
 

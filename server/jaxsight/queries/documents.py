@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxsight import examples
 from jaxsight.examples import Examples
-from jaxsight.examples.example_settings import LIBRARIES, Outside
+from jaxsight.examples.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.source.functions import Function
@@ -62,7 +62,7 @@ class _Reading:
     """
 
     module: Module
-    outside: Outside
+    outside: ExampleSettings
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
@@ -108,7 +108,7 @@ class Document:
         if self._unread is not None:
             self.change(self._unread)
 
-    def put(self, text: str, outside: Outside, aside: Aside, turns: Turns) -> None:
+    def put(self, text: str, outside: ExampleSettings, aside: Aside, turns: Turns) -> None:
         """Take a text.
 
         A small change is parsed at once, a short text soon, and any other in a thread. Until then
@@ -136,7 +136,7 @@ class Document:
         if self._reading is not None:
             self._reading.cancel()
 
-    async def _read_later(self, outside: Outside, aside: Aside, turns: Turns) -> None:
+    async def _read_later(self, outside: ExampleSettings, aside: Aside, turns: Turns) -> None:
         try:
             while (text := self._unread) is not None:
                 if len(text) <= SHORT:
@@ -153,12 +153,12 @@ class Document:
         finally:
             self._reading = None
 
-    def _read_whole(self, text: str, outside: Outside) -> _Reading:
+    def _read_whole(self, text: str, outside: ExampleSettings) -> _Reading:
         module = self.module.edited(text)
-        module.work_out()
+        module.precompute()
         return _reading(self.path, module, outside, self._read)
 
-    def subjects(self, outside: Outside) -> tuple[Subject, ...]:
+    def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:
         """Return the functions with example inputs, valid or not, in text order."""
         read = self._read
         if read is None or read.module is not self.module or read.outside is not outside:
@@ -166,31 +166,35 @@ class Document:
         return read.subjects
 
 
-def _reading(path: str, module: Module, outside: Outside, last: _Reading | None) -> _Reading:
+def _reading(
+    path: str, module: Module, outside: ExampleSettings, last: _Reading | None
+) -> _Reading:
     """Find the functions of a module that have example inputs.
 
     The example inputs of unchanged functions are not read again.
     """
-    found: list[Subject] = []
+    subjects: list[Subject] = []
     name = module_name(path)
-    known = last.examples if last is not None else {}
+    previous = last.examples if last is not None else {}
     read: dict[_Key, Examples] = {}
     sizes = tuple(outside.sizes.items())
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
         key = (chunk.id, function.qualname, function.range, sizes, project)
-        own = known.get(key)
+        own = previous.get(key)
         if own is None:
             own = examples.of(function, sizes=outside.sizes, project=project)
         read[key] = own
         if own.sets or own.problems:
-            found.append(Subject(chunk, function, own))
-    whole = last.whole if last is not None else None
+            subjects.append(Subject(chunk, function, own))
+    last_whole = last.whole if last is not None else None
     if module.syntax_problem is None:
-        whole = (module, tuple(found))
-    elif whole is not None:
-        found += _broken(*whole, module, {function.qualname for _, function in module.functions})
-    return _Reading(module, outside, tuple(found), read, whole)
+        last_whole = (module, tuple(subjects))
+    elif last_whole is not None:
+        subjects += _broken(
+            *last_whole, module, {function.qualname for _, function in module.functions}
+        )
+    return _Reading(module, outside, tuple(subjects), read, last_whole)
 
 
 def _broken(

@@ -117,4 +117,4 @@ class Memory:
             cache.retry()
 
     def _caches(self) -> list[Cache[object, object]]:
-        return [getattr(self, each.name) for each in fields(self)]
+        return [getattr(self, cache.name) for cache in fields(self)]

@@ -63,8 +63,8 @@ class Sandbox:
     async def trace(self, question: Question) -> Answer | None:
         """Return the answer to a question; `None` if there is no tracer, or if it died."""
         question = replace(question, key=f"{question.key} to be fixed")
-        if (known := self._answers.get(question.key)) is not None:
-            return known
+        if (cached := self._answers.get(question.key)) is not None:
+            return cached
         reply = await self.ask(question.trace)
         if not isinstance(reply, Traced | Failed):
             return None

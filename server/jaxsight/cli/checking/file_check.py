@@ -12,10 +12,11 @@ from jaxsight.cli.checking.fixes import FixLog, apply_fixes
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
-from jaxsight.features.caveats import Completeness
+from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.verification import Verified
+from jaxsight.features.uncompiled import uncompiled
+from jaxsight.features.verification import Verified, verify
 from jaxsight.files import reading
 from jaxsight.projects.projects import MARKERS, SETTINGS_FILE
 from jaxsight.rules.finding import Finding, Severity
@@ -99,11 +100,11 @@ async def check_file(
     if options.with_fixes and any(finding.code in FIXES for finding in findings):
         fixes = await run.get(run.session.fixes(path))
     fix_of = {fix.finding: fix for fix in fixes}
-    completeness = await run.get(run.session.completeness(path))
-    uncompiled = await run.get(run.session.uncompiled(path))
+    answers = await run.get(completeness(run.session.engine, path))
+    not_compiled = await run.get(uncompiled(run.session.engine, path))
     verified = Verified()
     if options.verify:
-        verified = await run.get(run.session.verify(path, options.verify_timeout))
+        verified = await run.get(verify(run.session.engine, path, options.verify_timeout))
         findings += verified.findings
     run.session.close(path)
     problem = Module.parse(source).syntax_problem
@@ -111,11 +112,11 @@ async def check_file(
         findings.append(Finding(SYNTAX, Severity.ERROR, problem.range, problem.message))
     return CheckResult(
         reported=[
-            Reported(path, source, finding, _caveats(finding, completeness), fix_of.get(finding))
+            Reported(path, source, finding, _caveats(finding, answers), fix_of.get(finding))
             for finding in findings
         ],
-        incomplete=[Incomplete(path, function) for function in completeness if function.caveats],
-        refused=[Refused(path, function) for function in uncompiled],
+        incomplete=[Incomplete(path, function) for function in answers if function.caveats],
+        refused=[Refused(path, function) for function in not_compiled],
         files=1,
         functions=functions,
         compared=verified.functions,

@@ -189,7 +189,7 @@ async def _check(
         total.reported += await check_settings(run, files)
         pythons: dict[str, object] = {str(file): run.python(file) for file in files}
         if calls:
-            interpreter = await run.get_by_name(run.session.interpreter(str(Path.cwd() / "tests")))
+            interpreter = run.python_path(Path.cwd() / "tests")
             run.show_step("running the tests")
             total.reported += await asyncio.to_thread(
                 recompiled, interpreter, calls, tuple(rules["select"]), tuple(rules["ignore"])

@@ -25,6 +25,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats
 from jaxsight.features.caveats import commented
 from jaxsight.features.model import Shown
+from jaxsight.features.virtual_documents.show import with_settings
 from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import block
@@ -215,7 +216,7 @@ async def _write_source(
     print_notes(errors, path, view.caveats)
     python = run.python(address.path)
     try:
-        options = run.session.sourcerize_options(path, options)
+        options = with_settings(run.session.engine, path, options)
         shown = await run.get(run.session.show(path, address.function, options))
     except NotSourcerized as problem:
         if form == "json":

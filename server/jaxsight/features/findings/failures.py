@@ -51,7 +51,7 @@ def reported(view: View) -> Iterator[Finding]:
     if doctest and foreign:
         return
     settings = doctest and _has_settings(view)
-    yield from (found for found in findings(view) if not (settings and found.code == "JX401"))
+    yield from (finding for finding in findings(view) if not (settings and finding.code == "JX401"))
 
 
 def _has_settings(view: View) -> bool:
@@ -76,22 +76,22 @@ def _has_settings(view: View) -> bool:
 
 def summary(reply: Failed | Died | Traced, view: View) -> str:
     """Return the error as one line of Markdown, without help and notes."""
-    found = next(findings(view), None)
-    return _line_of(found, view) if found is not None else ""
+    finding = next(findings(view), None)
+    return _line_of(finding, view) if finding is not None else ""
 
 
 def explanation(reply: Failed | Died | Traced, view: View) -> str:
     """Return the error with its help and notes as Markdown, for a hover."""
-    found = next(findings(view), None)
-    if found is None:
+    finding = next(findings(view), None)
+    if finding is None:
         return ""
-    return "\n\n".join((_line_of(found, view), *map(prose, found.lines[1:])))
+    return "\n\n".join((_line_of(finding, view), *map(prose, finding.lines[1:])))
 
 
-def _line_of(found: Finding, view: View) -> str:
-    link = f" ([{found.code}]({found.url}))" if found.url else f" ({found.code})"
-    line = f", line {found.range.start.line + 1}" if found.range != view.name_range else ""
-    return f"{prose(found.message)}{link}{line}"
+def _line_of(finding: Finding, view: View) -> str:
+    link = f" ([{finding.code}]({finding.url}))" if finding.url else f" ({finding.code})"
+    line = f", line {finding.range.start.line + 1}" if finding.range != view.name_range else ""
+    return f"{prose(finding.message)}{link}{line}"
 
 
 def of_interpreter(reply: Failed | Died) -> str:

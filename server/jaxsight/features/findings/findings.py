@@ -166,8 +166,8 @@ async def _result(
     """Return the function compiled for the first target, within the check's patience."""
     path = view.answer.question.path
     if targets[0].host:
-        held = engine.programs.held_result(view, targets[0])
-        return await engine.waiting.within(held, check.far, path)
+        compiling = engine.programs.held_result(view, targets[0])
+        return await engine.waiting.within(compiling, check.far, path)
     return await engine.waiting.within(engine.programs.result(view), check.patience, path)
 
 

@@ -20,8 +20,8 @@ from jaxsight.rules.rule import FindInProgram, Rule
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
-from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.compiling import Compiled, Folding
@@ -67,18 +67,18 @@ def of_kernels(
     """
     if not isinstance(result.outcome, Compiled):
         return
-    known = [code for code in codes if code == FOLDING or not result.is_unfolded]
-    rules = [(RULES[code], find) for code in known if (find := RULES[code].in_kernels)]
+    certain = [code for code in codes if code == FOLDING or not result.is_unfolded]
+    rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     yield from _found(view, outlined, result, rules, folding)
 
 
-def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iterator[Finding]:
+def of_running(view: View, wrong: Miscompiled, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the finding for a miscompiled function, at its name, as seen by running it.
 
     Nothing is reported if `found` has such a finding about a part of the function.
     """
     rule = miscompiled.RULE
-    if all(each.code != rule.code for each in found):
+    if all(finding.code != rule.code for finding in findings):
         yield replace(
             _finding(rule, view.name_range, miscompiled.violation_of_run(wrong)), stale=view.stale
         )
@@ -98,16 +98,16 @@ def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, NodeViola
     ]
     if statement.broken is not None or not rules:
         return ()
-    found = _texts.get(statement)
-    if found is None:
-        source = Source(statement.text)
+    violations = _texts.get(statement)
+    if violations is None:
+        source = SourceText(statement.text)
         tree = tree_of(statement.text)
-        found = _texts[statement] = tuple(
+        violations = _texts[statement] = tuple(
             (rule, source.range(violation.node), violation)
             for rule, find in rules
             for violation in find(tree)
         )
-    return found
+    return violations
 
 
 _texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
@@ -124,22 +124,22 @@ def of_module(module: Module) -> Iterator[Finding]:
         if rule.in_module is None or rule.word not in module.text:
             continue
         try:
-            found = list(rule.in_module(statements))
+            violations = list(rule.in_module(statements))
         except Exception:
             log.exception("%s failed", rule.code)
             continue
-        for violation in found:
+        for violation in violations:
             chunk = chunks[violation.statement]
-            range = Source(chunk.text).range(violation.violation.node)
+            range = SourceText(chunk.text).range(violation.violation.node)
             yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
 
 
 def _statement(statement: TopLevelStatement) -> Statement:
-    known = _statements.get(statement)
-    if known is None:
+    cached = _statements.get(statement)
+    if cached is None:
         text = statement.text
-        known = _statements[statement] = Statement(text, lambda: tree_of(text))
-    return known
+        cached = _statements[statement] = Statement(text, lambda: tree_of(text))
+    return cached
 
 
 _statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary()
@@ -148,7 +148,7 @@ _statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary
 
 def of_size(module: Module) -> Iterator[Finding]:
     """Yield the parts of a file that are too large to be analyzed."""
-    for problem in module.unread:
+    for problem in module.too_large_parts:
         yield finding_of(TOO_LARGE, problem.range, problem.message)
 
 
@@ -171,7 +171,9 @@ def _found(
         folding=folding,
         runtime=outlined.runtime,
         exact=not view.caveats,
-        numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),
+        numbers=frozenset(
+            _numbers([argument.spec for argument in view.answer.question.trace.arguments])
+        ),
         differentiated=differentiated.parameters(view.module, view.subject.name),
         chosen=differentiated.parameters(view.module, view.subject.name, chosen=True),
         gradients=differentiated.gradients(view.module),
@@ -186,11 +188,11 @@ def _found(
     )
     for rule, find in rules:
         try:
-            found = list(find(program_view))
+            violations = list(find(program_view))
         except Exception:
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
-        for violation in found:
+        for violation in violations:
             yield _in_program(rule, view, places, violation)
 
 
@@ -216,15 +218,15 @@ def _in_program(rule: Rule, view: View, places: Places, violation: Violation) ->
     path = view.answer.question.path
     related = tuple(
         Place(path, at, words)
-        for other, words in violation.related
-        if (at := places.of(other)) is not None
+        for equation, words in violation.related
+        if (at := places.of(equation)) is not None
     )
-    found = _finding(rule, range or view.name_range, violation)
-    return replace(found, related=related, stale=view.stale)
+    finding = _finding(rule, range or view.name_range, violation)
+    return replace(finding, related=related, stale=view.stale)
 
 
 def _finding(rule: Rule, range: Range, violation: Violation | NodeViolation) -> Finding:
-    made = finding_of(
+    finding = finding_of(
         rule.code,
         range,
         violation.message,
@@ -232,7 +234,7 @@ def _finding(rule: Rule, range: Range, violation: Violation | NodeViolation) -> 
         help=violation.help,
         notes=violation.notes,
     )
-    return replace(made, data=violation.data)
+    return replace(finding, data=violation.data)
 
 
 def _spans(body: Body) -> Iterator[tuple[str, Span | None]]:

@@ -72,7 +72,7 @@ def expression_hover(
     lines = []
     name = shortened(source)
     values = view.seen(observation)
-    texts = dict.fromkeys(f"{name}: {one_line(seen.text)}" for seen in values)
+    texts = dict.fromkeys(f"{name}: {one_line(value.text)}" for value in values)
     shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
     lines.append(fenced("\n".join(shown)))
     notes = list(_notes(values))
@@ -102,9 +102,9 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
     parameters: list[str] = []
     for parameter in function.parameters:
         observation = view.observed.get(parameter.range.shifted(first_line))
-        seen = view.seen(observation) if observation is not None else ()
-        values += seen
-        texts = " | ".join(dict.fromkeys(one_line(each.text) for each in seen))
+        observed = view.seen(observation) if observation is not None else ()
+        values += observed
+        texts = " | ".join(dict.fromkeys(one_line(value.text) for value in observed))
         parameters.append(f"{parameter.name}: {texts}" if texts else parameter.name)
     if not values:
         return None
@@ -148,8 +148,8 @@ def _call(name: str, parameters: list[str], outputs: str = "") -> str:
     line = f"{name}({', '.join(parameters)})" + (f" -> {outputs}" if outputs else "")
     if len(line) <= _WIDTH:
         return line
-    wrapped = (trees.wrapped(each, _WIDTH - 4, _TREE_LINES) for each in parameters)
-    body = "".join(f"{textwrap.indent(each, '    ')},\n" for each in wrapped)
+    wrapped = (trees.wrapped(parameter, _WIDTH - 4, _TREE_LINES) for parameter in parameters)
+    body = "".join(f"{textwrap.indent(text, '    ')},\n" for text in wrapped)
     shown = trees.wrapped(outputs, _WIDTH - len(") -> "), _TREE_LINES)
     return f"{name}(\n{body})" + (f" -> {shown}" if outputs else "")
 
@@ -189,24 +189,24 @@ def _set_words(subject: Subject, view: View) -> str:
 
 
 def _notes(values: Iterable[Seen]) -> Iterable[str]:
-    told: set[str] = set()
-    for seen in values:
+    shown: set[str] = set()
+    for value in values:
         for note in (
-            *(f"inside {place}" for place in [surroundings(seen)] if place),
-            "weak type" if seen.weak else "",
-            seen.sharding and f"sharding {seen.sharding}",
+            *(f"inside {place}" for place in [surroundings(value)] if place),
+            "weak type" if value.weak else "",
+            value.sharding and f"sharding {value.sharding}",
         ):
-            if note and note not in told:
-                told.add(note)
+            if note and note not in shown:
+                shown.add(note)
                 yield escaped(note)
 
 
-def surroundings(seen: Seen) -> str:
+def surroundings(value: Seen) -> str:
     """Return what a value was computed in, outermost first: `scan body › grad`.
 
     Calls of jitted functions are omitted.
     """
-    return " › ".join(place for place in seen.inside if place != "jit")
+    return " › ".join(place for place in value.inside if place != "jit")
 
 
 def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:

@@ -36,9 +36,9 @@ def _hints(shown: Shown) -> Iterator[Hint]:
         kernels = shown.engine.programs.kernels(view)
         for hint in boundaries(kernels) if kernels is not None else ():
             at = hint.range.start
-            others = (other.subject_range for other in shown.views if other is not view)
+            elsewhere = (another.subject_range for another in shown.views if another is not view)
             if at in view.subject_range or not (
-                at in reached or any(at in range for range in others)
+                at in reached or any(at in range for range in elsewhere)
             ):
                 reached.add(at)
                 yield hint

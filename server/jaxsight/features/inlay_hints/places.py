@@ -22,7 +22,7 @@ def _head_end(text: str, name: Range, function: Range) -> int:
     line, depth = name.start.line, 0
     while line < len(lines) and line < function.end.line:
         code = lines[line].split("#")[0]
-        depth += sum(code.count(each) for each in "([{") - sum(code.count(each) for each in ")]}")
+        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
         if depth <= 0:
             break
         line += 1

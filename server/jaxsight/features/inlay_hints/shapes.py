@@ -23,7 +23,7 @@ def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Ite
     """Yield a hint for each assignment target that holds an array, or a pytree of arrays."""
     notice = stale.notice(view)
     for range, observation in targets:
-        values = [seen for seen in view.seen(observation) if trees.has_array(seen.text)]
+        values = [value for value in view.seen(observation) if trees.has_array(value.text)]
         if not values:
             continue
         yield Hint(
@@ -31,11 +31,12 @@ def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Ite
             f": {stale.mark(view)}{_label(values, observation.more)}",
             "\n\n".join(filter(None, (notice, _tooltip(values, observation.more)))),
             view.stale,
+            attached=True,
         )
 
 
 def _label(values: list[Seen], more: int) -> str:
-    texts = list(dict.fromkeys(one_line(seen.text) for seen in values))
+    texts = list(dict.fromkeys(one_line(value.text) for value in values))
     shown = texts[:_SHOWN_VALUES]
     parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
     if len(texts) > _SHOWN_VALUES or more:
@@ -45,12 +46,12 @@ def _label(values: list[Seen], more: int) -> str:
 
 def _tooltip(values: list[Seen], more: int) -> str:
     lines = []
-    for seen in values:
+    for value in values:
         notes = [
-            *(f"inside {escaped(place)}" for place in [surroundings(seen)] if place),
-            *(["weak type"] if seen.weak else []),
+            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
+            *(["weak type"] if value.weak else []),
         ]
-        lines.append(span(seen.text) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)

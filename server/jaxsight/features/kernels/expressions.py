@@ -26,30 +26,30 @@ def expression_words(kernels: Kernels, place: Range) -> str:
 
     The text is `fused into kernel 2 of 2 with …` or `in kernels 1, 2 of 3; recomputed in kernel 4`.
     """
-    found = kernels.holding(place)
+    indices = kernels.holding(place)
     total = kernels.graph.kernel_count
-    if not found:
+    if not indices:
         return ""
     here = kernels.target.short
-    if len(found) > 1:
+    if len(indices) > 1:
         again = {
             index
-            for index in found
+            for index in indices
             for path in kernels.graph.kernels[index].recomputes
             if (at := kernels.place(path)) is not None
             and place.start <= at.start
             and at.end <= place.end
         }
-        first = [index + 1 for index in found if index not in again]
+        first = [index + 1 for index in indices if index not in again]
         words = f"in kernel{'s' if len(first) > 1 else ''} {_numbers(first)} of {total}"
         if again:
             words += f"; recomputed in kernel {_numbers([i + 1 for i in sorted(again)])}"
         return f"{words} · {here}"
-    (index,) = found
+    (index,) = indices
     kernel = kernels.graph.kernels[index]
-    others = _others(kernels, kernel, place)
+    partners = _others(kernels, kernel, place)
     alone = f"kernel {index + 1} of {total}, {kernel.what}"
-    words = f"fused into kernel {index + 1} of {total} with {others}" if others else alone
+    words = f"fused into kernel {index + 1} of {total} with {partners}" if partners else alone
     if kernel.launches > 1:
         words += f", launched {kernel.launches} times"
     end = kernels.ending(kernel)

@@ -13,8 +13,8 @@ from jaxsight.wire.kernel_graph import Graph
 
 def launches(graph: Graph) -> str:
     """Return `3 launches`; `3–7 launches` if values decide; `≥ 3 launches` with unknown loops."""
-    one = graph.launches_known and graph.launch_count == graph.launches_at_least == 1
-    return f"{launch_figure(graph)} {'launch' if one else 'launches'}"
+    once = graph.launches_known and graph.launch_count == graph.launches_at_least == 1
+    return f"{launch_figure(graph)} {'launch' if once else 'launches'}"
 
 
 def launch_figure(graph: Graph) -> str:
@@ -74,10 +74,10 @@ def _each(kernels: Kernels, index: int) -> str:
     if any(graph.kernels[i].branch != graph.loops[index].branch for i in inside):
         return f", up to {figure} each"
     times = [estimate(graph.kernels[i], kernels.target) for i in inside]
-    known = [seconds for seconds in times if seconds is not None]
-    if len(known) < len(times):
+    estimates = [seconds for seconds in times if seconds is not None]
+    if len(estimates) < len(times):
         return f", {figure} each"
-    time = sum(known) / graph.iterations(index)
+    time = sum(estimates) / graph.iterations(index)
     return f", {figure}, {'≈ ' if time >= units.SHORTEST else ''}{units.time(time)} each"
 
 
@@ -88,14 +88,14 @@ def _once(graph: Graph, inside: Sequence[int], loop: int) -> str:
     """
     chains = (graph.kernels[index].loops for index in inside)
     within = {
-        each for chain in chains for each in chain[chain.index(loop) + 1 if loop >= 0 else 0 :]
+        inner for chain in chains for inner in chain[chain.index(loop) + 1 if loop >= 0 else 0 :]
     }
-    if any(graph.loops[each].trips is None for each in within):
+    if any(graph.loops[inner].trips is None for inner in within):
         return ""
     return count(graph.launches_of(inside) // graph.iterations(loop), "launch", "launches")
 
 
-def _at(kernels: Kernels, what: str, equation: str) -> str:
+def _at(kernels: Kernels, noun: str, equation: str) -> str:
     """Return `loop at line 12`; `loop` if its place is unknown."""
     place = kernels.place(equation) if equation else None
-    return what if place is None else f"{what} at line {place.start.line + 1}"
+    return noun if place is None else f"{noun} at line {place.start.line + 1}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jaxsight.features import caveats
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import estimate, total
+from jaxsight.wire.kernel_graph import Kernel, Loop, Temporary
 from jaxsight.wire.messages.replies import Traced
 
 
@@ -35,7 +36,8 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "folded_bytes": folded(compiled),
         "constant_bytes": sum(constant.value.bytes for constant in graph.constants),
         "donations": [
-            {"input": each.name, "result": each.result or None} for each in kernels.donations
+            {"input": donation.name, "result": donation.result or None}
+            for donation in kernels.donations
         ],
         "flops": compiled.flops,
         "transfers": graph.transfers,
@@ -43,46 +45,49 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "compile_seconds": compiled.seconds,
         "estimate_seconds": estimated.seconds if estimated else None,
         "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
-        "kernels": [
-            {
-                "name": kernel.name,
-                "kind": kernel.kind,
-                "what": kernel.what,
-                "ends_because": kernels.reason(kernel),
-                "equations": list(kernel.equations),
-                "lines": kernels.lines(kernel),
-                "feeds": list(kernel.feeds),
-                "feeds_lines": kernels.fed_lines(kernel),
-                "launches": kernel.launches,
-                "loops": list(kernel.loops),
-                "bytes_in": kernel.bytes_in,
-                "bytes_out": kernel.bytes_out,
-                "workspace_bytes": kernel.workspace,
-                "flops": kernel.flops,
-                "estimate_seconds": estimate(kernel, kernels.target),
-                "recomputes": list(kernel.recomputes),
-            }
-            for kernel in graph.kernels
-        ],
-        "loops": [
-            {
-                "name": loop.name,
-                "trips": loop.trips,
-                "waits": loop.waits,
-                "parent": loop.parent,
-                "equation": loop.equation,
-            }
-            for loop in graph.loops
-        ],
-        "temporaries": [
-            {
-                "type": each.value.text,
-                "bytes": each.value.bytes,
-                "producer": each.producer,
-                "consumers": list(each.consumers),
-            }
-            for each in graph.temporaries
-        ],
+        "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
+        "loops": [_loop(loop) for loop in graph.loops],
+        "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
         "notes": [*compiled.notes, *graph.notes],
         **caveats.record(kernels.view.caveats),
+    }
+
+
+def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
+    return {
+        "name": kernel.name,
+        "kind": kernel.kind,
+        "what": kernel.what,
+        "ends_because": kernels.reason(kernel),
+        "equations": list(kernel.equations),
+        "lines": kernels.lines(kernel),
+        "feeds": list(kernel.feeds),
+        "feeds_lines": kernels.fed_lines(kernel),
+        "launches": kernel.launches,
+        "loops": list(kernel.loops),
+        "bytes_in": kernel.bytes_in,
+        "bytes_out": kernel.bytes_out,
+        "workspace_bytes": kernel.workspace,
+        "flops": kernel.flops,
+        "estimate_seconds": estimate(kernel, kernels.target),
+        "recomputes": list(kernel.recomputes),
+    }
+
+
+def _loop(loop: Loop) -> dict[str, object]:
+    return {
+        "name": loop.name,
+        "trips": loop.trips,
+        "waits": loop.waits,
+        "parent": loop.parent,
+        "equation": loop.equation,
+    }
+
+
+def _temporary(temporary: Temporary) -> dict[str, object]:
+    return {
+        "type": temporary.value.text,
+        "bytes": temporary.value.bytes,
+        "producer": temporary.producer,
+        "consumers": list(temporary.consumers),
     }

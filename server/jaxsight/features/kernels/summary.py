@@ -55,5 +55,5 @@ def change(before: Compiled, after: Compiled) -> str:
         ("temp", units.size(before.memory.temporaries), units.size(after.memory.temporaries)),
         ("folded", units.size(folded(before)), units.size(folded(after))),
     ]
-    parts = [f"{what} {was} → {now}" for what, was, now in pairs if was != now]
+    parts = [f"{figure} {was} → {now}" for figure, was, now in pairs if was != now]
     return " · ".join(parts) if parts else SAME

@@ -15,9 +15,9 @@ def table(kernels: Kernels) -> str:
     rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
     shown = kernels.graph.kernels[:20]
     for index, kernel in enumerate(shown):
-        what = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
+        description = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
         rows.append(
-            f"| {index + 1} | {escaped(what)} | {kernel.launches} | "
+            f"| {index + 1} | {escaped(description)} | {kernel.launches} | "
             f"{units.size(kernel.bytes_in)} | "
             f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
         )
@@ -26,6 +26,6 @@ def table(kernels: Kernels) -> str:
     facts = [f"{escaped(kernels.target.title)}, compiled {how(kernels.compiled)}"]
     facts += map(prose, memory_lines(kernels))
     left_out = caveats.markdown(kernels.view.caveats)
-    said = (*undecided(kernels), *kernels.compiled.notes)
-    notes = [*map(prose, said), *([left_out] if left_out else [])]
+    remarks = (*undecided(kernels), *kernels.compiled.notes)
+    notes = [*map(prose, remarks), *([left_out] if left_out else [])]
     return "\n\n".join(["\n".join(rows), *end, *facts, *notes])

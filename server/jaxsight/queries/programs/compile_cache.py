@@ -92,7 +92,7 @@ class _Running:
 
 
 @dataclass(eq=False, slots=True)
-class Compiling:
+class CompileCache:
     """The compiled programs of a session."""
 
     events: asyncio.Queue[Event]
@@ -104,8 +104,8 @@ class Compiling:
 
     def known(self, answer: Answer, target: Target) -> Result | None:
         """Return the result for an answer if it is cached."""
-        found = self.memory.results.get((answer.question.key, target.name))
-        return found[1] if found is not None and found[0] is answer else None
+        cached = self.memory.results.get((answer.question.key, target.name))
+        return cached[1] if cached is not None and cached[0] is answer else None
 
     async def get(self, answer: Answer, target: Target, python: str, lower: Lower) -> Result:
         """Return the result for an answer; lower and compile it if necessary.
@@ -119,8 +119,8 @@ class Compiling:
         """
         if target.host and (why := self.not_sent(answer.question.path, target.host)):
             return Result(target, None, Trouble("approval", why, last=False))
-        if (known := self.known(answer, target)) is not None:
-            return known
+        if (cached := self.known(answer, target)) is not None:
+            return cached
         lowered = await self._lower(answer, target, lower)
         if isinstance(lowered, Trouble):
             result = Result(target, None, lowered)
@@ -153,17 +153,17 @@ class Compiling:
         if isinstance(program, Trouble):
             return None
         name = digest(program.name, "folding")
-        found = self.memory.foldings.get(name)
-        if found is None:
-            found = await self._shared(name, lambda: self._measure(name, program, answer))
-            self.memory.foldings.put(name, found)
-        if isinstance(found, Trouble):
+        measured = self.memory.foldings.get(name)
+        if measured is None:
+            measured = await self._shared(name, lambda: self._measure(name, program, answer))
+            self.memory.foldings.put(name, measured)
+        if isinstance(measured, Trouble):
             return None
-        if not found.is_ended:
-            known = self.memory.results.get((answer.question.key, target.name))
-            if known is not None and known[1].is_unfolded:
+        if not measured.is_ended:
+            cached = self.memory.results.get((answer.question.key, target.name))
+            if cached is not None and cached[1].is_unfolded:
                 self.memory.results.pop((answer.question.key, target.name))
-        return found
+        return measured
 
     async def aclose(self) -> None:
         """Cancel all work and end the compilers."""
@@ -175,9 +175,9 @@ class Compiling:
 
     async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
         key = answer.question.key, target.platform, target.capability
-        known = self.memory.lowered.get(key)
-        if known is not None and known[0] is answer:
-            return known[1]
+        cached = self.memory.lowered.get(key)
+        if cached is not None and cached[0] is answer:
+            return cached[1]
         reply = await lower(answer, target)
         lowered: Lowered | Trouble
         match reply:
@@ -193,17 +193,17 @@ class Compiling:
         return lowered
 
     async def _program(self, lowered: Lowered, target: Target, python: str) -> _Program | Trouble:
-        found = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
-        if isinstance(found, Trouble):
-            return found
+        environment = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
+        if isinstance(environment, Trouble):
+            return environment
         if target.host:
-            has = await self.compilers.jaxlib(target, found)
+            has = await self.compilers.jaxlib(target, environment)
             if isinstance(has, Trouble):
                 return has
-            name = digest(lowered.key, *identity(replace(found, jax=has), target))
+            name = digest(lowered.key, *identity(replace(environment, jax=has), target))
         else:
-            name = digest(lowered.key, *identity(found, target))
-        return _Program(name, lowered, target, found)
+            name = digest(lowered.key, *identity(environment, target))
+        return _Program(name, lowered, target, environment)
 
     async def _result(self, program: _Program, answer: Answer) -> Result:
         """Return the result of compiling a program.
@@ -227,18 +227,18 @@ class Compiling:
     async def _compile(
         self, name: str, program: _Program, request: Compile, answer: Answer
     ) -> Compiled | Trouble:
-        known = await self._known(name)
-        if known is not None:
-            return known
+        cached = await self._known(name)
+        if cached is not None:
+            return cached
         return await self._shared(name, lambda: self._work(name, program, request, answer))
 
     async def _known(self, name: str) -> Compiled | Trouble | None:
-        known = self.memory.compiled.get(name)
-        if known is None and name not in self._running:
-            known = await asyncio.to_thread(self.disk.get, name)
-            if known is not None:
-                self.memory.compiled.put(name, known)
-        return known
+        cached = self.memory.compiled.get(name)
+        if cached is None and name not in self._running:
+            cached = await asyncio.to_thread(self.disk.get, name)
+            if cached is not None:
+                self.memory.compiled.put(name, cached)
+        return cached
 
     async def _shared(self, name: str, work: Callable[[], Coroutine[None, None, T]]) -> T:
         """Return the result of work that all callers with the same name share.
@@ -252,8 +252,8 @@ class Compiling:
             running.task.add_done_callback(lambda task: self._ended(name, task))
         running.waiting += 1
         try:
-            found: T = await asyncio.shield(running.task)
-            return found
+            result: T = await asyncio.shield(running.task)
+            return result
         except asyncio.CancelledError:
             if running.waiting == 1 and not running.task.done():
                 running.task.cancel()
@@ -271,8 +271,8 @@ class Compiling:
     async def _work(
         self, name: str, program: _Program, request: Compile, answer: Answer
     ) -> Compiled | Trouble:
-        what = f"{answer.question.subject.name} for {program.target.short}"
-        async with self._ticking(f"compile {name}", what):
+        title = f"{answer.question.subject.name} for {program.target.short}"
+        async with self._ticking(f"compile {name}", title):
             outcome = await self.compilers.compile(program.target, program.environment, request)
         if isinstance(outcome, Compiled):
             await asyncio.to_thread(self.disk.put, name, outcome)
@@ -281,39 +281,39 @@ class Compiling:
         return outcome
 
     async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
-        found = await asyncio.to_thread(self.disk.folding, name)
-        if found is not None:
-            return found
-        what = f"constant folding in {answer.question.subject.name} for {program.target.short}"
-        async with self._ticking(f"compile {name}", what):
+        recorded = await asyncio.to_thread(self.disk.folding, name)
+        if recorded is not None:
+            return recorded
+        title = f"constant folding in {answer.question.subject.name} for {program.target.short}"
+        async with self._ticking(f"compile {name}", title):
             measured = await self.compilers.folding(
                 program.target, program.environment, program.request
             )
         if isinstance(measured, Trouble):
             log.info("constant folding is not measured: %s", measured.message)
             return measured
-        found, compiled = measured
-        await asyncio.to_thread(self.disk.put, name, found)
+        recorded, compiled = measured
+        await asyncio.to_thread(self.disk.put, name, recorded)
         if compiled is not None:
             self.memory.compiled.put(program.name, compiled)
             await asyncio.to_thread(self.disk.put, program.name, compiled)
-        return found
+        return recorded
 
     @contextlib.asynccontextmanager
-    async def _ticking(self, key: str, what: str) -> AsyncIterator[None]:
+    async def _ticking(self, key: str, title: str) -> AsyncIterator[None]:
         """Show progress while the body runs."""
-        ticking = asyncio.get_running_loop().create_task(self._tick(key, what))
+        ticking = asyncio.get_running_loop().create_task(self._tick(key, title))
         try:
             yield
         finally:
             ticking.cancel()
             self.events.put_nowait(Progress(key, "Compiling", done=True))
 
-    async def _tick(self, key: str, what: str) -> None:
+    async def _tick(self, key: str, title: str) -> None:
         """Report the elapsed time every second, once a compile takes long."""
         await asyncio.sleep(LONG)
         seconds = LONG
         while True:
-            self.events.put_nowait(Progress(key, "Compiling", f"{what}… {seconds:.0f} s"))
+            self.events.put_nowait(Progress(key, "Compiling", f"{title}… {seconds:.0f} s"))
             await asyncio.sleep(1.0)
             seconds += 1.0

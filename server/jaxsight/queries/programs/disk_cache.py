@@ -70,15 +70,15 @@ class Cache:
         if data is None:
             return None
         try:
-            found = wire.decode(_expanded(data))
+            record = wire.decode(_expanded(data))
         except (zlib.error, wire.WireError) as error:
             log.warning("%s is ignored: %s", path, error)
             return None
-        if not isinstance(found, kind):
+        if not isinstance(record, kind):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
-        return found
+        return record
 
     def put(self, name: str, entry: Compiled | Folding) -> None:
         """Store an entry; errors such as a full disk are logged."""

@@ -33,8 +33,8 @@ class Kernels:
         """Return the kernels of a result; `None` if it was not compiled."""
         if not isinstance(result.outcome, Compiled) or result.lowered is None:
             return None
-        equations = {each.path: each for each in result.lowered.equations}
-        places = Places(view, {path: each.span for path, each in equations.items()})
+        equations = {equation.path: equation for equation in result.lowered.equations}
+        places = Places(view, {path: equation.span for path, equation in equations.items()})
         return Kernels(view, result.target, result.outcome, result.lowered, equations, places)
 
     @property
@@ -78,16 +78,16 @@ class Kernels:
         if not kernel.feeds:
             return ""
         equation = self.equations.get(kernel.feeds[0])
-        what = equation.primitive if equation is not None else "what follows"
+        consumer = equation.primitive if equation is not None else "what follows"
         lines = self.fed_lines(kernel)
         where = f" at line {lines[0]}" if lines else ""
         more = f" and {len(kernel.feeds) - 1} more" if len(kernel.feeds) > 1 else ""
-        return f"for {what}{where}{more}"
+        return f"for {consumer}{where}{more}"
 
     def ending(self, kernel: Kernel) -> Range | None:
         """Return the range of a kernel's fusion boundary; its start while it is being edited."""
         paths = [kernel.ends_at, *reversed(kernel.equations)]
-        span = next((found for path in paths if path and (found := self.places.span(path))), None)
+        span = next((at for path in paths if path and (at := self.places.span(path))), None)
         if span is None:
             return None
         start = Span(span.chunk, span.line, span.column, span.line, span.column)
@@ -118,4 +118,4 @@ class Kernels:
 
 def folded(compiled: Compiled) -> int:
     """Return the size in bytes of the constants that XLA folded into the executable."""
-    return sum(each.value.bytes for each in compiled.graph.constants if each.folded)
+    return sum(constant.value.bytes for constant in compiled.graph.constants if constant.folded)

@@ -10,7 +10,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.memory import HeldResult, Memory
-from jaxsight.queries.programs.compile_cache import Compiling, Gone
+from jaxsight.queries.programs.compile_cache import CompileCache, Gone
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.disk_cache import Cache as DiskCache
 from jaxsight.queries.programs.kernels import Kernels
@@ -42,16 +42,16 @@ class Programs:
         self._traces = traces
         self._choices = choices
         self._memory = memory
-        self._compiling: Compiling | None = None
+        self._compiling: CompileCache | None = None
         self._unsaved: set[str] = set()
         self._measuring: dict[tuple[str, str], tuple[Answer, asyncio.Future[Folding | None]]] = {}
         """By file and function: the answer whose constant folding is being measured."""
 
-    def compiling(self) -> Compiling:
+    def compiling(self) -> CompileCache:
         """Return the compilers of the session, which start at the first compile."""
         if self._compiling is None:
             settings = self._projects.any_settings
-            self._compiling = Compiling(
+            self._compiling = CompileCache(
                 self._projects.events,
                 Compilers(
                     memory=settings.memory_limit,
@@ -151,21 +151,25 @@ class Programs:
         An error, such as that of an unreachable host, is cached for a while.
         """
         key = (view.answer.question.key, target.name)
-        held = self._memory.held.get(key)
+        running = self._memory.held.get(key)
         now = asyncio.get_running_loop().time()
-        if held is None or held.answer is not view.answer or held.ended + ERRORS_HELD < now:
-            held = HeldResult(view.answer, asyncio.ensure_future(self.result(view, target)))
-            self._memory.held.put(key, held)
+        if (
+            running is None
+            or running.answer is not view.answer
+            or running.ended + ERRORS_HELD < now
+        ):
+            running = HeldResult(view.answer, asyncio.ensure_future(self.result(view, target)))
+            self._memory.held.put(key, running)
         try:
-            result = await asyncio.shield(held.task)
+            result = await asyncio.shield(running.task)
         except Exception:
             self._memory.held.pop(key)
             raise
         lasting = result is not None and (
             isinstance(result.outcome, Compiled) or result.outcome.last
         )
-        if not lasting and held.ended == math.inf:
-            held.ended = asyncio.get_running_loop().time()
+        if not lasting and running.ended == math.inf:
+            running.ended = asyncio.get_running_loop().time()
         return result
 
     def kernels(self, view: View) -> Kernels | None:

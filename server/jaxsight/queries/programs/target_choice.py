@@ -19,7 +19,7 @@ def chosen_targets(target: str, more: tuple[str, ...], jax: str) -> tuple[Target
         jax: the user's version of JAX, for which the default target's compiler must be installed.
     """
     chosen = [parse(name) for name in (target or default_target(jax), *more)]
-    return tuple({each.name: each for each in chosen}.values())
+    return tuple({named.name: named for named in chosen}.values())
 
 
 _default: dict[str, tuple[float, str]] = {}
@@ -34,11 +34,11 @@ def default_target(jax: str) -> str:
     The installed compilers are listed again after a few seconds.
     """
     now = time.monotonic()
-    known = _default.get(jax)
-    if known is None or now - known[0] > _LOOK_AGAIN:
+    cached = _default.get(jax)
+    if cached is None or now - cached[0] > _LOOK_AGAIN:
         name = PREFERRED if environments.suiting("cuda", jax) is not None else CPU
-        known = _default[jax] = (now, name)
-    return known[1]
+        cached = _default[jax] = (now, name)
+    return cached[1]
 
 
 def environment_of(target: Target, python: str, jax: str) -> Environment | Trouble:
@@ -48,12 +48,12 @@ def environment_of(target: Target, python: str, jax: str) -> Environment | Troub
     if target.chip is None:
         platform = "here" if target.platform == CPU else f"here-{target.platform}"
         return Environment(platform, python, jax)
-    found = environments.suiting(target.platform, jax)
-    if found is None:
+    environment = environments.suiting(target.platform, jax)
+    if environment is None:
         size = environments.MEGABYTES[target.platform]
         return Trouble(
             "missing",
             f"compiler for {target.name} is not installed; "
             f"run `jaxsight targets install {target.platform}` (about {size} MB)",
         )
-    return found
+    return environment

@@ -21,19 +21,19 @@ class Places:
 
     def span(self, path: str) -> Span | None:
         """Return the traced span of an equation; without one, that of the enclosing equation."""
-        found = self._spans.get(path)
-        if found is not None or "/" not in path:
-            return found
+        span = self._spans.get(path)
+        if span is not None or "/" not in path:
+            return span
         return self.span(path.rsplit("/", 2)[0])
 
     def of(self, path: str) -> Range | None:
         """Return the current range of an equation; without one, that of the enclosing equation."""
         if path not in self._known:
             span = self._spans.get(path)
-            found = self._view.range_of(span) if span is not None else None
-            if found is None and "/" in path:
-                found = self.of(path.rsplit("/", 2)[0])
-            self._known[path] = found
+            place = self._view.range_of(span) if span is not None else None
+            if place is None and "/" in path:
+                place = self.of(path.rsplit("/", 2)[0])
+            self._known[path] = place
         return self._known[path]
 
     def text(self, path: str) -> str:
@@ -52,15 +52,15 @@ class Places:
             return ()
         line = place.start.line - chunk.first_line + 1
         column = len(self._view.module.line(place.start.line)[: place.start.column].encode())
-        found: list[ast.AST] = []
+        calls: list[ast.AST] = []
         node: ast.AST | None = tree_of(chunk.text)
         while node is not None:
             node = next((n for n in ast.iter_child_nodes(node) if _holds(n, line, column)), None)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                found.clear()
+                calls.clear()
             if node is not None:
-                found.append(node)
-        return found[::-1]
+                calls.append(node)
+        return calls[::-1]
 
 
 def _holds(node: ast.AST, line: int, column: int) -> bool:

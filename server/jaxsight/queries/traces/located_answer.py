@@ -65,7 +65,7 @@ class Answer:
         """By the chunk ids in spans: the id of the requested chunk, and the executed text."""
         chunks = {chunk.id: (chunk.id, chunk.text) for chunk in self.question.slice.chunks}
         if isinstance(self.reply, Traced | Failed):
-            chunks |= {each.executed: (each.asked, each.text) for each in self.reply.reused}
+            chunks |= {chunk.executed: (chunk.asked, chunk.text) for chunk in self.reply.reused}
         return chunks
 
     @property
@@ -205,9 +205,9 @@ class View:
     def argument_range(self, argument: str) -> Range:
         """Return the range of an argument's example in the docstring, or the function's name."""
         places = dict(self.answer.question.set.places)
-        found = places.get(argument)
+        range = places.get(argument)
         return (
-            found.shifted(self.subject.chunk.first_line) if found is not None else self.name_range
+            range.shifted(self.subject.chunk.first_line) if range is not None else self.name_range
         )
 
     def words(self, text: str) -> str:
@@ -217,12 +217,12 @@ class View:
         here = self.answer.question.path
 
         def place(match: re.Match[str]) -> str:
-            said, line = match["path"], match["line"]
-            if line is None or not said.endswith(here):
-                return said
+            path, line = match["path"], match["line"]
+            if line is None or not path.endswith(here):
+                return path
             inside = line_in_chunk(match, int(line))
             range = self.range_of(Span(match["chunk"], inside, 0, inside, 0))
-            name = said.removesuffix(here) + PurePath(here).name
+            name = path.removesuffix(here) + PurePath(here).name
             return f"{name}:{range.start.line + 1}" if range is not None else name
 
         return _PLACE.sub(place, text)
@@ -238,13 +238,13 @@ class View:
 
     def range_of(self, span: Span) -> Range | None:
         """Return the current range of a span; `None` if it is gone."""
-        asked, text = self._texts.get(span.chunk, ("", ""))
-        if not asked:
+        requested, text = self._texts.get(span.chunk, ("", ""))
+        if not requested:
             return None
         if self._shift is None:
-            member = self._now.get(asked)
+            member = self._now.get(requested)
             return relocate(span, text, member) if member is not None else None
-        before = self._before.get(asked)
+        before = self._before.get(requested)
         then = relocate(span, text, before) if before is not None else None
         return self._shift.range(then) if then is not None else None
 
@@ -280,7 +280,7 @@ class View:
 
 def _changed_arguments(before: Question, after: Question) -> set[str]:
     """Return the arguments whose example inputs differ."""
-    one, other = before.trace, after.trace
-    if (one.sizes, one.call) != (other.sizes, other.call):
-        return {argument.name for argument in (*one.arguments, *other.arguments)}
-    return {argument.name for argument in {*one.arguments} ^ {*other.arguments}}
+    first, second = before.trace, after.trace
+    if (first.sizes, first.call) != (second.sizes, second.call):
+        return {argument.name for argument in (*first.arguments, *second.arguments)}
+    return {argument.name for argument in {*first.arguments} ^ {*second.arguments}}

@@ -15,7 +15,7 @@ from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.slicing.slices import Slice, slice_for
-from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.messages.requests import NEW, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ def ask(
         return Unasked("the example inputs have errors")
     module = document.module if module is None else module
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
-    needed = slice_for(module, names, subject.chunk, whole=document.looked_into)
+    needed = slice_for(module, names, subject.chunk, keep_all=document.looked_into)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:
         return Unasked("it depends on code with a syntax error")
     trace = Trace(
-        id=0,
+        id=NEW,
         file=document.path,
         module=module_name(document.path),
         root=root,
@@ -88,6 +88,12 @@ def ask(
         patience=patience,
         whole=document.looked_into,
     )
+    key = _key(environment, needed, trace)
+    return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
+
+
+def _key(environment: str, needed: Slice, trace: Trace) -> str:
+    """Return a digest of everything that the answer depends on."""
     meaning = repr(
         (
             environment,
@@ -102,8 +108,7 @@ def ask(
             trace.whole,
         )
     )
-    key = hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
+    return hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def refusal(subject: Subject) -> str:
