@@ -22,6 +22,7 @@ from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text import markdown
 from jaxsight.text.inert import Formatter, clause, one_line, printed, visible
+from jaxsight.text.markdown_reader import plain
 from jaxsight.wire.messages.requests import SourceOptions
 from tests.hostile import EVERYTHING, HARMLESS, TEXTS, hidden
 from tests.lsp.client import Client, Ready, at, connected, on, recorded
@@ -90,9 +91,9 @@ def test_addresses_in_markdown_are_no_links(name: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_markdown_reads_back_as_the_text_that_went_in(text: str) -> None:
-    assert markdown.plain(markdown.escaped(text)) == one_line(text).strip()
-    assert markdown.plain(markdown.span(text)) == one_line(text).strip()
-    assert markdown.plain(markdown.fenced(text)) == visible(text)
+    assert plain(markdown.escaped(text)) == one_line(text).strip()
+    assert plain(markdown.span(text)) == one_line(text).strip()
+    assert plain(markdown.fenced(text)) == visible(text)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -107,7 +108,7 @@ def test_a_cell_of_a_table_stays_one_cell(text: str) -> None:
 def test_foreign_text_stays_as_it_is(text: str) -> None:
     assert visible(text) == one_line(text) == printed(text) == text
     assert clause(text, 200) == " ".join(text.split()), "spaces of all kinds are one"
-    assert markdown.plain(markdown.escaped(text)) == text
+    assert plain(markdown.escaped(text)) == text
 
 
 def test_a_joiner_stays_only_where_it_joins() -> None:
