@@ -14,7 +14,7 @@ SCRIPT = """
 import builtins, dataclasses, sys
 import attr._make, attrs
 from pathlib import Path
-from jaxsight.lsp.start.bytecode import kept
+from jaxsight.lsp.start.bytecode import cached_bytecode
 
 sys.dont_write_bytecode = {dont_write}
 compiled = 0
@@ -24,7 +24,7 @@ def counting(*arguments, **named):
     compiled += 1
     return real(*arguments, **named)
 builtins.compile = counting
-with kept(Path(sys.argv[1]), attr._make, dataclasses):
+with cached_bytecode(Path(sys.argv[1]), attr._make, dataclasses):
     @attrs.define
     class Point:
         x: int = {default}
