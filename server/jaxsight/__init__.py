@@ -9,13 +9,13 @@ __version__ = "0.1.0"
 _LAZY = {
     "CannotCompile": "jaxsight.library.kernels",
     "ContractBroken": "jaxsight.library.kernels",
-    "Difference": "jaxsight.interpreters.same",
+    "Difference": "jaxsight.interpreters.same.difference",
     "NotInvertible": "jaxsight.interpreters.inversion.errors",
     "expect": "jaxsight.library.kernels",
     "inverse": "jaxsight.interpreters.inversion.transform",
     "kernels": "jaxsight.library.kernels",
     "sourcerize": "jaxsight.sourcerizer.api",
-    "same_jaxpr": "jaxsight.interpreters.same",
+    "same_jaxpr": "jaxsight.interpreters.same.comparison",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxsight.cli.sourcerize import Constants, Style, Transform
+from jaxsight.cli.commands.sourcerize import Constants, Style, Transform
 from jaxsight.wire.messages.requests import CONSTANTS, STYLES, TRANSFORMS
 
 SERVER = Path(__file__).parents[2] / "server"

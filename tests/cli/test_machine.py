@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from jaxsight.cli.reports import Incomplete, Refused, Reported, machine
+from jaxsight.cli.output.reports import machine
+from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.uncompiled import Uncompiled
 from jaxsight.rules.finding import Finding, Severity

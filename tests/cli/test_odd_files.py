@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.cli.arguments import python_files, read_source
 from jaxsight.cli.errors import CommandError
-from jaxsight.cli.sources import python_files, read_source
-from jaxsight.cli.writing import write
+from jaxsight.cli.output.file_writing import write_file
 from tests.cli.test_commands import jaxsight
 
 
@@ -50,7 +50,7 @@ def test_a_full_disk_loses_no_text(tmp_path: Path) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
         with pytest.raises(CommandError, match=r"cannot write .*model\.py: File too large"):
-            write(path, b"y" * 5000)
+            write_file(path, b"y" * 5000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
@@ -61,9 +61,9 @@ def test_a_full_disk_loses_no_text(tmp_path: Path) -> None:
 def test_permissions_and_links_stay(tmp_path: Path) -> None:
     (tmp_path / "real.py").touch(mode=0o640)
     (tmp_path / "link.py").symlink_to("real.py")
-    write(tmp_path / "link.py", b"new")
+    write_file(tmp_path / "link.py", b"new")
     assert (tmp_path / "link.py").is_symlink()
     assert (tmp_path / "real.py").read_bytes() == b"new"
     assert (tmp_path / "real.py").stat().st_mode & 0o777 == 0o640
-    write(Path("/dev/null"), b"anything")
+    write_file(Path("/dev/null"), b"anything")
     assert Path("/dev/null").is_char_device()

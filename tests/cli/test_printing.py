@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 
-PRINTS = {"cli/printing.py", "settings/documentation.py", "lsp/server.py"}
+PRINTS = {"cli/output/printing.py", "settings/documentation.py", "lsp/server.py"}
 """The second writes our own documentation, the last the address that it listens on."""
 ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},

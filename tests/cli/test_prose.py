@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.cli.printing import Printer, print_markdown
+from jaxsight.cli.output.printing import Printer, print_markdown
 
 
 def printed(markdown: str, capsys: pytest.CaptureFixture[str]) -> str:

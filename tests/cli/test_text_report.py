@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.cli.reports import Reported
-from jaxsight.cli.reports.text import report
+from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.cli.output.reports.text import report
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Position, Range
 

@@ -23,9 +23,9 @@ from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import lower as lowered
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Compile, Compiled
-from jaxsight.workers import compiler_environments as environments
-from jaxsight.workers.compiler_environments import Environment
-from jaxsight.workers.compilers import Compilers
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.compilers import Compilers
+from jaxsight.workers.compilation.environments import Environment
 
 Made = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.queries.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import Cache, digest
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled, Memory
 
@@ -25,7 +25,7 @@ WRITER = """\
 import sys
 from pathlib import Path
 sys.path.insert(0, {server!r})
-from jaxsight.queries.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import Cache, digest
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled, Memory
 cache = Cache(Path({folder!r}))

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled
-from jaxsight.workers.compiler_environments import Environment
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment
 from tests.compiler.programs import a_sum
 
 HERE = Environment("here", sys.executable, jaxlib.__version__)

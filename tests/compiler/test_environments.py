@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from jaxsight.compiler import stand_ins
-from jaxsight.workers import compiler_environments as environments
-from jaxsight.workers.compiler_environments import (
+from jaxsight.workers.compilation import installation
+from jaxsight.workers.compilation.environments import (
     Environment,
     compiler_variables,
-    install,
     installed,
 )
+from jaxsight.workers.compilation.installation import install
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -66,7 +66,7 @@ def test_a_record_names_no_program_and_no_folder_elsewhere(home: Path, tmp_path:
     folder = made(home, python="/tmp/evil", folder=str(tmp_path))
     (found,) = installed("cuda")
     assert (found.python, found.folder) == (str(folder / "bin" / "python"), str(folder))
-    environments.remove(found)
+    installation.remove(found)
     assert home.exists()
     assert not folder.exists()
 
@@ -112,7 +112,7 @@ def test_compilers_of_another_user_are_not_used(home: Path, part: str) -> None:
 
 def test_nothing_is_installed_where_others_can_write(home: Path) -> None:
     home.chmod(0o777)
-    with pytest.raises(environments.InstallError, match=r"can be written by others \(mode 0777\)"):
+    with pytest.raises(installation.InstallError, match=r"can be written by others \(mode 0777\)"):
         install("cuda", "0.12.0", sys.executable, lambda step, megabytes: None)
     assert list(home.iterdir()) == []
 
@@ -120,7 +120,7 @@ def test_nothing_is_installed_where_others_can_write(home: Path) -> None:
 def test_a_pipe_in_the_place_of_the_lock_stops_nothing(home: Path) -> None:
     version = f"py{sys.version_info[0]}.{sys.version_info[1]}"
     os.mkfifo(home / f"cuda-0.12.0-{version}.lock")
-    with pytest.raises(environments.InstallError, match="it is not a file"):
+    with pytest.raises(installation.InstallError, match="it is not a file"):
         install("cuda", "0.12.0", sys.executable, lambda step, megabytes: None)
 
 

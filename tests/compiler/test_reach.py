@@ -19,8 +19,8 @@ from jaxsight.wire.donation import Alias, aliases, donations
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.wire.messages.replies import Lowered
 from jaxsight.wire.messages.requests import Lower
-from jaxsight.workers import compiler_environments as environments
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from tests.tracer.handlers.lab import lab
 
 NEW = jax.__version_info__ >= (0, 11)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from jaxsight.targets.target import UnknownTarget, names, parse
-from jaxsight.workers import compiler_environments as environments
-from jaxsight.workers.compiler_environments import Environment, InstallError, identity
+from jaxsight.workers.compilation import environments, installation
+from jaxsight.workers.compilation.environments import Environment, identity
+from jaxsight.workers.compilation.installation import InstallError
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_an_environment_that_is_half_made_is_none(home: Path) -> None:
 
 
 def test_a_removed_environment_is_gone(home: Path) -> None:
-    environments.remove(there(home, "0.10.2"))
+    installation.remove(there(home, "0.10.2"))
     assert not list(home.iterdir())
 
 
@@ -106,7 +107,7 @@ def test_a_version_that_does_not_exist_is_told_and_leaves_nothing_that_is_used(h
     )
     failing.chmod(0o755)
     with pytest.raises(InstallError, match=r"failed to install jax==0\.99\.0: no matching"):
-        environments.install("cuda", "0.99.0", str(failing), lambda step, _: steps.append(step))
+        installation.install("cuda", "0.99.0", str(failing), lambda step, _: steps.append(step))
     assert steps[0].startswith("creating an environment in ")
     assert environments.installed("cuda") == []
 
@@ -116,7 +117,7 @@ def test_an_index_that_is_not_reached_is_told(home: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "0")
     with pytest.raises(InstallError, match="pip cannot reach its package index"):
-        environments.install("tpu", "0.10.2", sys.executable, lambda *_: None)
+        installation.install("tpu", "0.10.2", sys.executable, lambda *_: None)
     assert environments.installed("tpu") == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.sourcerized import NotSourcerized
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.requests import SourceOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.features.kernel_report import iterations, launches, undecided
+from jaxsight.features.kernels.launches import iterations, launches, undecided
 from jaxsight.rules.jx210_tiny_launches import rule as jx210_tiny_launches
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Branch, Graph, Kernel, Loop, Work

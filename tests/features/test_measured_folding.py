@@ -6,8 +6,8 @@ import pytest
 
 from jaxsight.rules.jx102_folded_while_compiling import rule as jx102_folded_while_compiling
 from jaxsight.rules.jx102_folded_while_compiling.rule import Folded, is_candidate
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.violation import Violation
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Folding
 from jaxsight.wire.messages.replies import Fold
@@ -17,8 +17,8 @@ SORT = Fold("0", "sort", 200_000, 800_000, 25.0, True)
 SINE = Fold("1", "sin", 200_000, 800_000, 0.3, False)
 
 
-def findings(folding: Folding | None, *folds: Fold) -> list[Noticed]:
-    reading = Reading(
+def findings(folding: Folding | None, *folds: Fold) -> list[Violation]:
+    view = ProgramView(
         name="f",
         program=Program((), Body("", (), (), ()), (), False),
         folds=folds,
@@ -28,7 +28,7 @@ def findings(folding: Folding | None, *folds: Fold) -> list[Noticed]:
         around=lambda _: (),
         target=parse("cpu"),
     )
-    return list(jx102_folded_while_compiling.find(reading))
+    return list(jx102_folded_while_compiling.find(view))
 
 
 def test_the_message_has_both_measurements() -> None:

@@ -14,6 +14,7 @@ import jax
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.uncompiled import uncompiled
 from jaxsight.session import Session
 from jaxsight.wire.messages.compiling import Compiled
 from tests.features.rendering import with_marks, without_marks
@@ -80,7 +81,7 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
     assert "JX102" not in {each.code for each in await session.findings(path, kernels=False)}
     found = {each.code: each.message for each in await session.findings(path, kernels=True)}
     _, result = await session.kernels(path, "ranked")
-    left = await session.uncompiled(path)
+    left = await uncompiled(session.engine, path)
     session.close(path)
     assert {"JX101", "JX102", "JX501"} == set(found)
     assert re.fullmatch(
@@ -276,7 +277,7 @@ async def test_near_misses_of_kernels_are_silent(session: Session) -> None:
     file = FIXTURES / "near_misses_of_kernels.py"
     session.open(str(file), file.read_text(encoding="utf-8"))
     found = await session.findings(str(file), kernels=True)
-    left = await session.uncompiled(str(file))
+    left = await uncompiled(session.engine, str(file))
     session.close(str(file))
     assert not left
     assert not [(each.range.start.line + 1, each.code, each.message) for each in found]

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features import kernel_report as words
-from jaxsight.features.kernel_report import Kernels
+from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.summary import headline, memory_lines
+from jaxsight.features.kernels.table import table as rows
+from jaxsight.features.uncompiled import uncompiled
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.rules.finding import Severity
 from jaxsight.session import Session
 
@@ -97,23 +100,23 @@ async def kernels(session: Session, path: str, function: str) -> Kernels:
 
 async def test_the_headline_and_the_list_name_a_callback(session: Session, path: str) -> None:
     noisy = await kernels(session, path, "noisy")
-    assert " · 1 host callback · temp " in words.headline(noisy.compiled, noisy.target)
-    assert "| host callback |" in words.table(noisy)
-    record = words.record(noisy, "noisy")
+    assert " · 1 host callback · temp " in headline(noisy.compiled, noisy.target)
+    assert "| host callback |" in rows(noisy)
+    record = figures(noisy, "noisy")
     assert record["callback_count"] == 1
 
 
 async def test_donated_buffers_and_constants_are_shown(session: Session, path: str) -> None:
     step = await kernels(session, path, "step")
-    lines = words.memory_lines(step)
+    lines = memory_lines(step)
     assert lines == [
         "constants: 4 KiB embedded in the executable",
         "donated: state → result 1",
         "donated but unused: old",
     ]
-    table = words.table(step)
+    table = rows(step)
     assert all(line in table for line in lines)
-    record = words.record(step, "step")
+    record = figures(step, "step")
     assert record["donations"] == [
         {"input": "state", "result": "result 1"},
         {"input": "old", "result": None},
@@ -129,7 +132,7 @@ async def test_each_function_that_is_not_compiled_is_named_once(
     session: Session, path: str
 ) -> None:
     await session.findings(path, kernels=True)
-    reasons = {each.function: each.reason for each in await session.uncompiled(path)}
+    reasons = {each.function: each.reason for each in await uncompiled(session.engine, path)}
     assert reasons == {
         "spans": "it spans 8 devices, and only programs for one device are compiled",
         "branches": "tracing fails (JX401, line 45)",

@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from jaxsight import same_jaxpr
 from jaxsight.features.model import Action
-from jaxsight.features.sourcerized import NotSourcerized
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
 from jaxsight.session import Session
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions

@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.examples.example_settings import Outside
-from jaxsight.features.verification import Sliced, Verification, Verified
+from jaxsight.features.verification import Sliced, Verification, Verified, verify
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import Answer, View
-from jaxsight.queries.query import Question, ask
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.session import Session
 from jaxsight.source.slicing.caveat import Caveat
@@ -96,7 +96,7 @@ def sliced(
     return found
 
 
-async def verify(importer: Importer, functions: list[Sliced] | None = None) -> Verified:
+async def verified_by(importer: Importer, functions: list[Sliced] | None = None) -> Verified:
     functions = functions or sliced()
     module = functions[0].view.module
     return await Verification(module, functions, importer, 5.0).verified()
@@ -109,14 +109,14 @@ def at(finding: Finding) -> int:
 
 async def test_equal_programs_have_no_finding_and_need_one_import() -> None:
     importer = Importer(lambda lines: HERE)
-    assert await verify(importer) == Verified((), 1)
+    assert await verified_by(importer) == Verified((), 1)
     assert len(importer.asked) == 1
 
 
 @pytest.mark.parametrize("cause", LEFT_OUT)
 async def test_a_difference_is_at_the_statement_that_makes_it(cause: int) -> None:
     importer = Importer(lambda lines: THERE if cause in lines else HERE)
-    verified = await verify(importer)
+    verified = await verified_by(importer)
     [one] = verified.findings
     assert (one.code, one.severity, at(one)) == ("JX912", Severity.ERROR, cause)
     assert verified.functions == 0
@@ -137,10 +137,10 @@ async def test_a_statement_may_need_those_above_that_were_left_out_too() -> None
             return None  # it uses what statement 2 defines
         return THERE if 6 in lines else HERE
 
-    [one] = (await verify(Importer(program))).findings
+    [one] = (await verified_by(Importer(program))).findings
     assert at(one) == 6
     assert list(one.lines)[1] == "help: add `# jaxsight: always` to this statement"
-    [one] = (await verify(Importer(program), sliced(caveats=(2, 6)))).findings
+    [one] = (await verified_by(Importer(program), sliced(caveats=(2, 6)))).findings
     assert at(one) == 6
     assert list(one.lines)[1] == (
         "help: add `# jaxsight: always` to this statement and those above that it needs"
@@ -150,7 +150,7 @@ async def test_a_statement_may_need_those_above_that_were_left_out_too() -> None
 async def test_functions_with_the_same_cause_are_searched_once() -> None:
     text = TEXT + "".join(FUNCTION.replace("def f", f"def f{number}") for number in range(9))
     importer = Importer(lambda lines: THERE if 5 in lines else HERE)
-    found = await verify(importer, sliced(text))
+    found = await verified_by(importer, sliced(text))
     assert [at(one) for one in found.findings] == [5] * 10
     assert len(importer.asked) <= 3 + 6 + 9 * 4
 
@@ -159,20 +159,20 @@ async def test_a_difference_that_no_statement_makes_is_at_the_function() -> None
     def program(lines: Collection[int]) -> str | None:
         return THERE if len(lines) > 50 else HERE
 
-    [one] = (await verify(Importer(program))).findings
+    [one] = (await verified_by(Importer(program))).findings
     assert at(one) == 11
     assert one.message == "program of `f` differs when the module is imported"
 
 
 async def test_a_difference_that_a_caveat_names_is_a_warning() -> None:
     importer = Importer(lambda lines: THERE if 4 in lines else HERE)
-    [one] = (await verify(importer, sliced(caveats=(4,)))).findings
+    [one] = (await verified_by(importer, sliced(caveats=(4,)))).findings
     assert (one.severity, at(one)) == (Severity.WARNING, 4)
 
 
 async def test_a_statement_that_was_stopped_is_named_by_its_caveat() -> None:
     """The slice has it: run to its end, it gives the program of the import."""
-    [one] = (await verify(Importer(lambda lines: THERE), sliced(caveats=(3,)))).findings
+    [one] = (await verified_by(Importer(lambda lines: THERE), sliced(caveats=(3,)))).findings
     assert (one.severity, at(one)) == (Severity.WARNING, 3)
     assert one.message == (
         "`f` was traced without running this statement in full, which changes its program"
@@ -181,7 +181,7 @@ async def test_a_statement_that_was_stopped_is_named_by_its_caveat() -> None:
 
 async def test_a_function_that_can_be_traced_only_when_imported_differs() -> None:
     importer = Importer(lambda lines: THERE if 8 in lines else None)
-    [one] = (await verify(importer, sliced(program=None))).findings
+    [one] = (await verified_by(importer, sliced(program=None))).findings
     assert (one.code, at(one)) == ("JX912", 8)
     assert list(one.lines)[-1] == "note: tracing fails unless the module is imported"
 
@@ -189,7 +189,7 @@ async def test_a_function_that_can_be_traced_only_when_imported_differs() -> Non
 async def test_what_differs_between_imports_is_not_verified() -> None:
     programs = iter(range(9))
     importer = Importer(lambda lines: f"{HERE}\nconstant f32[3] {next(programs)}")
-    [one] = (await verify(importer)).findings
+    [one] = (await verified_by(importer)).findings
     assert (one.code, one.severity, at(one)) == ("JX913", Severity.INFORMATION, 11)
     assert one.message == "program of `f` differs between imports of the module"
 
@@ -198,7 +198,7 @@ async def test_an_array_with_other_values_is_a_difference() -> None:
     here = f"{HERE}\nconstant f32[3] 01"
     there = here.replace("01", "02")
     importer = Importer(lambda lines: there if 4 in lines else here)
-    [one] = (await verify(importer, sliced(program=here))).findings
+    [one] = (await verified_by(importer, sliced(program=here))).findings
     assert list(one.lines)[-1] == "note: a captured array has different values"
 
 
@@ -307,7 +307,7 @@ async def real(session: Session, folder: Path, text: str) -> Verified:
     file.write_text(text)
     session.open(str(file), text)
     try:
-        return await session.verify(str(file))
+        return await verify(session.engine, str(file))
     finally:
         session.close(str(file))
 

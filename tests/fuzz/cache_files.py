@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from random import Random
 
-from jaxsight.queries.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import Cache, digest
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled, Memory
 from tests.fuzz.pieces import mutated_bytes
@@ -69,7 +69,7 @@ def _spoil(folder: Path, random: Random) -> str:
 
 def run(count: int, seed: int) -> Report:
     report = Report()
-    logging.getLogger("jaxsight.queries.disk_cache").addFilter(lambda record: False)
+    logging.getLogger("jaxsight.queries.programs.disk_cache").addFilter(lambda record: False)
     for number in range(count):
         name = f"{seed}:{number}"
         folder = Path(tempfile.mkdtemp(prefix="jaxsight-fuzz-"))

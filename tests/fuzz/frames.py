@@ -18,8 +18,8 @@ from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages import compiling as c
 from jaxsight.wire.messages.replies import VERSION, Cancelled, Failed, Hello, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Overlay, Trace
-from jaxsight.workers.compiler_environments import Environment
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.supervisor import Tracers
 from tests.fuzz.pieces import mutated_bytes, mutated_json

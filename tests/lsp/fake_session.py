@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.events import Consent, Event
+from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Shown
 from jaxsight.features.panel import Panel
 from jaxsight.rules.finding import Finding, Place, Severity
@@ -102,14 +103,19 @@ class FakeSession:
             if range is None or place.end in range
         ]
 
-    async def findings(self, path: str) -> list[Finding]:
+    async def report(self, path: str) -> Findings:
         if self.fault is not None:
             raise self.fault
         related = tuple(Place(path, place, "see here") for place, _ in self.words(path, r"\bgood"))
-        return [
-            Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
-            for place, _ in self.words(path, r"\bbad\b")
-        ]
+        return Findings(
+            [
+                Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
+                for place, _ in self.words(path, r"\bbad\b")
+            ]
+        )
+
+    def start_fixes(self, path: str, report: Findings) -> None:
+        pass
 
     async def lenses(self, path: str) -> list[Lens]:
         return [

@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from jaxsight.events import Message, Output, Progress, Status
+from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
 from jaxsight.lsp.convert import notice
 from jaxsight.rules.finding import Finding, Place, Severity
@@ -151,15 +152,15 @@ class HostileSession(FakeSession):
     async def hints(self, path: str, range: Range | None = None) -> list[Hint]:
         return [Hint(WHOLE, f": {EVERYTHING}", markdown.span(EVERYTHING))]
 
-    async def findings(self, path: str) -> list[Finding]:
+    async def report(self, path: str) -> Findings:
         place = Place("/other.py", WHOLE, EVERYTHING)
-        return [Finding("JX1", Severity.WARNING, WHOLE, EVERYTHING, related=(place,))]
+        return Findings([Finding("JX1", Severity.WARNING, WHOLE, EVERYTHING, related=(place,))])
 
     async def lenses(self, path: str) -> list[Lens]:
         return [Lens(WHOLE, EVERYTHING, "jaxsight.chooseSet", (path, "f"))]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
-        finding = replace((await self.findings(path))[0])
+        finding = replace((await self.report(path)).reported[0])
         return [
             Action(EVERYTHING, "quickfix", finding=finding),
             Action(EVERYTHING, "refactor.rewrite", pending="hard"),

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsight.rules.jx413_miscompiled import rule as jx413_miscompiled
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.tracer.handlers import outline as outlined
 from jaxsight.wire.messages.replies import Runtime
 from jaxsight.wire.messages.requests import Outline
@@ -214,7 +214,7 @@ def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
         traced = jax.jit(function).trace(*structs)
         told = outlined.outlined(Outline(1, 1), traced)
     told = replace(told, runtime=runtime or told.runtime)
-    reading = Reading(
+    view = ProgramView(
         name="f",
         program=told.program,
         folds=told.folds,
@@ -223,4 +223,4 @@ def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
         around=lambda _: (),
         runtime=told.runtime,
     )
-    return [noticed.message for noticed in jx413_miscompiled.find(reading)]
+    return [violation.message for violation in jx413_miscompiled.find(view)]

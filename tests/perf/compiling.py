@@ -15,7 +15,7 @@ from time import perf_counter as now
 import psutil
 
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.disk_cache import Cache, digest
+from jaxsight.queries.programs.disk_cache import Cache, digest
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.compiling import Compiled

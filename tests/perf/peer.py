@@ -20,8 +20,9 @@ from typing import Any
 
 import jax
 
-from jaxsight.sourcerizer.api import load, write
+from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.written import load
 from tests.sourcerizer import harnesses
 
 WAYS = {

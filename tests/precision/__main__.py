@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jaxsight.features.uncompiled import uncompiled
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
@@ -180,10 +181,12 @@ async def _of_file(session: Session, file: str, names: list[str], *, large: bool
         for finding in findings
         if not (large and finding.code in _REFUSED)
     ]
-    reasons = {missing.function: missing.reason for missing in await session.uncompiled(file)}
+    reasons = {
+        missing.function: missing.reason for missing in await uncompiled(session.engine, file)
+    }
     session.close(file)
-    uncompiled = {name: reasons[name] for name in traced if name in reasons}
-    return Checked(file, large, names, traced, refused, noted, uncompiled)
+    not_compiled = {name: reasons[name] for name in traced if name in reasons}
+    return Checked(file, large, names, traced, refused, noted, not_compiled)
 
 
 def _text(file: str) -> str:

@@ -21,16 +21,16 @@ ALLOWED = {
     "lsp/transport/streams.py": "/dev/null and the streams of the protocol",
     "wire/descriptors.py": "/dev/null and the streams of the protocol",
     "workers/watchdog/guardian.py": "/dev/null and /proc, of processes of ours",
-    "tracer/isolation/leftovers.py": "/proc, of this process",
+    "tracer/isolation/irreversible_effects.py": "/proc, of this process",
     "tracer/isolation/baseline.py": "the streams of user code, by descriptor",
-    "workers/remote.py": "modules of this package",
+    "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/xla.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/stand_ins.py": "writes into a folder of this process",
     "lsp/features/virtual_documents.py": "writes into a temporary folder of this process",
     "recompiling/jaxsight_recompiling.py": "writes where the command line said, in the user's pytest",
     "files/ownership.py": "checks on the descriptor that nobody else may have written the file",
     "trust/store.py": "writes the decisions of the user, under a lock",
-    "cli/writing.py": "writes the file that the user named",
+    "cli/output/file_writing.py": "writes the file that the user named",
     "sourcerizer/source.py": "writes the file that the user named",
 }
 
@@ -64,7 +64,7 @@ def test_files_are_opened_where_that_is_safe() -> None:
     )
     assert ALLOWED.keys() - found.keys() == set(), "these need no permission any more"
     for name in (
-        "cli/writing.py",
+        "cli/output/file_writing.py",
         "compiler/stand_ins.py",
         "lsp/features/virtual_documents.py",
         "files/private.py",

@@ -36,13 +36,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 NEWEST = (0, 12)
 """The JAX that rules of kernels and fixes are tested on: what XLA fuses depends on its version."""
 ELSEWHERE = {
-    "JX306": "cli/test_calls.py",  # needs a program that runs
+    "JX306": "cli/test_recompilations.py",  # needs a program that runs
     "JX413": "miscompiled/test_miscompiled.py",  # of some versions of jaxlib alone
     "JX900": "settings/test_settings.py",
     "JX909": "examples/test_problems.py",
-    "JX912": "engine/test_verification.py",  # needs an import in the background
-    "JX913": "engine/test_verification.py",
-    "JX914": "engine/test_large_texts.py",
+    "JX912": "features/test_verification.py",  # needs an import in the background
+    "JX913": "features/test_verification.py",
+    "JX914": "features/test_large_texts.py",
 }
 """Rules that one module of Python does not show: the tests that hold their cases."""
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.rules.program.intervals import Range
-from jaxsight.rules.program.ranges import Ranges
-from jaxsight.rules.program.view import Flow
-from jaxsight.tracer.handlers.outline import _Teller
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import Range
+from jaxsight.rules.program.integers.ranges import Ranges
+from jaxsight.tracer.handlers.outline import ProgramOutliner
 
 ROWS, COLUMNS = 4, 5
 
 
 def flow_of(function: Callable[..., Any], *arguments: Any) -> Flow:
-    return Flow(_Teller().program(jax.jit(function).trace(*arguments)))
+    return Flow(ProgramOutliner().program(jax.jit(function).trace(*arguments)))
 
 
 def holds(known: Range | None, computed: Any) -> bool:

@@ -76,19 +76,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 
 RULE = Rule("JX299", "adds-one", "The function adds one.", severity="warning")
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield each addition."""
-    for step in reading.flow.steps.values():
+    for step in view.flow.steps.values():
         if step.primitive == "add":
-            yield Noticed("addition of one", step.path, help="subtract one")
+            yield Violation("addition of one", step.path, help="subtract one")
 '''
 _FIX = '''"""JX299: subtract."""
 
@@ -97,15 +97,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Asked, Candidate
+from jaxsight.rules.fixing.context import FixContext, Candidate
 from jaxsight.rules.fixing.remedy import Remedy
 
 
-def candidates(asked: Asked) -> Iterator[Candidate]:
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield a subtraction of minus one."""
-    for node in asked.find(ast.BinOp):
+    for node in context.find(ast.BinOp):
         assert isinstance(node, ast.BinOp)
-        yield Candidate("Subtract", (asked.replace(node, f"{asked.text(node.left)} - -1.0"),))
+        yield Candidate("Subtract", (context.replace(node, f"{context.text(node.left)} - -1.0"),))
 
 
 REMEDY = Remedy("a subtraction", candidates)

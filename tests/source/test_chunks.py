@@ -179,7 +179,7 @@ def test_what_python_cannot_read_at_all_is_broken(text: str) -> None:
 
 def test_equal_chunks_share_what_is_known_of_them() -> None:
     one, other = Module.parse("def f(): pass\n"), Module.parse("\n\ndef f(): pass\n")
-    assert one.chunks[0].piece is other.chunks[0].piece
+    assert one.chunks[0].statement is other.chunks[0].statement
 
 
 def test_future_imports_give_their_compiler_flags() -> None:

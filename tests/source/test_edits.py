@@ -52,7 +52,7 @@ def test_an_edit_inside_one_function_keeps_the_other_chunks() -> None:
     new = old.edited(text.replace("x + 25", "x * 25"))
     kept = [one is other for one, other in zip(old.chunks, new.chunks, strict=True)]
     assert kept.count(False) <= 3  # the chunk itself; at most its neighbours stand as equal copies
-    assert [c.piece is d.piece for c, d in zip(old.chunks, new.chunks, strict=True)].count(
+    assert [c.statement is d.statement for c, d in zip(old.chunks, new.chunks, strict=True)].count(
         False
     ) == 1
 

@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import pytest
 
-from jaxsight.sourcerizer.api import Written, check, load, write
+from jaxsight.sourcerizer.api import check, write
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.written import Written, load
 from tests.sourcerizer.harnesses import bits
 
 

@@ -26,6 +26,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.values import public_names
+
 if __name__ == "__main__":  # before JAX starts: collectives need devices
     os.environ["XLA_FLAGS"] = (
         os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
@@ -35,9 +38,9 @@ if __name__ == "__main__":  # before JAX starts: collectives need devices
 import jax
 
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.sourcerizer import spelling
-from jaxsight.sourcerizer.api import Written, write
-from jaxsight.sourcerizer.rules import bound
+from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.equations import fallback as bound
+from jaxsight.sourcerizer.written import Written
 from tests.sourcerizer.programs import third_party
 
 RECORDED = Path(__file__).with_name("coverage.json")
@@ -231,8 +234,8 @@ def by_rule(primitive: Any, home: str) -> str:
     if public is not None:
         return f"{public[0]}(…)"
     try:
-        return f"{spelling.primitive(primitive)}.{BIND}"
-    except spelling.Unwritable:
+        return f"{public_names.primitive(primitive).text}.{BIND}"
+    except Unwritable:
         return ""
 
 

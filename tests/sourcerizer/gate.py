@@ -27,8 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsight
-from jaxsight.sourcerizer.api import Written, write
+from jaxsight.sourcerizer.api import write
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.written import Written
 from tests.sourcerizer.programs.registry import Call
 
 LINE_LENGTH = 88

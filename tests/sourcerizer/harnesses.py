@@ -19,8 +19,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.sourcerizer.api import check, load, write
+from jaxsight.sourcerizer.api import check, write
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.written import load
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from jaxsight.sourcerizer.api import check, write
+from jaxsight.sourcerizer.errors import NotTheSame, TooLong, Unsourceable
 from jaxsight.sourcerizer.options import Options, Style
-from jaxsight.sourcerizer.writer import NotTheSame, TooLong, Unsourceable
 from tests.sourcerizer.drawn import Program, Subject, drawn
 
 LONGEST = 3.0

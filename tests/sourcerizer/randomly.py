@@ -19,8 +19,8 @@ import numpy as np
 from jax import lax
 
 from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.errors import NotTheSame, Unsourceable
 from jaxsight.sourcerizer.options import Options, Style
-from jaxsight.sourcerizer.writer import NotTheSame, Unsourceable
 
 Function = Callable[..., Any]
 Draw = np.random.Generator

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxsight import sourcerize
-from jaxsight.sourcerizer.api import load
+from jaxsight.sourcerizer.written import load
 
 X = jnp.ones(3)
 

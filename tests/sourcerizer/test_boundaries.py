@@ -13,7 +13,8 @@ import numpy as np
 import optax
 import pytest
 
-from jaxsight.sourcerizer.api import Written, load, write
+from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.written import Written, load
 from tests.sourcerizer.gate import check_format
 
 X = jnp.asarray(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsight
-from jaxsight.sourcerizer.constants import TooLarge
+from jaxsight.sourcerizer.errors import TooLarge
 
 LARGE = jnp.asarray(np.random.default_rng(0).normal(size=400_000))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.sourcerizer.api import Written
+from jaxsight.sourcerizer.written import Written
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 

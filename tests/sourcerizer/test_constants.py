@@ -14,8 +14,8 @@ import pytest
 from jax import lax
 
 import jaxsight
-from jaxsight.sourcerizer.api import Written
-from jaxsight.sourcerizer.constants import TooLarge
+from jaxsight.sourcerizer.errors import TooLarge
+from jaxsight.sourcerizer.written import Written
 from tests.sourcerizer.gate import check_format
 
 X = jnp.asarray(np.linspace(-1, 1, 64, dtype=np.float32))

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import pytest
 
 from jaxsight.sourcerizer import api
+from jaxsight.sourcerizer.errors import TooLong
 from jaxsight.sourcerizer.options import Options
-from jaxsight.sourcerizer.writer import TooLong
+from jaxsight.sourcerizer.written import load
 
 SCALAR = jax.ShapeDtypeStruct((), jnp.float32)
 
@@ -49,20 +50,20 @@ def test_primal_writes_what_functions_with_rules_compute(style):
     made = written(layered, "primal", SCALAR, style=style)
     assert "custom_" not in made.text.partition('"""\n')[2]
     assert "Does not keep derivatives" in made.text
-    ours, theirs = api.load(made)(jnp.float32(0.5)), layered(jnp.float32(0.5))
+    ours, theirs = load(made)(jnp.float32(0.5)), layered(jnp.float32(0.5))
     assert jax.tree.all(jax.tree.map(jnp.array_equal, ours, theirs))
 
 
 def test_exact_keeps_the_rules_of_rules():
     made = written(softplus, "exact", SCALAR)
     assert made.text.count("@jax.custom_") == 2
-    assert jax.grad(jax.grad(api.load(made)))(0.5) == jax.grad(jax.grad(softplus))(0.5)
+    assert jax.grad(jax.grad(load(made)))(0.5) == jax.grad(jax.grad(softplus))(0.5)
 
 
 def test_first_keeps_one_order_and_refuses_the_next():
     made = written(softplus, "first", SCALAR)
     assert "Keeps first-order derivatives only" in made.text
-    function = api.load(made)
+    function = load(made)
     assert jax.grad(function)(0.5) == jax.grad(softplus)(0.5)
     with pytest.raises(NotImplementedError, match="1 order of derivatives"):
         jax.grad(jax.grad(function))(0.5)

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxsight.sourcerizer import api
+from jaxsight.sourcerizer import api, attempts
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.written import load
 
 
 def f32(*shape):
@@ -115,7 +116,7 @@ def test_the_written_gradient_runs_and_gives_the_same_numbers():
     params, x = [inner] * 4, jnp.arange(8.0).reshape(2, 4)
     made = api.write(jax.grad(stacked), (params, x), {}, Options(style="pretty"))
     assert "mlp_backward" in made.text
-    ours, theirs = api.load(made)(params, x), jax.grad(stacked)(params, x)
+    ours, theirs = load(made)(params, x), jax.grad(stacked)(params, x)
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
     assert all(
         (one == other).all()
@@ -257,7 +258,7 @@ def relaxed(x):
 
 
 def test_what_a_long_text_repeats_in_loops_branches_and_rules_is_a_function(monkeypatch):
-    monkeypatch.setattr(api, "LEAST_SHARED", 20)
+    monkeypatch.setattr(attempts, "LEAST_SHARED", 20)
     text = written(relaxed, f32(3), run=True)
     assert text.count("jnp.log1p") == 1
     assert "def pulled(x):" in text
@@ -265,7 +266,7 @@ def test_what_a_long_text_repeats_in_loops_branches_and_rules_is_a_function(monk
 
 
 def test_programs_that_repeat_nothing_are_written_once(monkeypatch):
-    monkeypatch.setattr(api, "LEAST_SHARED", 1)
+    monkeypatch.setattr(attempts, "LEAST_SHARED", 1)
     assert written(pulled, f32(3)).count("def ") == 1
 
 

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsight.sourcerizer.api import Written, load, write
+from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.written import Written, load
 
 X = jnp.asarray(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
 

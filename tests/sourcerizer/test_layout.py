@@ -15,7 +15,8 @@ import pytest
 from jax import lax
 
 from jaxsight.sourcerizer.api import write
-from jaxsight.sourcerizer.exprs import (
+from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.text.exprs import (
     Atom,
     Attribute,
     Binary,
@@ -25,9 +26,8 @@ from jaxsight.sourcerizer.exprs import (
     Sequence_,
     call,
 )
-from jaxsight.sourcerizer.layout import assign
-from jaxsight.sourcerizer.module import Assign, lines
-from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.text.layout import assign
+from jaxsight.sourcerizer.text.statements import Assign, lines
 from tests.sourcerizer.gate import check_format
 
 RUFF = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))

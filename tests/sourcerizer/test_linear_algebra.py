@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.sourcerizer.api import Written
+from jaxsight.sourcerizer.written import Written
 
 X = jnp.asarray(np.eye(4, dtype=np.float32) * 3 + 0.5)
 C = X.astype("complex64")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.sourcerizer.api import Written
+from jaxsight.sourcerizer.written import Written
 from tests.sourcerizer.gate import check_format
 
 X = jnp.asarray(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))

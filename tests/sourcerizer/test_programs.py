@@ -31,7 +31,8 @@ def test_pytrees_come_in_and_go_out_as_they_were(round_trip):
 
 
 def test_a_default_that_the_program_was_made_for_is_checked():
-    from jaxsight.sourcerizer.api import load, write
+    from jaxsight.sourcerizer.api import write
+    from jaxsight.sourcerizer.written import load
 
     def scaled(x, times=3):
         return x * times
@@ -147,7 +148,7 @@ def test_custom_rules_are_written_even_where_nothing_calls_them(round_trip):
     written = round_trip(uses, X)
     assert "times.defvjp(times_fwd, times_bwd)" in written.text
     assert "@cubed.defjvp" in written.text
-    from jaxsight.sourcerizer.api import load
+    from jaxsight.sourcerizer.written import load
     from tests.sourcerizer.harnesses import bits
 
     assert bits(jax.grad(load(written))(X)) == bits(jax.grad(uses)(X))

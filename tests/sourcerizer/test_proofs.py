@@ -14,10 +14,11 @@ import pytest
 from jax import lax
 
 from jaxsight import sourcerize
-from jaxsight.sourcerizer.api import Written, load, write
+from jaxsight.sourcerizer.api import write
+from jaxsight.sourcerizer.errors import Unsourceable
 from jaxsight.sourcerizer.options import Options, Style
-from jaxsight.sourcerizer.running import Differs, run_beside
-from jaxsight.sourcerizer.writer import Unsourceable
+from jaxsight.sourcerizer.proof.running import Differs, run_beside
+from jaxsight.sourcerizer.written import Written, load
 from tests.sourcerizer.harnesses import bits
 
 X = jnp.linspace(-1.0, 1.0, 6).reshape(2, 3)

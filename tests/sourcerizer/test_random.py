@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsight.sourcerizer.api import Written, load
+from jaxsight.sourcerizer.written import Written, load
 
 RoundTrip = Callable[..., Written]
 

@@ -16,8 +16,8 @@ from jax.custom_derivatives import SymbolicZero
 from jax.experimental.layout import Format, Layout
 
 from jaxsight import same_jaxpr, sourcerize
-from jaxsight.sourcerizer.api import Written, load
-from jaxsight.sourcerizer.writer import Unsourceable
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.written import Written, load
 from tests.sourcerizer.gate import check_format
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.sourcerizer.api import Written
+from jaxsight.sourcerizer.written import Written
 
 RoundTrip = Callable[..., Written]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxsight import same_jaxpr, sourcerize
-from jaxsight.sourcerizer.api import Written, load
+from jaxsight.sourcerizer.written import Written, load
 from tests.sourcerizer.gate import check_format
 
 X = np.linspace(-1, 1, 3, dtype=np.float32)

@@ -14,7 +14,7 @@ import pytest
 from jax.custom_derivatives import SymbolicZero
 
 from jaxsight import same_jaxpr
-from jaxsight.interpreters.same import Difference
+from jaxsight.interpreters.same.difference import Difference
 
 X = jax.ShapeDtypeStruct((3,), jnp.float32)
 

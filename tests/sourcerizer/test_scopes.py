@@ -15,8 +15,9 @@ import pytest
 from jaxsight import same_jaxpr
 from jaxsight.interpreters.compat.locations import scope
 from jaxsight.interpreters.compat.staging import opened
-from jaxsight.sourcerizer.api import Written, check, load, write
+from jaxsight.sourcerizer.api import check, write
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.written import Written, load
 from tests.sourcerizer.gate import check_format
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)

@@ -10,7 +10,7 @@ import lineax
 import numpy as np
 import pytest
 
-from jaxsight.sourcerizer.api import Written
+from jaxsight.sourcerizer.written import Written
 
 RoundTrip = Callable[..., Written]
 

@@ -11,6 +11,7 @@ import pytest
 
 from jaxsight.sourcerizer import api
 from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.written import load
 from tests.sourcerizer import drawn, transformers
 from tests.sourcerizer.many import body_lines
 from tests.sourcerizer.readability import code_lines
@@ -100,7 +101,7 @@ def test_written_comprehensions_give_the_same_numbers():
 
     state = [jnp.arange(4.0) * number for number in range(12)]
     made = api.write(finished, (state,), {}, Options(style="pretty"))
-    ours, theirs = api.load(made)(state), finished(state)
+    ours, theirs = load(made)(state), finished(state)
     assert jax.tree.all(jax.tree.map(np.array_equal, ours, theirs))
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from jaxsight.examples.example_settings import Outside
 from jaxsight.projects.projects import Projects
-from jaxsight.queries import tracing
 from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.traces import tracer_requests
 from jaxsight.session import Session
 from jaxsight.targets import target as targets
 from jaxsight.trust import Policy, Trust
@@ -217,7 +217,7 @@ async def _given(session: Session, path: Path, function: str, program: bool) -> 
     text = shown.text.replace(f"{path.parent}/", "")
     digest = ""
     if program and reply.constants:
-        lowered = await tracing.lower(
+        lowered = await tracer_requests.lower(
             session._projects.of(str(path)), view.answer, targets.parse("cpu")
         )
         digest = lowered.key if isinstance(lowered, Lowered) else str(lowered)[:300]

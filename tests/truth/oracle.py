@@ -320,7 +320,7 @@ def _lowered(traced: Any) -> str:
 
 def _printing() -> Any:
     """The printer of jaxprs that the measured server shows them with."""
-    from jaxsight.tracer.observation.jaxpr_text import whole
+    from jaxsight.tracer.programs.jaxpr_text import whole
     from jaxsight.wire.messages.requests import Show
 
     def printed(jaxpr: Any, folder: str) -> str:

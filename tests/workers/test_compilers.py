@@ -14,8 +14,8 @@ import pytest_asyncio
 
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
-from jaxsight.workers.compiler_environments import Environment
-from jaxsight.workers.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment
 
 FAKE = Path(__file__).with_name("fake_compiler.py")
 HERE = Environment("here", sys.executable, "0.10.2")

@@ -16,15 +16,15 @@ class CommandError(Exception):
     """The command failed. The message is for the user: the error; then what to do, after `; `."""
 
 
-def or_nearest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean a or b?` with those of `known` that resemble `name`, or nothing."""
-    names = list(known)
-    found = get_close_matches(name, names, n=2, cutoff=0.5)
-    found += [other for other in names if other.endswith(f".{name}") and other not in found]
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+def or_nearest(name: str, names: Iterable[str]) -> str:
+    """Return `; did you mean a or b?` with those of `names` that resemble `name`, or nothing."""
+    names = list(names)
+    near = get_close_matches(name, names, n=2, cutoff=0.5)
+    near += [method for method in names if method.endswith(f".{name}") and method not in near]
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def of_python_option(error: str) -> str:
+def about_python_option(error: str) -> str:
     """Return an error about the setting `jaxsight.python` as one about `--python`.
 
     The engine gets the option as the setting with the highest precedence.

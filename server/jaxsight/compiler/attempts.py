@@ -94,8 +94,8 @@ def explained(message: str, target: Target) -> str:
         return f"Pallas's Triton kernels need compute capability {pallas[1]}: {has}"
     if (algorithm := _ALGORITHM.search(message)) is not None:
         dtype = next((name for part, name in _DTYPES if part in algorithm[1]), "")
-        what = f"no {dtype} matmul" if dtype else "no such matmul"
-        return f"{target.title} has {what} ({algorithm[1]}): use another dtype"
+        product = f"no {dtype} matmul" if dtype else "no such matmul"
+        return f"{target.title} has {product} ({algorithm[1]}): use another dtype"
     if target.chip is not None and _CUDNN.search(message):
         return f"cuDNN can compile this only on the device itself ({target.title})"
     return message

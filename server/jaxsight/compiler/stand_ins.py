@@ -44,14 +44,14 @@ def folder() -> str:
 
 
 def _of_this_process() -> str:
-    made = Path(tempfile.mkdtemp(prefix="jaxsight-"))
+    folder = Path(tempfile.mkdtemp(prefix="jaxsight-"))
     atexit.register(remove)
     for name, content in FILES.items():
-        file = made / name
+        file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         file.chmod(0o700)
-    return str(made)
+    return str(folder)
 
 
 def remove() -> None:

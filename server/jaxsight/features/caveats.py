@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.model import Hint, Shown
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
@@ -62,8 +63,8 @@ def markdown(caveats: Sequence[Caveat]) -> str:
     """Return a Markdown list of the first caveats for hovers; empty if there are none."""
     if not caveats:
         return ""
-    items = "\n".join(f"* {prose(each)}" for each in lines(caveats))
-    return f"{MARK} may differ from the imported module:\n\n{items}"
+    bullets = "\n".join(f"* {prose(entry)}" for entry in lines(caveats))
+    return f"{MARK} may differ from the imported module:\n\n{bullets}"
 
 
 def hint(view: View, at: Range) -> Hint | None:
@@ -77,13 +78,13 @@ def hint(view: View, at: Range) -> Hint | None:
 
 def lines(caveats: Sequence[Caveat]) -> list[str]:
     """Return a line of plain text for each of the first caveats, and the number of further ones."""
-    shown = [text(each) for each in caveats[:MOST]]
+    shown = [text(caveat) for caveat in caveats[:MOST]]
     return [*shown, f"{len(caveats) - MOST} more"] if len(caveats) > MOST else shown
 
 
 def comment_lines(caveats: Sequence[Caveat], kind: str) -> list[str]:
     """Return these lines as comments of a virtual document of that kind."""
-    return [f"{_COMMENTS.get(kind, '#')} note: {each}" for each in lines(caveats)]
+    return [f"{_COMMENTS.get(kind, '#')} note: {note}" for note in lines(caveats)]
 
 
 def commented(shown: Shown, kind: str) -> Shown:
@@ -99,5 +100,12 @@ def record(caveats: Sequence[Caveat]) -> dict[str, object]:
     """Return the keys of a function's JSON: `complete`, and `caveats` by line."""
     return {
         "complete": not caveats,
-        "caveats": [{"line": line(each), "reason": reason(each)} for each in caveats],
+        "caveats": [{"line": line(caveat), "reason": reason(caveat)} for caveat in caveats],
     }
+
+
+async def completeness(engine: Engine, path: str) -> list[Completeness]:
+    """Return the caveats of the answer about each traced function of a file."""
+    document = await engine.documents.read(path)
+    views = await engine.traces.views(document, None) if document is not None else []
+    return [Completeness(view.subject.name, view.subject_range, view.caveats) for view in views]

@@ -9,16 +9,22 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxsight.features.example_skeleton import skeleton
+from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
+from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.model import Action
-from jaxsight.features.sourcerized import inserted_name, label
-from jaxsight.queries.documents import Subject
+from jaxsight.features.virtual_documents.show import current
+from jaxsight.features.virtual_documents.sourcerized import label
+from jaxsight.queries.documents import Subject, module_name, subject_at
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
 from jaxsight.source.slicing.caveat import Caveat
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.results import Died
 
 QUICK_FIX = "quickfix"
@@ -29,8 +35,48 @@ RUN = "refactor.rewrite.jaxsight.run"
 
 _RUN_TITLES = {ALWAYS: "Always run this statement", NEVER: "Never run this statement"}
 
+FIX_PATIENCE = 1.0
+"""Seconds that code actions wait for fixes that are being verified."""
+
 _SCALAR = re.compile(r"b?f\w+\[\]")
 """The output type of a function that `jax.grad` accepts: a floating-point scalar."""
+
+
+async def actions(engine: Engine, fixing: FixScheduler, path: str, range: Range) -> list[Action]:
+    """Return the code actions for a range, with the fixes that are verified within a moment."""
+    document = await engine.documents.read(path)
+    if document is None:
+        return []
+    module = document.module
+    fixes = await fixing.fixes(path, module, range, FIX_PATIENCE)
+    actions = list(quick_fixes(fixes)) if document.module is module else []
+    subjects = engine.documents.subjects(document)
+    actions += add_examples(document.module, subjects, range)
+    views = await engine.traces.known_views(document)
+    caveats = [caveat for view in views for caveat in view.caveats]
+    actions += run_marks(document.module, caveats, range)
+    subject = subject_at(subjects, range.start)
+    if subject is not None and engine.choices.set_of(document, subject) is not None:
+        question = await engine.traces.question(document, subject)
+        answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
+        reply = answer.reply if answer is not None else None
+        actions += sourcerize(path, document.module, subject, range, reply)
+        actions += jaxpr_views(path, subject, reply)
+    return actions
+
+
+async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
+    """Return the edits of a pending action: they insert the source of a function below it.
+
+    Raises:
+        LookupError: no such function, or no source that could be verified; the message says why.
+    """
+    await engine.documents.read(path)
+    document, _ = engine.documents.find(path, pending)
+    name = inserted_name(document.module, pending)
+    shown = await current(engine, path, pending, SourceOptions(INSERTED_STYLE, name=name))
+    document, subject = engine.documents.find(path, pending)
+    return insertion(document.module, subject, shown.text, module_name(document.path))
 
 
 def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> Iterator[Action]:
@@ -54,15 +100,15 @@ def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterat
 
     Only statements at the range that a caveat names have these actions.
     """
-    named = {module.number_of(chunk): chunk for each in caveats if (chunk := _at(module, each))}
+    named = {module.number_of(chunk): chunk for caveat in caveats if (chunk := _at(module, caveat))}
     for chunk in named.values():
-        last = chunk.first_line + max(chunk.piece.lines_used, 1) - 1
-        whole = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
-        if not range.touches(whole):
+        last = chunk.first_line + max(chunk.statement.lines_used, 1) - 1
+        lines = Range(Position(chunk.first_line, 0), Position(last, len(module.line(last))))
+        if not range.touches(lines):
             continue
-        known = mark_of(module, chunk)
+        current_mark = mark_of(module, chunk)
         for mark, title in _RUN_TITLES.items():
-            if known is None or known[0] != mark:
+            if current_mark is None or current_mark[0] != mark:
                 yield Action(title, RUN, (marking(module, chunk, mark),))
 
 
@@ -77,7 +123,7 @@ def quick_fixes(fixes: Sequence[Fix]) -> Iterator[Action]:
 
 
 def sourcerize(
-    path: str, module: Module, subject: Subject, range: Range, known: Traced | Failed | Died | None
+    path: str, module: Module, subject: Subject, range: Range, reply: Traced | Failed | Died | None
 ) -> Iterator[Action]:
     """Yield the actions *Sourcerize …* for a function with example inputs.
 
@@ -89,7 +135,7 @@ def sourcerize(
         known: the result of the last trace, if there was one.
     """
     name = subject.name
-    if subject.broken or subject.function.refused or isinstance(known, Failed | Died):
+    if subject.broken or subject.function.refused or isinstance(reply, Failed | Died):
         return
 
     def shown(title: str, style: str, transform: str = "") -> Action:
@@ -103,32 +149,34 @@ def sourcerize(
     if not range.touches(subject.name_range):
         return
     transforms = ["vmap", "jit"]
-    if known is not None and _SCALAR.fullmatch(known.outputs):
+    if reply is not None and _SCALAR.fullmatch(reply.outputs):
         transforms.insert(0, "grad")
     for transform in transforms:
         yield shown(f"Sourcerize {label(name, transform)}", "lax", transform)
         yield shown(f"Sourcerize {label(name, transform)} (readable source)", "pretty", transform)
-    if known is None or _may_be_inverted(known):
+    if reply is None or _may_be_inverted(reply):
         yield shown(f"Derive inverse of {name} as source", "pretty", "inverse")
 
 
-def _may_be_inverted(known: Traced) -> bool:
+def _may_be_inverted(traced: Traced) -> bool:
     """Return whether the results could determine the arguments.
 
     A scalar result can determine scalar arguments only.
     """
-    return not _SCALAR.fullmatch(known.outputs) or any(
-        _SCALAR.fullmatch(text) for _, text in known.parameters
+    return not _SCALAR.fullmatch(traced.outputs) or any(
+        _SCALAR.fullmatch(text) for _, text in traced.parameters
     )
 
 
-def views(path: str, subject: Subject, known: Traced | Failed | Died | None) -> Iterator[Action]:
+def jaxpr_views(
+    path: str, subject: Subject, reply: Traced | Failed | Died | None
+) -> Iterator[Action]:
     """Yield *Show function with interpreter* for each registered jaxpr interpreter.
 
     Packages register them in the user's environment.
     """
-    if isinstance(known, Traced):
-        for view in known.views:
+    if isinstance(reply, Traced):
+        for view in reply.views:
             arguments = (path, subject.name, "view", view)
             title = f"Show {subject.name} with interpreter {view}"
             yield Action(title, VIEW, command=SHOW, arguments=arguments)

@@ -23,6 +23,7 @@ from jaxsight.examples.notation.tokens import Reader, Token
 from jaxsight.examples.notation.values import Node, names_in, show_size, sizes_of
 from jaxsight.examples.signature import Signature
 from jaxsight.features.model import Completion
+from jaxsight.queries.engine import Engine
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Edit, Position
 
@@ -51,6 +52,20 @@ class _Cursor:
         """Whether the line ends after the word."""
         _, end = self.source.line_bounds(self.source.line_of(self.end))
         return not self.source.text[self.end : end].strip()
+
+
+async def completions(engine: Engine, path: str, position: Position) -> list[Completion]:
+    """Return completions inside a section of example inputs; none elsewhere."""
+    document = await engine.documents.read(path)
+    if document is None:
+        return []
+    there = document.module.function_at(position)
+    if there is None:
+        return []
+    chunk, function = there
+    sizes = engine.projects.of(path).outside.sizes
+    proposals = complete(function, position.up(chunk.first_line), sizes)
+    return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
 
 def complete(function: Function, position: Position, sizes: Mapping[str, int]) -> list[Completion]:
@@ -172,12 +187,12 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
 
 def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
     signature = Signature(function)
-    given = {g.name for g in declared.given}
+    covered = {g.name for g in declared.given}
     words = {token.text for token in _tokens(cursor)}
     shared = {g.name for s in _class_sets(function) for g in s.given}
     for parameter in signature.parameters:
         name = parameter.name
-        if name in given or name in words or (name == signature.self_name and name in shared):
+        if name in covered or name in words or (name == signature.self_name and name in shared):
             continue
         stars = {"var_positional": "*", "var_keyword": "**"}.get(parameter.kind, "")
         sign = " = " if name == signature.self_name else ": "
@@ -222,12 +237,12 @@ def _known_sizes(
     cursor: _Cursor, function: Function, declared: DeclaredSet, sizes: Mapping[str, int]
 ) -> Iterator[Completion]:
     own = read_docstring(function.docstring)
-    known: dict[str, str] = {name: f"{value} (settings)" for name, value in sizes.items()}
-    for others in (*_class_sets(function), *own.sets[:1], declared):
-        known |= {d.name: show_size(d.size) for d in others.sizes}
+    sizes_shown: dict[str, str] = {name: f"{value} (settings)" for name, value in sizes.items()}
+    for section in (*_class_sets(function), *own.sets[:1], declared):
+        sizes_shown |= {d.name: show_size(d.size) for d in section.sizes}
     names = [n for g in declared.given for n in _size_names(g.value)]
-    for name in dict.fromkeys((*known, *names)):
-        yield cursor.propose(name, "size", name, known.get(name, ""))
+    for name in dict.fromkeys((*sizes_shown, *names)):
+        yield cursor.propose(name, "size", name, sizes_shown.get(name, ""))
 
 
 def _size_names(value: Node | Expression) -> list[str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from jaxsight.examples import ExampleSet
 from jaxsight.examples.notation.contracts import METRICS, Condition, Expect
-from jaxsight.features import kernel_report as words
-from jaxsight.queries.compile_cache import Result
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import folded
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
 from jaxsight.source.text import Range
@@ -16,6 +22,8 @@ from jaxsight.targets.target import CPU, Target, UnknownTarget, names, parse
 from jaxsight.text import units
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.results import Died
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
@@ -24,6 +32,45 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
 }
+
+
+def checks(engine: Engine, document: Document) -> list[asyncio.Task[list[Finding]]]:
+    """Begin to check all contracts of a document concurrently, because one may take long."""
+    tasks = [
+        asyncio.ensure_future(_check(engine, document, subject, example_set, expect))
+        for subject in engine.documents.subjects(document)
+        for example_set in subject.examples.sets
+        for expect in example_set.expects
+    ]
+    for task in tasks:
+        engine.waiting.hold(task)
+    return tasks
+
+
+async def _check(
+    engine: Engine, document: Document, subject: Subject, example_set: ExampleSet, expect: Expect
+) -> list[Finding]:
+    """Return the broken conditions of a contract with its example set."""
+    module = document.module
+    question = await engine.traces.question(document, subject, example_set)
+    if isinstance(question, Unasked):
+        return []
+    try:
+        answer = await engine.traces.answer(question, waiting=False)
+    except Superseded:
+        return []
+    view = View(answer, module, question, subject)
+    try:
+        target = target_of(expect, engine.choices.targets(question.path)[0])
+    except UnknownTarget as error:
+        return [wrong_target(view, expect, error)]
+    if not isinstance(answer.reply, Traced):
+        # The active set's error is reported by itself; an external error may be temporary.
+        external = isinstance(answer.reply, Died) and answer.reply.external
+        silent = external or engine.traces.is_chosen(view)
+        return [] if silent else [untraced(view, expect)]
+    result = await engine.programs.held_result(view, target)
+    return list(findings(view, expect, result)) if result is not None else []
 
 
 def target_of(expect: Expect, default: Target) -> Target:
@@ -38,9 +85,9 @@ def target_of(expect: Expect, default: Target) -> Target:
     name = expect.target.strip()
     if not name:
         return default
-    for known in names():
-        if name.lower() == parse(known).short and known != CPU:
-            return parse(known)
+    for full_name in names():
+        if name.lower() == parse(full_name).short and full_name != CPU:
+            return parse(full_name)
     return parse(name)
 
 
@@ -78,7 +125,7 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
         "kernels": compiled.graph.kernel_count,
         "launches": compiled.graph.launch_count if compiled.graph.launches_known else -1,
         "temp": compiled.memory.temporaries,
-        "folded": words.folded(compiled),
+        "folded": folded(compiled),
     }
     graph = compiled.graph
     upper = ("launches",) if graph.launches_at_least < graph.launch_count else ()

@@ -70,13 +70,13 @@ def _lines(function: Function) -> list[str]:
     """
     signature = Signature(function)
     shared = read_docstring(function.class_docstring).sets[:1]
-    given = {g.name for declared in shared for g in declared.given}
+    covered = {g.name for declared in shared for g in declared.given}
     defined = {d.name for declared in shared for d in declared.sizes}
     lines: list[str] = []
     sizes: dict[str, int] = {}
     examples: list[tuple[str, str]] = []
     for parameter in signature.required:
-        if parameter.name in given:
+        if parameter.name in covered:
             continue
         if parameter.name == signature.self_name:
             lines.append(f"{parameter.name} = {signature.class_name}()")
@@ -137,15 +137,15 @@ def _appended(docstring: Docstring, body: Position, indent: str, section: str) -
     Quotes that cannot contain several lines become triple quotes.
     """
     source = _source(docstring)
-    kept = docstring.text.rstrip()
-    addition = ("\n\n" if kept else "\n") + section + "\n" + indent
+    text = docstring.text.rstrip()
+    addition = ("\n\n" if text else "\n") + section + "\n" + indent
     quotes = docstring.start.column - body.column if docstring.start.line == body.line else 3
     if quotes >= 3:
-        return Edit(source.range(len(kept), len(docstring.text)), addition)
-    around = "'''" if '"""' in kept else '"""'
+        return Edit(source.range(len(text), len(docstring.text)), addition)
+    around = "'''" if '"""' in text else '"""'
     end = source.position(len(docstring.text))
-    whole = Range(
+    content = Range(
         Position(docstring.start.line, docstring.start.column - 1),
         Position(end.line, end.column + 1),
     )
-    return Edit(whole, around + kept + addition + around)
+    return Edit(content, around + text + addition + around)

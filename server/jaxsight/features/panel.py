@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsight.features.kernel_report import Kernels, change, headline, how, memory_lines, undecided
-from jaxsight.queries.compile_cache import Result
-from jaxsight.queries.located_answer import View
+from jaxsight.features.kernels.launches import undecided
+from jaxsight.features.kernels.summary import change, headline, how, memory_lines
+from jaxsight.features.named_function import compiled_function
+from jaxsight.queries.documents import subject_at
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.traces import named
 from jaxsight.source.slicing.caveat import Caveat
-from jaxsight.source.text import Range
+from jaxsight.source.text import Position, Range
 from jaxsight.targets.roofline import estimate
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 _LONGEST = 200
 """Maximum length of a user's expression, in characters: a whole loop may be one expression."""
@@ -77,6 +83,41 @@ class Panel:
     """How the answer may differ from that of the imported module."""
 
 
+async def panel(engine: Engine, path: str, where: Position | str) -> Panel | None:
+    """Return the panel's data for the function at a position or with a name.
+
+    Returns `None` if there is no function with example inputs.
+    """
+    document = await engine.documents.read(path)
+    if document is None:
+        return None
+    subjects = engine.documents.subjects(document)
+    subject = named(subjects, where) if isinstance(where, str) else subject_at(subjects, where)
+    if subject is None or (chosen := engine.choices.set_of(document, subject)) is None:
+        return None
+    sets = tuple(example_set.name for example_set in subject.examples.sets)
+    try:
+        view, result = await compiled_function(engine, path, subject.name)
+    except LookupError as error:
+        target = next((target.name for target in engine.choices.targets(path)), "")
+        return Panel(
+            path, subject.name, subject.range, chosen.name, sets, target, trouble=str(error)
+        )
+    contents = drawn(view, result, engine.programs.before(view))
+    return Panel(
+        path,
+        subject.name,
+        view.subject_range,
+        view.answer.question.set.name,
+        sets,
+        result.target.name,
+        view.stale,
+        None if isinstance(contents, str) else contents,
+        contents if isinstance(contents, str) else "",
+        view.caveats,
+    )
+
+
 def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     """Return the graph with its places, or why there is none."""
     kernels = Kernels.of(view, result)
@@ -95,12 +136,12 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
         tuple(
             Part(
                 path,
-                each.primitive,
-                each.outputs,
+                equation.primitive,
+                equation.outputs,
                 _short(kernels.places.text(path)),
                 kernels.place(path),
             )
-            for path, each in kernels.equations.items()
+            for path, equation in kernels.equations.items()
         ),
         before if before is not compiled else None,
         (*memory_lines(kernels), *undecided(kernels)),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.model import Shown
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 
 MARK = "~"
 """The mark before a figure: one ASCII column in every font, never cut off at the window's edge."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxsight.features.findings import failures
-from jaxsight.queries.compile_cache import Result
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause, visible
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilers import Trouble
+from jaxsight.workers.compilation.compilers import Trouble
 
 _LONGEST = 200
 """Maximum length of a reason in characters: some of XLA's quote HLO."""
@@ -41,13 +42,29 @@ class Uncompiled:
             target: the active target.
         """
         if not isinstance(view.answer.reply, Traced):
-            found = next(failures.reported(view), None)
-            if found is None:
+            finding = next(failures.reported(view), None)
+            if finding is None:
                 return None  # a doctest that was not written as example inputs
-            reason = f"tracing fails ({found.code}, line {found.range.start.line + 1})"
+            reason = f"tracing fails ({finding.code}, line {finding.range.start.line + 1})"
         elif result is not None and isinstance(result.outcome, Trouble):
             target, reason = result.target.short, result.outcome.message
         else:
             return None
         reason = clause(reason.strip().split("\n\n")[0], _LONGEST).rstrip(".")
         return Uncompiled(view.subject.name, view.name_range, target, reason)
+
+
+async def uncompiled(engine: Engine, path: str) -> list[Uncompiled]:
+    """Return the functions of a file that were not compiled for the first target, and why.
+
+    They are those of the last findings.
+    """
+    document = await engine.documents.read(path)
+    targets = engine.choices.targets(path)
+    if document is None or not targets:
+        return []
+    reasons = (
+        Uncompiled.of(view, engine.programs.refusal(view), targets[0].short)
+        for view in await engine.traces.views(document, None)
+    )
+    return [reason for reason in reasons if reason is not None]

@@ -13,16 +13,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.examples.problems import quoted
-from jaxsight.queries.located_answer import View
-from jaxsight.queries.query import Question
+from jaxsight.features.findings.findings import path_in_project
+from jaxsight.features.findings.report import report
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import common_prefix
 from jaxsight.text import units
 from jaxsight.text.inert import clause
-from jaxsight.wire.messages.replies import Failed, Imported, Made
-from jaxsight.wire.messages.requests import CONSTANT, Import
+from jaxsight.wire.messages.replies import Failed, Imported, Made, Shown
+from jaxsight.wire.messages.requests import CONSTANT, PROGRAM, Import
 from jaxsight.wire.observations import Failure
 from jaxsight.workers.importing import line_of
 from jaxsight.workers.results import Death, Died, Reason, signal_name
@@ -42,6 +47,10 @@ _BEFORE = 24
 Lines = tuple[tuple[int, int], ...]
 Run = Callable[[Import], Awaitable[Imported | Failed | Died]]
 """Imports a file in a process of its own."""
+
+
+_TRACED_AGAIN = 3
+"""Number of times that a function is traced again if its tracer ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,53 @@ class Verified:
     functions: int = 0
 
 
+async def verify(engine: Engine, path: str, deadline: float | None = None) -> Verified:
+    """Compare the programs of a file's functions with those of the imported module.
+
+    Args:
+        engine: the engine.
+        path: an open document.
+        deadline: time limit of each import in seconds; by default that of the setting
+            `timeouts.execute`.
+    """
+    document = await engine.documents.read(path)
+    if document is None or document.module.syntax_problem is not None:
+        return Verified()
+    project = engine.projects.of(path)
+    functions = [
+        sliced
+        for subject in engine.documents.subjects(document)
+        if (sliced := await _sliced(engine, document, subject)) is not None
+    ]
+    if not functions:
+        return Verified()
+    seconds = project.settings.timeouts.execute if deadline is None else deadline
+    work = Verification(document.module, functions, project.import_whole, seconds)
+    verified = await work.verified()
+    file = path_in_project(project.root, path)
+    reported = report(document.module, (), verified.findings, project.settings, file)
+    return replace(verified, findings=tuple(reported))
+
+
+async def _sliced(engine: Engine, document: Document, subject: Subject) -> Sliced | None:
+    """Return a function with its program; `None` if it is not traced or its tracer died."""
+    project = engine.projects.of(document.path)
+    for _ in range(_TRACED_AGAIN):
+        view = await engine.traces.view(document, subject, None)
+        question = await engine.traces.question(document, subject)
+        if not isinstance(view, View) or isinstance(question, Unasked):
+            return None
+        if view.stale or isinstance(view.answer.reply, Died):
+            return None
+        if isinstance(view.answer.reply, Failed):
+            return Sliced(view, question, None)
+        shown = await tracer_requests.show(project, view.answer, PROGRAM)
+        if isinstance(shown, Shown):
+            return Sliced(view, question, shown.text)
+        engine.traces.cache.drop(question)
+    return None
+
+
 class Verification:
     """The verification of one file, by as many imports as it takes."""
 
@@ -81,13 +137,13 @@ class Verification:
         self._module = module
         self._functions = functions
         self._run = run
-        traces = [each.question.trace for each in functions]
+        traces = [function.question.trace for function in functions]
         self._request = Import(
             0,
             traces[0].file,
             traces[0].module,
             traces[0].root,
-            tuple(replace(each, id=number, chunks=()) for number, each in enumerate(traces)),
+            tuple(replace(trace, id=number, chunks=()) for number, trace in enumerate(traces)),
             deadline=deadline,
         )
         self._causes: list[int] = []
@@ -101,16 +157,19 @@ class Verification:
             return Verified((self._not_imported(imported),))
         different = [
             number
-            for number, each in enumerate(self._functions)
-            if each.program != _program(imported.functions[number])
+            for number, function in enumerate(self._functions)
+            if function.program != _program(imported.functions[number])
         ]
         if not different:
             return Verified((), len(self._functions))
         replies = [imported, *[await self._run(self._request) for _ in range(_IMPORTS - 1)]]
         findings = []
         for number in different:
-            made = [_made(reply, number) for reply in replies]
-            if len({_program(each) for each in made if each is not None}) > 1 or None in made:
+            programs = [_made(reply, number) for reply in replies]
+            if (
+                len({_program(program) for program in programs if program is not None}) > 1
+                or None in programs
+            ):
                 findings.append(self._random(number))
             else:
                 findings.append(await self._difference(number, imported.functions[number]))
@@ -144,35 +203,35 @@ class Verification:
         """
         here = self._functions[number]
         chunks = self._module.chunks
-        kept = self._kept(here)
-        left = [index for index in range(len(chunks)) if index not in kept]
-        known: dict[int, bool] = {}
+        sliced = self._kept(here)
+        skipped = [index for index in range(len(chunks)) if index not in sliced]
+        equal: dict[int, bool] = {}
 
         async def gives(count: int) -> bool:
-            if count not in known:
-                running = kept.union(left[:count])
-                known[count] = await self._program_of(number, running) == wanted
-            return known[count]
+            if count not in equal:
+                running = sliced.union(skipped[:count])
+                equal[count] = await self._program_of(number, running) == wanted
+            return equal[count]
 
         if await gives(0):
             # The tracer interrupted a statement of the slice; the caveats name it.
             named = self._named(here)
             return named[0] if len(named) == 1 else None
         for cause in self._causes:
-            at = left.index(cause) if cause in left else None
+            at = skipped.index(cause) if cause in skipped else None
             if at is not None and await gives(at + 1) and not await gives(at):
                 return chunks[cause]
-        if not await gives(len(left)):
+        if not await gives(len(skipped)):
             return None
-        low, high = 0, len(left)
+        low, high = 0, len(skipped)
         while high - low > 1:
             middle = (low + high) // 2
             if await gives(middle):
                 high = middle
             else:
                 low = middle
-        self._causes.append(left[high - 1])
-        return chunks[left[high - 1]]
+        self._causes.append(skipped[high - 1])
+        return chunks[skipped[high - 1]]
 
     async def _remedy(self, number: int, cause: ModuleChunk, wanted: str | None) -> str:
         """Return the help: which statements to mark so that the cause of a difference runs."""
@@ -189,13 +248,13 @@ class Verification:
 
     def _named(self, function: Sliced) -> list[ModuleChunk]:
         """Return the chunks that a function's caveats name, in order."""
-        places = (each.range.start for each in function.view.caveats)
-        found = (self._module.chunk_at(place) for place in places)
-        return list(dict.fromkeys(chunk for chunk in found if chunk is not None))
+        places = (caveat.range.start for caveat in function.view.caveats)
+        chunks = (self._module.chunk_at(place) for place in places)
+        return list(dict.fromkeys(chunk for chunk in chunks if chunk is not None))
 
     def _kept(self, function: Sliced) -> set[int]:
         """Return the numbers of the chunks of a function's slice."""
-        return {self._module.number_of(member) for member in function.question.slice.members}
+        return {self._module.number_of(chunk) for chunk in function.question.slice.module_chunks}
 
     async def _program_of(self, number: int, running: set[int]) -> str | None:
         """Return a function's program when only some chunks run; `""` if they fail."""
@@ -208,8 +267,8 @@ class Verification:
         )
         function = self._request.functions[number]
         reply = await self._run(replace(self._request, functions=(function,), lines=lines))
-        made = _made(reply, 0)
-        return "" if made is None else _program(made)
+        program = _made(reply, 0)
+        return "" if program is None else _program(program)
 
     def _random(self, number: int) -> Finding:
         view = self._functions[number].view
@@ -222,16 +281,16 @@ class Verification:
         line: int | None
         if isinstance(reply, Failed):
             line = next(
-                (each.line for each in reply.failure.frames if self._is_own(each.file)), None
+                (frame.line for frame in reply.failure.frames if self._is_own(frame.file)), None
             )
-            what = f"raised {_raised(reply.failure)}"
+            cause = f"raised {_raised(reply.failure)}"
         else:
             line = line_of(reply.death, self._request.file)
-            what = _ended(reply.death)
+            cause = _ended(reply.death)
         own = self._functions[0].view.name_range
         range = own if line is None else self._line_range(line - 1)
         notes = ("none of the functions in this file were verified",)
-        return finding_of(UNVERIFIED, range, f"importing the module {what}", notes=notes)
+        return finding_of(UNVERIFIED, range, f"importing the module {cause}", notes=notes)
 
     def _is_own(self, file: str) -> bool:
         return os.path.realpath(file) == os.path.realpath(self._request.file)
@@ -246,8 +305,8 @@ def _made(reply: Imported | Failed | Died, number: int) -> Made | None:
     return reply.functions[number] if isinstance(reply, Imported) else None
 
 
-def _program(made: Made | None) -> str | None:
-    return made.program if made is not None and made.failure is None else None
+def _program(program: Made | None) -> str | None:
+    return program.program if program is not None and program.failure is None else None
 
 
 def _raised(failure: Failure) -> str:
@@ -278,10 +337,10 @@ def _contrast(here: str | None, there: Made) -> str:
     traced, imported = here.split("\n"), there.program.split("\n")
     differing = (pair for pair in zip(traced, imported, strict=False) if pair[0] != pair[1])
     pair = next(differing, ("", ""))
-    if any(each.startswith(CONSTANT) for each in pair):
+    if any(line.startswith(CONSTANT) for line in pair):
         return "a captured array has different values"
     start = common_prefix(*pair)
-    before, after = (_excerpt(each, start) for each in pair)
+    before, after = (_excerpt(line, start) for line in pair)
     return f"`{after}` when imported, `{before}` when traced"
 
 

@@ -7,9 +7,9 @@ classes of variables differ in how they compare.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-R = TypeVar("R", bound=Callable[..., Any])
+R = TypeVar("R", bound=Callable[..., object])
 V = TypeVar("V")
 
 
@@ -55,18 +55,18 @@ class Environment(Generic[V]):
     __slots__ = ("_around", "_values")
 
     def __init__(self, around: Environment[V] | None = None) -> None:
-        self._values: dict[int, tuple[Any, V]] = {}
+        self._values: dict[int, tuple[object, V]] = {}
         self._around = around
 
-    def write(self, var: Any, value: V) -> None:
+    def write(self, var: object, value: V) -> None:
         self._values[id(var)] = (var, value)
 
-    def read(self, var: Any) -> V:
+    def read(self, var: object) -> V:
         """Return the value of a variable; raise `KeyError` if it was never written."""
         environment: Environment[V] | None = self
         while environment is not None:
-            found = environment._values.get(id(var))
-            if found is not None:
-                return found[1]
+            entry = environment._values.get(id(var))
+            if entry is not None:
+                return entry[1]
             environment = environment._around
         raise KeyError(var)

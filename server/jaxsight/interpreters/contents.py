@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from typing import Any
 
 import jax
 import jax.extend.core
@@ -25,7 +24,7 @@ _KNOWN_BY_IDENTITY = (type, jax.core.Tracer, jax.extend.core.Primitive)
 """Classes whose behaviour may be registered elsewhere, outside the object."""
 
 
-def contents(value: Any) -> tuple[Any, ...] | None:
+def contents(value: object) -> tuple[object, ...] | None:
     """Return the parts of an object.
 
     Return None for an object that may have state which cannot be read, or that has none but its
@@ -44,8 +43,8 @@ def contents(value: Any) -> tuple[Any, ...] | None:
             return _attributes(value)
 
 
-def _function(function: types.FunctionType) -> tuple[Any, ...]:
-    cells = tuple(_held(cell) for cell in function.__closure__ or ())
+def _function(function: types.FunctionType) -> tuple[object, ...]:
+    cells = tuple(_cell_contents(cell) for cell in function.__closure__ or ())
     return (
         Identity(function.__code__),
         Identity(function.__globals__),
@@ -56,7 +55,7 @@ def _function(function: types.FunctionType) -> tuple[Any, ...]:
     )
 
 
-def _held(cell: types.CellType) -> Any:
+def _cell_contents(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:
@@ -68,7 +67,7 @@ class Identity:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -82,17 +81,17 @@ _NOTHING = Identity(None)
 """The contents of a cell, or of a slot, that is not set."""
 
 
-def _attributes(value: Any) -> tuple[Any, ...] | None:
+def _attributes(value: object) -> tuple[object, ...] | None:
     cls = type(value)
     if isinstance(value, _KNOWN_BY_IDENTITY) or not all(
         _is_transparent(base) for base in cls.__mro__
     ):
         return None
     slots = [name for base in cls.__mro__ for name in _slots(base)]
-    held = dict(getattr(value, "__dict__", {}))
-    if not slots and not held and not any(map(_is_equinox_module, cls.__mro__)):
+    attributes = dict(getattr(value, "__dict__", {}))
+    if not slots and not attributes and not any(map(_is_equinox_module, cls.__mro__)):
         return None  # a sentinel, which is compared by identity
-    return (held, *(getattr(value, name, _NOTHING) for name in slots))
+    return (attributes, *(getattr(value, name, _NOTHING) for name in slots))
 
 
 def _is_transparent(base: type) -> bool:
@@ -103,9 +102,9 @@ def _is_transparent(base: type) -> bool:
     if base is object:
         return True
     bookkeeping = sum(name in vars(base) for name in ("__dict__", "__weakref__"))
-    own = base.__basicsize__ - (base.__base__ or object).__basicsize__
+    size = base.__basicsize__ - (base.__base__ or object).__basicsize__
     return (
-        own <= _POINTER * (len(_slots(base)) + bookkeeping)
+        size <= _POINTER * (len(_slots(base)) + bookkeeping)
         and base.__base__ is not None
         and (_is_equinox_module(base) or not _LOOKUPS & vars(base).keys())
     )
@@ -121,5 +120,5 @@ def _is_equinox_module(base: type) -> bool:
 
 def _slots(base: type) -> list[str]:
     """Return the names of the attributes for which a class itself has slots."""
-    found = vars(base).items()
-    return [name for name, made in found if isinstance(made, types.MemberDescriptorType)]
+    attributes = vars(base).items()
+    return [name for name, value in attributes if isinstance(value, types.MemberDescriptorType)]

@@ -8,19 +8,22 @@ operands, so each leaf's leading axis must be that of the array for which it sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from jax import lax
 
 from jaxsight.interpreters.base import Environment, Rules
-from jaxsight.interpreters.compat import parameters
+from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.equations import called, made_by
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Params
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 
-Rule = Callable[..., Any]
+Rule: TypeAlias = Callable[..., object]
 """`rule(equation, *values)` returns the pytree for the result, or a list of pytrees if the
 primitive has several results.
 """
+
+_Trees: TypeAlias = list[object]
 
 
 class Interpreter:
@@ -32,7 +35,7 @@ class Interpreter:
     ...     return -x[1], -x[0]
     >>> @bounds.rules("exp", "tanh")
     ... def rising(equation, x):
-    ...     return tuple(equation.primitive.bind(each, **equation.params) for each in x)
+    ...     return tuple(equation.primitive.bind(end, **equation.params) for end in x)
     >>> jaxpr = jax.make_jaxpr(lambda x: jax.numpy.tanh(-x))(0.0)
     >>> [(low, high)] = bounds.run(jaxpr, [(0.5, 1.0)])
     >>> print(f"{low:.3f} to {high:.3f}")
@@ -45,12 +48,12 @@ class Interpreter:
     A rule for `scan`, `while`, `cond` or a call replaces the handling here.
     """
 
-    def __init__(self, lift: Callable[[Any], Any], decide: Callable[[Any], Any]) -> None:
+    def __init__(self, lift: Callable[[Any], object], decide: Callable[[Any], object]) -> None:
         self.rules: Rules[Rule] = Rules()
         self._lift = lift
         self._decide = decide
 
-    def run(self, jaxpr: Any, values: Sequence[Any]) -> list[Any]:
+    def run(self, jaxpr: object, values: Sequence[object]) -> list[Any]:
         """Return the pytrees for the results of a jaxpr, from the pytrees for its inputs.
 
         `jaxpr` is a result of `jax.make_jaxpr`. Raise `NotImplementedError` for a primitive without
@@ -58,29 +61,30 @@ class Interpreter:
         """
         return self._run(opened(jaxpr), values)
 
-    def _run(self, program: Program, values: Sequence[Any]) -> list[Any]:
-        known: Environment[Any] = Environment()
+    def _run(self, program: Program, values: Sequence[object]) -> list[object]:
+        environment: Environment[object] = Environment()
         for var, value in zip(program.jaxpr.invars, values, strict=True):
-            known.write(var, value)
+            environment.write(var, value)
         for var, constant in zip(program.jaxpr.constvars, program.consts, strict=True):
-            known.write(var, self._lift(constant))
+            environment.write(var, self._lift(constant))
 
-        def read(atom: Any) -> Any:
-            return self._lift(atom.val) if is_literal(atom) else known.read(atom)
+        def read(atom: Atom) -> object:
+            return self._lift(atom.val) if is_literal(atom) else environment.read(atom)
 
         for equation in program.jaxpr.eqns:
             with made_by(equation):
                 results = self._results(equation, [read(atom) for atom in equation.invars])
             for var, result in zip(equation.outvars, results, strict=True):
-                known.write(var, result)
+                environment.write(var, result)
         return [read(atom) for atom in program.jaxpr.outvars]
 
-    def _results(self, equation: Any, values: Sequence[Any]) -> Sequence[Any]:
+    def _results(self, equation: Equation, values: Sequence[object]) -> Sequence[object]:
         name = equation.primitive.name
         rule = self.rules.of(name)
         if rule is not None:
-            found = rule(equation, *values)
-            return found if equation.primitive.multiple_results else [found]
+            result = rule(equation, *values)
+            several = equation.primitive.multiple_results
+            return cast(Sequence[object], result) if several else [result]
         match name:
             case "scan":
                 return self._scan(equation.params, values)
@@ -93,13 +97,13 @@ class Interpreter:
             case _:
                 raise NotImplementedError(f"no rule for {name}")
 
-    def _scan(self, params: dict[str, Any], values: Sequence[Any]) -> Sequence[Any]:
-        scan = parameters.scan(params)
+    def _scan(self, params: Params, values: Sequence[object]) -> Sequence[object]:
+        scan = control_flow.scan(params)
         first = scan.consts + scan.carry
         consts, init, xs = values[: scan.consts], values[scan.consts : first], values[first:]
 
-        def step(carry: Any, cut: Any) -> Any:
-            results = self._run(scan.body, [*consts, *carry, *cut])
+        def step(carry: _Trees, slices: _Trees) -> tuple[_Trees, _Trees]:
+            results = self._run(scan.body, [*consts, *carry, *slices])
             return results[: scan.carry], results[scan.carry :]
 
         carry, ys = lax.scan(
@@ -112,7 +116,7 @@ class Interpreter:
         )
         return [*carry, *ys]
 
-    def _while(self, params: dict[str, Any], values: Sequence[Any]) -> Sequence[Any]:
+    def _while(self, params: Params, values: Sequence[object]) -> Sequence[object]:
         of_test, of_body = params["cond_nconsts"], params["body_nconsts"]
         test, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
         for_test, for_body = values[:of_test], values[of_test : of_test + of_body]
@@ -122,11 +126,11 @@ class Interpreter:
             list(values[of_test + of_body :]),
         )
 
-    def _cond(self, params: dict[str, Any], values: Sequence[Any]) -> Sequence[Any]:
+    def _cond(self, params: Params, values: Sequence[object]) -> Sequence[object]:
         choice, *operands = values
 
-        def branch(program: Program) -> Callable[..., list[Any]]:
-            return lambda *own: self._run(program, own)
+        def branch(program: Program) -> Callable[..., list[object]]:
+            return lambda *arguments: self._run(program, arguments)
 
-        branches = [branch(opened(each)) for each in params["branches"]]
+        branches = [branch(opened(jaxpr)) for jaxpr in params["branches"]]
         return list(lax.switch(self._decide(choice), branches, *operands))

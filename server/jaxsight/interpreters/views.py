@@ -15,17 +15,16 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 from collections.abc import Callable
-from typing import Any
 
 GROUP = "jaxsight.interpreters"
 
-View = Callable[[Any], Any]
+View = Callable[[object], object]
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
     """Return the sorted names of all registered views, as they were at the first call."""
-    return tuple(sorted({found.name for found in importlib.metadata.entry_points(group=GROUP)}))
+    return tuple(sorted({point.name for point in importlib.metadata.entry_points(group=GROUP)}))
 
 
 def load(name: str) -> View:
@@ -33,6 +32,6 @@ def load(name: str) -> View:
 
     Raise `KeyError` if there is none of that name, and whatever importing its package raises.
     """
-    found = importlib.metadata.entry_points(group=GROUP)
-    view: View = {each.name: each for each in found}[name].load()
+    points = importlib.metadata.entry_points(group=GROUP)
+    view: View = {point.name: point for point in points}[name].load()
     return view

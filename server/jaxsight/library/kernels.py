@@ -84,7 +84,7 @@ class Kernels:
     @property
     def folded_bytes(self) -> int:
         """Bytes of constants that the compiler folded and embedded in the executable."""
-        return sum(each.value.bytes for each in self.graph.constants if each.folded)
+        return sum(constant.value.bytes for constant in self.graph.constants if constant.folded)
 
     def lines(self, kernel: Kernel) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
@@ -167,8 +167,8 @@ class Kernels:
         Returns `None` if unknown: for chips without figures, kernels without a model (eigh,
         callbacks), loops of unknown length, and branches.
         """
-        found = total(self.graph, parse(self.target))
-        return None if found is None or found.is_lower_bound else found.seconds
+        estimate = total(self.graph, parse(self.target))
+        return None if estimate is None or estimate.is_lower_bound else estimate.seconds
 
 
 def kernels(fn: Callable[..., Any], *, target: str | None = None) -> Callable[..., Kernels]:
@@ -235,14 +235,14 @@ def expect(
 
     @functools.wraps(fn, updated=())
     def checked(*args: Any, **kwargs: Any) -> Kernels:
-        found = make(*args, **kwargs)
-        if found.is_unfolded:
-            raise CannotCompile(f"{found.function} cannot be checked: {found.notes[-1]}")
+        kernels = make(*args, **kwargs)
+        if kernels.is_unfolded:
+            raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
         figures = {
-            "kernels": found.kernel_count,
-            "launches": found.launch_count,
-            "temp": found.temp_bytes,
-            "folded": found.folded_bytes,
+            "kernels": kernels.kernel_count,
+            "launches": kernels.launch_count,
+            "temp": kernels.temp_bytes,
+            "folded": kernels.folded_bytes,
         }
         wrong = [
             f"{name} is {figures[name]:,}, at most {limit:,} expected"
@@ -250,8 +250,8 @@ def expect(
             if limit is not None and figures[name] > limit
         ]
         if wrong:
-            raise ContractBroken("; ".join(wrong) + f"\n\n{found}")
-        return found
+            raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
+        return kernels
 
     return checked
 
@@ -263,12 +263,12 @@ def _expected(fn: Callable[..., Any], target: str | None) -> Callable[..., Kerne
 def _bytes(amount: int | str | None) -> int | None:
     if not isinstance(amount, str):
         return amount
-    found = _AMOUNT.fullmatch(amount)
-    if found is None or found[2].upper() not in _UNITS:
+    match = _AMOUNT.fullmatch(amount)
+    if match is None or match[2].upper() not in _UNITS:
         raise ValueError(
             f"invalid amount of memory {amount!r}: expected a number of bytes, or e.g. '4 MiB'"
         )
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def _default() -> str:
@@ -282,8 +282,8 @@ def _kernels(
     import jax
 
     from jaxsight.tracer.compat import jaxprs, lowering
-    from jaxsight.tracer.handlers import compiler_options as options
     from jaxsight.tracer.handlers import lower as lowered
+    from jaxsight.tracer.programs import compiler_options as options
 
     traced = (fn if hasattr(fn, "trace") else jax.jit(fn)).trace(*args, **kwargs)
     name = getattr(fn, "__name__", "function")
@@ -314,7 +314,7 @@ def _kernels(
         donations(
             answer.aliases,
             len(answer.graph.parameters),
-            lowered.named(names, artifact.kept),
+            lowered.named(names, artifact.parameters),
             tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars))),
             lowered.named(names, lowering.donated(traced)),
         ),
@@ -352,7 +352,7 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
             f"{target.platform}`"
         )
     from jaxsight.wire import frames as wire
-    from jaxsight.workers import compiler_environments as environments
+    from jaxsight.workers.compilation import environments
 
     with subprocess.Popen(
         [environment.python, "-X", "utf8", str(_BOOT)],
@@ -382,7 +382,7 @@ def _environment(target: Target) -> Any:
     """
     import jax
 
-    from jaxsight.workers import compiler_environments as environments
+    from jaxsight.workers.compilation import environments
 
     try:
         return environments.suiting(target.platform, jax.__version__)

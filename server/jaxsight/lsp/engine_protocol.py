@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from jaxsight.events import Consent, Event
+from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
 from jaxsight.features.panel import Panel
-from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
 
@@ -58,7 +58,9 @@ class EngineSession(Configurable, Protocol):
 
     async def hints(self, path: str, range: Range | None) -> list[Hint]: ...
 
-    async def findings(self, path: str) -> list[Finding]: ...
+    async def report(self, path: str) -> Findings: ...
+
+    def start_fixes(self, path: str, report: Findings) -> None: ...
 
     async def lenses(self, path: str) -> list[Lens]: ...
 

@@ -198,8 +198,8 @@ class Project:
 
     def _named(self) -> tuple[str, str]:
         """Return the interpreter's path and why it was chosen; empty if there is none."""
-        found = self.interpreter
-        return (found.path, found.reason) if found is not None else ("", "")
+        interpreter = self.interpreter
+        return (interpreter.path, interpreter.reason) if interpreter is not None else ("", "")
 
     @property
     def environment(self) -> str:

@@ -130,14 +130,16 @@ class Projects:
 
         Returns whether there are any.
         """
-        for each in self._roots if folder is None else (folder,):
-            self.of(str(Path(each, "__init__.py")))
+        for root in self._roots if folder is None else (folder,):
+            self.of(str(Path(root, "__init__.py")))
         projects = [p for p in self._projects.values() if folder in (None, p.folder, p.root)]
         folders = {project.folder for project in projects}
-        asked = (each for one in folders for each in self.trust.waiting(one))
-        waiting = {(each.folder, each.what): each for each in asked}
+        pending = (consent for owned in folders for consent in self.trust.waiting(owned))
+        waiting = {(consent.folder, consent.what): consent for consent in pending}
         now = (project.consent() for project in projects)
-        waiting |= {(each.folder, each.what): each for each in now if each is not None}
+        waiting |= {
+            (consent.folder, consent.what): consent for consent in now if consent is not None
+        }
         for consent in waiting.values():
             self.events.put_nowait(consent)
         return bool(waiting)
@@ -176,8 +178,8 @@ class Projects:
             return
         self._used = [project.root, *(root for root in self._used if root != project.root)]
         for root in self._used[SPARES:]:
-            if (other := self._projects.get(root)) is not None:
-                other.keep_spare(False)
+            if (unused := self._projects.get(root)) is not None:
+                unused.keep_spare(False)
         del self._used[SPARES:]
         project.keep_spare(True)
 

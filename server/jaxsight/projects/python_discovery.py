@@ -119,7 +119,7 @@ def is_installed_for(python: str, path: str) -> bool:
     Packages of the interpreter are installed in these folders.
     """
     depth = 0 if os.name == "nt" else 1
-    prefixes = [Path(each).parents[depth] for each in (python, os.path.realpath(python))]
+    prefixes = [Path(path).parents[depth] for path in (python, os.path.realpath(python))]
     prefixes.append(Path(python).parents[1])
     prefixes.append(Path(site.getuserbase()))
     places = set(map(os.path.realpath, prefixes))
@@ -133,19 +133,19 @@ def _from_setting(
     reason = f"the setting `jaxsight.python` ({shown})"
     if not any(separator in setting for separator in "/\\~"):
         folder = Path(root, setting)
-        if found := _on_path(setting, Path(root), environ, may_use) or _interpreter_in(folder):
-            return Interpreter(found, reason)
+        if program := _on_path(setting, Path(root), environ, may_use) or _interpreter_in(folder):
+            return Interpreter(program, reason)
         raise InterpreterError(
             f"Invalid setting `jaxsight.python`: `{shown}` is not a command on `PATH`"
         )
     path = Path(os.path.abspath(Path(root, os.path.expanduser(setting))))  # noqa: PTH100, PTH111 (links stay; no home is no error)
-    if found := _interpreter_in(path):
-        return Interpreter(found, reason)
+    if program := _interpreter_in(path):
+        return Interpreter(program, reason)
     if _is_program(path):
         return Interpreter(str(path), reason)
-    what = "is not executable" if os.path.exists(path) else "does not exist"  # noqa: PTH110 (never raises)
+    problem = "is not executable" if os.path.exists(path) else "does not exist"  # noqa: PTH110 (never raises)
     raise InterpreterError(
-        f"Invalid setting `jaxsight.python` (`{shown}`): {shown_path(str(path))} {what}"
+        f"Invalid setting `jaxsight.python` (`{shown}`): {shown_path(str(path))} {problem}"
     )
 
 
@@ -158,24 +158,24 @@ def _ladder(
 ) -> Iterator[Interpreter]:
     if editor_choice:
         chosen = Path(editor_choice)
-        if found := _interpreter_in(chosen) or (_is_program(chosen) and str(chosen)):
-            yield Interpreter(found, "the interpreter chosen in the editor")
+        if program := _interpreter_in(chosen) or (_is_program(chosen) and str(chosen)):
+            yield Interpreter(program, "the interpreter chosen in the editor")
     for folder in _upward(root):
         if folder != root and not may_use(str(folder)):
             continue
         for name in ENVIRONMENTS:
             environment = folder / name
-            if _is_environment(environment) and (found := _interpreter_in(environment)):
-                yield Interpreter(found, f"the project's environment `{environment}`")
+            if _is_environment(environment) and (program := _interpreter_in(environment)):
+                yield Interpreter(program, f"the project's environment `{environment}`")
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         value = environ.get(variable, "")
-        if value and (found := _interpreter_in(Path(value))):
-            yield Interpreter(found, f"the activated environment (`{variable}`)")
+        if value and (program := _interpreter_in(Path(value))):
+            yield Interpreter(program, f"the activated environment (`{variable}`)")
     if own is not None:
         yield own
     for command in COMMANDS:
-        if found := _on_path(command, root, environ, may_use):
-            yield Interpreter(found, f"`{command}` on `PATH`")
+        if program := _on_path(command, root, environ, may_use):
+            yield Interpreter(program, f"`{command}` on `PATH`")
 
 
 def _upward(root: Path) -> Iterator[Path]:
@@ -221,14 +221,14 @@ def _on_path(command: str, root: Path, environ: Mapping[str, str], may_use: MayU
         # A relative folder would be searched in the server's working folder: a workspace.
         if not Path(folder).is_absolute() or "WindowsApps" in folder:
             continue
-        found = shutil.which(command, path=folder)
-        if found is None:
+        program = shutil.which(command, path=folder)
+        if program is None:
             continue
-        if _is_pyenv_shim(Path(found)):
-            if behind := _behind_shim(Path(found), root, environ, may_use):
+        if _is_pyenv_shim(Path(program)):
+            if behind := _behind_shim(Path(program), root, environ, may_use):
                 return behind
             continue
-        return os.path.abspath(found)  # noqa: PTH100 (links stay)
+        return os.path.abspath(program)  # noqa: PTH100 (links stay)
     return ""
 
 
@@ -249,8 +249,8 @@ def _behind_shim(shim: Path, root: Path, environ: Mapping[str, str], may_use: Ma
         names = names or _versions(file)
     for name in names:
         for version in (pyenv / "versions" / name, *_newest_first(pyenv / "versions", name)):
-            if found := _interpreter_in(version):
-                return found
+            if program := _interpreter_in(version):
+                return program
     return ""
 
 

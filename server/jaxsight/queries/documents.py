@@ -16,7 +16,7 @@ from jaxsight import examples
 from jaxsight.examples import Examples
 from jaxsight.examples.example_settings import LIBRARIES, Outside
 from jaxsight.files import reading
-from jaxsight.queries.background import Aside, Turns
+from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.source.functions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk
 from jaxsight.source.text import Position, Range, normalized
@@ -171,26 +171,28 @@ def _reading(path: str, module: Module, outside: Outside, last: _Reading | None)
 
     The example inputs of unchanged functions are not read again.
     """
-    found: list[Subject] = []
+    subjects: list[Subject] = []
     name = module_name(path)
-    known = last.examples if last is not None else {}
+    previous = last.examples if last is not None else {}
     read: dict[_Key, Examples] = {}
     sizes = tuple(outside.sizes.items())
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
         key = (chunk.id, function.qualname, function.range, sizes, project)
-        own = known.get(key)
+        own = previous.get(key)
         if own is None:
             own = examples.of(function, sizes=outside.sizes, project=project)
         read[key] = own
         if own.sets or own.problems:
-            found.append(Subject(chunk, function, own))
-    whole = last.whole if last is not None else None
+            subjects.append(Subject(chunk, function, own))
+    last_whole = last.whole if last is not None else None
     if module.syntax_problem is None:
-        whole = (module, tuple(found))
-    elif whole is not None:
-        found += _broken(*whole, module, {function.qualname for _, function in module.functions})
-    return _Reading(module, outside, tuple(found), read, whole)
+        last_whole = (module, tuple(subjects))
+    elif last_whole is not None:
+        subjects += _broken(
+            *last_whole, module, {function.qualname for _, function in module.functions}
+        )
+    return _Reading(module, outside, tuple(subjects), read, last_whole)
 
 
 def _broken(

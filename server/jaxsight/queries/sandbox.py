@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from jaxsight.lru import Recent
 from jaxsight.projects.project import Project
-from jaxsight.queries import tracing
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import Answer
-from jaxsight.queries.query import Question
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import Compared, Failed, Lowered, Outlined, Traced
 from jaxsight.wire.messages.requests import NEW, Compare, Request
@@ -63,8 +63,8 @@ class Sandbox:
     async def trace(self, question: Question) -> Answer | None:
         """Return the answer to a question; `None` if there is no tracer, or if it died."""
         question = replace(question, key=f"{question.key} to be fixed")
-        if (known := self._answers.get(question.key)) is not None:
-            return known
+        if (cached := self._answers.get(question.key)) is not None:
+            return cached
         reply = await self.ask(question.trace)
         if not isinstance(reply, Traced | Failed):
             return None
@@ -74,14 +74,14 @@ class Sandbox:
 
     async def outline(self, answer: Answer) -> Outlined | None:
         """Return a traced program as plain data; `None` if it is gone."""
-        outlined = await tracing.outline(self, answer)
+        outlined = await tracer_requests.outline(self, answer)
         if outlined is None:
             self._forget(answer)
         return outlined
 
     async def lower(self, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
         """Return a traced program as StableHLO, or the error; `None` if it is gone."""
-        lowered = await tracing.lower(self, answer, target)
+        lowered = await tracer_requests.lower(self, answer, target)
         if lowered is None or isinstance(lowered, Failed):
             self._forget(answer)
             return None

@@ -22,9 +22,9 @@ from pathlib import Path
 from jaxsight.rules.rule import Rule
 
 _FOLDERS = {
-    found.name: Path(__file__).with_name(found.name)
-    for found in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
-    if found.ispkg and found.name.startswith("jx")
+    module.name: Path(__file__).with_name(module.name)
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
+    if module.ispkg and module.name.startswith("jx")
 }
 
 
@@ -57,5 +57,5 @@ def rule_of(text: str) -> Rule | None:
 
 def file_of(rule: Rule) -> Path:
     """Return the file of a rule's page."""
-    folder = next(folder for folder, each in _BY_FOLDER.items() if each is rule)
+    folder = next(folder for folder, declared in _BY_FOLDER.items() if declared is rule)
     return _FOLDERS[folder] / "page.md"

@@ -1,4 +1,4 @@
-"""A finding: what a rule noticed, at its place in the text of a file."""
+"""Findings: violations of rules at their places in the text of a file."""
 
 from __future__ import annotations
 

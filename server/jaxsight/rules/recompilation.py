@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 
 FIRST_SHAPES = 3
 """How many types of one argument are reported: two may be a full batch and the last one."""
@@ -48,7 +48,7 @@ class Recompiled:
     code: str
     file: str
     line: int
-    noticed: Noticed
+    violation: Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ def read(message: str) -> Miss | None:
         return None
     defined = _DEFINED.search(message)
     differs = tuple((m["what"], m["now"], m["before"]) for m in _TYPES.finditer(message))
-    seen = "previously seen" in message
+    is_known_function = "previously seen" in message
     return Miss(
         at["file"],
         int(at["line"]),
         defined["name"] if defined is not None else "",
         differs,
         recreated=_AGAIN in " ".join(message.split()),
-        static=seen and not differs,
+        static=is_known_function and not differs,
     )
 
 
@@ -105,13 +105,13 @@ def find(misses: Iterable[Miss]) -> Iterator[Recompiled]:
     calls: dict[tuple[str, int, str], list[Miss]] = defaultdict(list)
     for miss in misses:
         calls[miss.file, miss.line, miss.function].append(miss)
-    for (file, line, function), found in calls.items():
-        for code, noticed in _of_call(function, found):
-            yield Recompiled(code, file, line, noticed)
+    for (file, line, function), misses_of_call in calls.items():
+        for code, violation in _of_call(function, misses_of_call):
+            yield Recompiled(code, file, line, violation)
 
 
-def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Noticed]]:
-    differs = [each for miss in misses for each in miss.differs]
+def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Violation]]:
+    differs = [differ for miss in misses for differ in miss.differs]
     weak = next((d for d in differs if "weak_type" in d[1] and "weak_type" in d[2]), None)
     if weak is not None:
         yield "JX301", _of_weak_type(function, *weak)
@@ -125,13 +125,13 @@ def _of_call(function: str, misses: list[Miss]) -> Iterator[tuple[str, Noticed]]
     for argument, now, before in differs:
         if "weak_type" not in now:
             types[argument] |= {now, before}
-    for argument, seen in types.items():
-        if len(seen) >= FIRST_SHAPES:
-            yield "JX306", _of_types(function, argument, tuple(sorted(seen)))
+    for argument, types_seen in types.items():
+        if len(types_seen) >= FIRST_SHAPES:
+            yield "JX306", _of_types(function, argument, tuple(sorted(types_seen)))
 
 
-def _of_weak_type(function: str, argument: str, now: str, before: str) -> Noticed:
-    return Noticed(
+def _of_weak_type(function: str, argument: str, now: str, before: str) -> Violation:
+    return Violation(
         f"{_named(function)} is recompiled because the weak type of an argument changed",
         help="specify the dtype of the argument once, where it is created",
         notes=(f"{quoted(argument)} is {_kind(now)} here, and was {_kind(before)} before",),
@@ -139,8 +139,8 @@ def _of_weak_type(function: str, argument: str, now: str, before: str) -> Notice
     )
 
 
-def _of_object(function: str, times: int) -> Noticed:
-    return Noticed(
+def _of_object(function: str, times: int) -> Violation:
+    return Violation(
         f"{_named(function)} is re-created for this call and was traced {times} times",
         help="jit it once, outside the function or loop that calls it",
         notes=("JAX caches compiled programs by function object",),
@@ -148,17 +148,17 @@ def _of_object(function: str, times: int) -> Noticed:
     )
 
 
-def _of_values(function: str, count: int) -> Noticed:
-    return Noticed(
+def _of_values(function: str, count: int) -> Violation:
+    return Violation(
         f"{_named(function)} is compiled for {count} values of a static argument",
         help="make the argument dynamic, or pass fewer values",
         data=Repeated(function, count),
     )
 
 
-def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Noticed:
+def _of_types(function: str, argument: str, types: tuple[str, ...]) -> Violation:
     few = ", ".join(types[:4]) + (", …" if len(types) > 4 else "")
-    return Noticed(
+    return Violation(
         f"{_named(function)} is compiled for {len(types)} types of an argument",
         help="pad the argument to a few sizes",
         notes=(f"{quoted(argument)} is {few}",),

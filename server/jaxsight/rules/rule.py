@@ -6,17 +6,17 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.rules.noticed import InModule, InText, Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.violation import ModuleViolation, NodeViolation, Violation
 from jaxsight.wire.observations import Failure
 
 PAGES = "https://jaxsight.readthedocs.io/en/latest/rules/"
 
-InProgram = Callable[[Reading], Iterator[Noticed]]
-Explain = Callable[[Failure, str, str], Noticed | None]
-FindInText = Callable[[ast.Module], Iterator[InText]]
-FindInModule = Callable[[Sequence[Statement]], Iterator[InModule]]
+FindInProgram = Callable[[ProgramView], Iterator[Violation]]
+Explain = Callable[[Failure, str, str], Violation | None]
+FindInText = Callable[[ast.Module], Iterator[NodeViolation]]
+FindInModule = Callable[[Sequence[Statement]], Iterator[ModuleViolation]]
 
 
 @dataclass(eq=False, slots=True)
@@ -51,8 +51,8 @@ class Rule:
     """
     in_text: FindInText | None = field(default=None, init=False)
     in_module: FindInModule | None = field(default=None, init=False)
-    in_program: InProgram | None = field(default=None, init=False)
-    in_kernels: InProgram | None = field(default=None, init=False)
+    in_program: FindInProgram | None = field(default=None, init=False)
+    in_kernels: FindInProgram | None = field(default=None, init=False)
     explain: Explain | None = field(default=None, init=False)
 
     @property
@@ -70,12 +70,12 @@ class Rule:
         self.in_module = find
         return find
 
-    def finds_in_program(self, find: InProgram) -> InProgram:
+    def finds_in_program(self, find: FindInProgram) -> FindInProgram:
         """Look at each traced function; nothing is compiled."""
         self.in_program = find
         return find
 
-    def finds_in_kernels(self, find: InProgram) -> InProgram:
+    def finds_in_kernels(self, find: FindInProgram) -> FindInProgram:
         """Look at each traced function with its kernels on a target."""
         self.in_kernels, self.once_a_line = find, True
         return find

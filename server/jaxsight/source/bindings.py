@@ -1,27 +1,24 @@
 """Which chunks of a module bind a name.
 
-Bindings are computed from the chunks' surfaces alone, and refer to chunks by number, so they stay
-valid for every later text with the same surfaces. They say which definitions of a name are visible
-from a place; they never follow the names that a chunk reads.
+Bindings are computed from the chunks' name effects alone, and refer to chunks by number, so they
+stay valid for every later text with the same effects. They say which definitions of a name are
+visible from a place; they never follow the names that a chunk reads.
 """
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from jaxsight.source.analysis.name_effects import Surface
-
-if TYPE_CHECKING:
-    from jaxsight.source.slicing.chunk_roles import Roles
+from jaxsight.source.analysis.name_effects import NameEffects
 
 
-class HasSurface(Protocol):
+class HasNameEffects(Protocol):
     """The part of a chunk that bindings are computed from."""
 
     @property
-    def surface(self) -> Surface: ...
+    def name_effects(self) -> NameEffects: ...
     @property
     def mark(self) -> str: ...
 
@@ -29,10 +26,8 @@ class HasSurface(Protocol):
 class Bindings:
     """The names of a module. Chunks are identified by their number in file order."""
 
-    def __init__(self, chunks: Sequence[HasSurface]) -> None:
+    def __init__(self, chunks: Sequence[HasNameEffects]) -> None:
         self.count = len(chunks)
-        self.roles: Roles | None = None
-        """The roles of the chunks, as last computed from these bindings and function bodies."""
         self.future_flags = 0
         """The compiler flags of the module's `from __future__` imports."""
         self.definers: dict[str, list[int]] = {}
@@ -42,55 +37,55 @@ class Bindings:
         self.origins: dict[str, str] = {}
         """The full names of names that only imports bind, always to the same object."""
         self._sure: set[tuple[str, int]] = set()
-        otherwise: set[str] = set()
+        ambiguous: set[str] = set()
         for index, chunk in enumerate(chunks):
-            surface = chunk.surface
-            self._define(index, surface)
-            self.future_flags |= surface.future_flags
-            imported = dict(surface.imports)
-            for name, origin in surface.imports:
+            effects = chunk.name_effects
+            self._define(index, effects)
+            self.future_flags |= effects.future_flags
+            imported = dict(effects.imports)
+            for name, origin in effects.imports:
                 if self.origins.setdefault(name, origin) != origin:
-                    otherwise.add(name)
-            otherwise.update({*surface.binds, *surface.may_bind} - imported.keys())
-            for name in surface.rules:
+                    ambiguous.add(name)
+            ambiguous.update({*effects.binds, *effects.may_bind} - imported.keys())
+            for name in effects.rules:
                 self.ruled.setdefault(name, []).append(index)
-        for name in otherwise:
+        for name in ambiguous:
             self.origins.pop(name, None)
 
-    def reaching(self, name: str, place: int, without: Container[int] = ()) -> list[int]:
-        """Return the chunks whose binding of `name` may be in force before chunk `place`.
+    def reaching(self, name: str, end: int, without: Container[int] = ()) -> list[int]:
+        """Return the chunks whose binding of `name` may be in force before chunk `end`.
 
         These are the last chunk that certainly binds it and the later ones that may bind it;
-        earlier ones are excluded, as are those of `without`. `place` may be `count`, the end of the
-        module. If no chunk before `place` binds the name, these are the chunks in force at the end,
+        earlier ones are excluded, as are those of `without`. `end` may be `count`, the end of the
+        module. If no chunk before `end` binds the name, these are the chunks in force at the end,
         because a function may use names that are defined below it.
         """
         definers = self.definers.get(name)
         if definers is None:
             return []
         reaching: list[int] = []
-        for at in range(bisect.bisect_left(definers, place) - 1, -1, -1):
+        for at in range(bisect.bisect_left(definers, end) - 1, -1, -1):
             index = definers[at]
             if index in without:
                 continue
             reaching.append(index)
             if (name, index) in self._sure:
                 break
-        if not reaching and place < self.count:
+        if not reaching and end < self.count:
             return self.reaching(name, self.count, without)
         return reaching
 
-    def before(self, name: str, place: int) -> int:
-        """Return the number of chunks before `place` that bind `name`."""
-        return bisect.bisect_left(self.definers.get(name, ()), place)
+    def before(self, name: str, index: int) -> int:
+        """Return the number of chunks before `index` that bind `name`."""
+        return bisect.bisect_left(self.definers.get(name, ()), index)
 
-    def _define(self, index: int, surface: Surface) -> None:
-        for name in surface.binds:
+    def _define(self, index: int, effects: NameEffects) -> None:
+        for name in effects.binds:
             self.definers.setdefault(name, []).append(index)
             self._sure.add((name, index))
-        for name in surface.may_bind:
+        for name in effects.may_bind:
             self.definers.setdefault(name, []).append(index)
-        if index == 0 and surface.is_text:
+        if index == 0 and effects.is_text:
             self.definers["__doc__"] = [0]
-        if surface.star:
+        if effects.star:
             self.stars.append(index)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from jaxsight.source.module import Module
-from jaxsight.source.statements import Piece, tree_of
+from jaxsight.source.statements import TopLevelStatement, tree_of
 
 _BY_FIRST = frozenset(
     {
@@ -35,9 +35,9 @@ def parameters(module: Module, function: str, *, chosen: bool = False) -> frozen
     found: set[str] = set()
     names: tuple[str, ...] | None = None
     for chunk in module.chunks:
-        if chunk.piece.broken is not None or not _WORDS.search(chunk.piece.text):
+        if chunk.statement.broken is not None or not _WORDS.search(chunk.statement.text):
             continue
-        for name, numbers in _of(chunk.piece):
+        for name, numbers in _of(chunk.statement):
             if name != function or (chosen and numbers is None):
                 continue
             names = _parameters(module, function) if names is None else names
@@ -50,15 +50,15 @@ def gradients(module: Module) -> frozenset[str]:
     """Return the names that a module gives to functions that compute derivatives."""
     found: set[str] = set()
     for chunk in module.chunks:
-        if chunk.piece.broken is None and _WORDS.search(chunk.piece.text):
-            names = _names.get(chunk.piece)
+        if chunk.statement.broken is None and _WORDS.search(chunk.statement.text):
+            names = _names.get(chunk.statement)
             if names is None:
-                names = _names[chunk.piece] = frozenset(_bound(tree_of(chunk.piece.text)))
+                names = _names[chunk.statement] = frozenset(_bound(tree_of(chunk.statement.text)))
             found |= names
     return frozenset(found)
 
 
-_names: WeakKeyDictionary[Piece, frozenset[str]] = WeakKeyDictionary()
+_names: WeakKeyDictionary[TopLevelStatement, frozenset[str]] = WeakKeyDictionary()
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
@@ -83,15 +83,15 @@ def _transforms(node: ast.AST) -> bool:
     return not applied and not TRANSFORMATIONS.isdisjoint(names)
 
 
-def _of(piece: Piece) -> tuple[tuple[str, _Numbers], ...]:
-    known = _known.get(piece)
+def _of(statement: TopLevelStatement) -> tuple[tuple[str, _Numbers], ...]:
+    known = _known.get(statement)
     if known is None:
-        known = _known[piece] = tuple(_read(tree_of(piece.text)))
+        known = _known[statement] = tuple(_read(tree_of(statement.text)))
     return known
 
 
-_known: WeakKeyDictionary[Piece, tuple[tuple[str, _Numbers], ...]] = WeakKeyDictionary()
-"""By piece: the functions that it differentiates, and by which arguments."""
+_known: WeakKeyDictionary[TopLevelStatement, tuple[tuple[str, _Numbers], ...]] = WeakKeyDictionary()
+"""By statement: the functions that it differentiates, and by which arguments."""
 
 
 def _read(tree: ast.AST) -> Iterator[tuple[str, _Numbers]]:
@@ -129,9 +129,9 @@ def _numbers(call: ast.Call) -> _Numbers:
 def _parameters(module: Module, function: str) -> tuple[str, ...]:
     """Return the names of a function's positional parameters."""
     for chunk in module.chunks:
-        if chunk.piece.broken is not None or function not in chunk.piece.text:
+        if chunk.statement.broken is not None or function not in chunk.statement.text:
             continue
-        for node in tree_of(chunk.piece.text).body:
+        for node in tree_of(chunk.statement.text).body:
             if isinstance(node, ast.FunctionDef) and node.name == function:
                 return tuple(each.arg for each in (*node.args.posonlyargs, *node.args.args))
     return ()

@@ -1,9 +1,9 @@
-"""A module's text as chunks: its top-level pieces, each at its current line.
+"""A module's text as chunks: its top-level statements, each at its current line.
 
 A `Module` never changes. An edit makes a new one that shares all untouched chunks with the old one,
-so the cost of an edit is that of the edited piece, however long the file is. The result is exactly
-that of parsing the new text from the start. Text that does not parse is confined to the broken
-piece.
+so the cost of an edit is that of the edited statement, however long the file is. The result is
+exactly that of parsing the new text from the start. Text that does not parse is confined to the
+broken statement.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from jaxsight.source import limits
-from jaxsight.source.analysis.name_effects import Surface, mark_in
+from jaxsight.source.analysis.name_effects import NameEffects, mark_in
 from jaxsight.source.bindings import Bindings
 from jaxsight.source.definitions import Static
 from jaxsight.source.functions import Function
-from jaxsight.source.statement_splitter import first_start, piecing_at
-from jaxsight.source.statements import Piece, SyntaxProblem, first_line
+from jaxsight.source.statement_splitter import first_start, split_at
+from jaxsight.source.statements import SyntaxProblem, TopLevelStatement, first_line
 from jaxsight.source.text import Position, Range, normalized
 from jaxsight.source.text_shift import common_prefix, common_suffix
 
@@ -38,42 +38,42 @@ _MANY_CHUNKS = 300
 
 @dataclass(frozen=True, slots=True)
 class ModuleChunk:
-    """A piece at its place. All lines in the piece count from `first_line`."""
+    """A statement at its place. All lines in the statement count from `first_line`."""
 
     first_line: int
-    piece: Piece
+    statement: TopLevelStatement
     mark: str
     """`always` or `never`: the comment `# jaxsight: …` on it or above it."""
 
     @property
     def text(self) -> str:
-        return self.piece.text
+        return self.statement.text
 
     @property
     def id(self) -> str:
-        return self.piece.id
+        return self.statement.id
 
     @property
     def broken(self) -> SyntaxProblem | None:
         """Why it does not parse, relative to the chunk."""
-        return self.piece.broken
+        return self.statement.broken
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        return self.piece.functions
+        return self.statement.functions
 
     @property
     def meaning(self) -> str:
-        return self.piece.meaning
+        return self.statement.meaning
 
     @property
-    def surface(self) -> Surface:
+    def name_effects(self) -> NameEffects:
         """Its effects on the module's names."""
-        return self.piece.surface
+        return self.statement.name_effects
 
     @property
     def last_line(self) -> int:
-        return self.first_line + self.piece.line_count - 1
+        return self.first_line + self.statement.line_count - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Module:
         _ = self.bindings
         for chunk in self.chunks:
             if len(chunk.text) > _LONG:
-                _ = chunk.piece.reads, chunk.piece.meaning, chunk.piece.effects_of_call
+                _ = chunk.statement.reads, chunk.statement.meaning, chunk.statement.effects_of_call
 
     @functools.cached_property
     def lines(self) -> list[str]:
@@ -227,13 +227,15 @@ class Module:
         if chunk is None:
             return None
         inside = position.up(chunk.first_line)
-        holding = [function for function in self._functions_of(chunk) if inside in function.range]
-        return (chunk, holding[-1]) if holding else None
+        around = [function for function in self._functions_of(chunk) if inside in function.range]
+        return (chunk, around[-1]) if around else None
 
     @functools.cached_property
     def _static(self) -> dict[str, Static]:
         """Static arguments by function of statements such as `f = jax.jit(f, static_argnums=1)`."""
-        return {name: static for c in self.chunks for name, static in c.piece.surface.static}
+        return {
+            name: static for c in self.chunks for name, static in c.statement.name_effects.static
+        }
 
     def _functions_of(self, chunk: ModuleChunk) -> Iterator[Function]:
         for function in chunk.functions:
@@ -278,37 +280,23 @@ class _Rereading:
         old = self.old
         position = first_start(self.text)
         line = self.text.count("\n", 0, position)
-        index = 0
         read_from: int | None = None
         tail = len(old.chunks)
         while position < len(self.text):
-            if position < self.changed_from:
-                while index < len(old.chunks) and old._starts[index] < position:
-                    index += 1
-                if self._holds(index, position):
-                    step = old._steps[index]
-                    self._keep(old.chunks[index], position, step)
-                    line += self.text.count("\n", position, position + step.size)
-                    position += step.size
-                    continue
-            elif position >= self.unchanged_from:
-                found = bisect.bisect_left(old._starts, position - self.longer)
-                if found < len(old._starts) and old._starts[found] == position - self.longer:
-                    tail = found
-                    break
-            if read_from is None:
-                read_from = len(self.chunks)
-            piecing = piecing_at(self.text, position)
-            if piecing.piece is not None:
-                step = _Step(
-                    piecing.next - position,
-                    None if piecing.reach is None else piecing.reach - position,
-                )
-                self._keep(self._chunk(line, position, piecing.piece), position, step)
+            index = bisect.bisect_left(old._starts, position)
+            if position < self.changed_from and self._holds(index, position):
+                step = old._steps[index]
+                self._keep(old.chunks[index], position, step)
+            elif (index_after := self._index_after(position)) is not None:
+                tail = index_after
+                break
+            else:
+                read_from = len(self.chunks) if read_from is None else read_from
+                step = self._read(line, position)
                 if reason := limits.statements_problem(len(self.chunks)):
                     return Module(self.text, (), [], [], too_large=reason)
-            line += self.text.count("\n", position, piecing.next)
-            position = piecing.next
+            line += self.text.count("\n", position, position + step.size)
+            position += step.size
         read_to = len(self.chunks)
         if reason := limits.statements_problem(read_to + len(old.chunks) - tail):
             return Module(self.text, (), [], [], too_large=reason)
@@ -329,6 +317,23 @@ class _Rereading:
         reach = self.old._steps[index].reach
         return reach is not None and position + reach <= self.changed_from
 
+    def _index_after(self, position: int) -> int | None:
+        """Return the number of the old chunk that begins at a position after the change."""
+        if position < self.unchanged_from:
+            return None
+        starts = self.old._starts
+        index = bisect.bisect_left(starts, position - self.longer)
+        return index if index < len(starts) and starts[index] == position - self.longer else None
+
+    def _read(self, line: int, position: int) -> _Step:
+        """Read the statement at a position, if there is one; return the step to the next."""
+        split = split_at(self.text, position)
+        reach = None if split.reach is None else split.reach - position
+        step = _Step(split.next - position, reach)
+        if split.statement is not None:
+            self._keep(self._chunk(line, position, split.statement), position, step)
+        return step
+
     def _keep(self, chunk: ModuleChunk, position: int, step: _Step) -> None:
         self.chunks.append(chunk)
         self.starts.append(position)
@@ -336,20 +341,23 @@ class _Rereading:
 
     def _keep_tail(self, index: int, down: int) -> None:
         old = self.old
-        first, *rest = old.chunks[index:]
+        first, *following = old.chunks[index:]
         start = old._starts[index] + self.longer
         # The edit may have changed the line above the first chunk, and a mark in it.
-        self.chunks.append(self._chunk(first.first_line + down, start, first.piece))
+        self.chunks.append(self._chunk(first.first_line + down, start, first.statement))
         if down:
-            rest = [ModuleChunk(c.first_line + down, c.piece, c.mark) for c in rest]
-        self.chunks.extend(rest)
+            following = [
+                ModuleChunk(chunk.first_line + down, chunk.statement, chunk.mark)
+                for chunk in following
+            ]
+        self.chunks.extend(following)
         self.starts.extend([start + self.longer for start in old._starts[index:]])
         self.steps.extend(old._steps[index:])
 
-    def _chunk(self, line: int, position: int, piece: Piece) -> ModuleChunk:
+    def _chunk(self, line: int, position: int, statement: TopLevelStatement) -> ModuleChunk:
         above = self.text[self.text.rfind("\n", 0, max(position - 1, 0)) + 1 : position]
         mark = mark_in(above) if above.lstrip().startswith("#") else ""
-        return ModuleChunk(line, piece, piece.surface.mark or mark)
+        return ModuleChunk(line, statement, statement.name_effects.mark or mark)
 
     def _bindings(self, read_from: int, read_to: int) -> Bindings | None:
         """Return the old module's bindings if they are still valid, otherwise `None`.
@@ -357,22 +365,20 @@ class _Rereading:
         They are if there are as many chunks, and the parsed ones have the same effects on names.
         """
         old = self.old
-        known: Bindings | None = old.__dict__.get("bindings")
-        if known is None or len(old.chunks) != len(self.chunks):
+        bindings: Bindings | None = old.__dict__.get("bindings")
+        if bindings is None or len(old.chunks) != len(self.chunks):
             return None
-        return known if _same_surfaces(old.chunks, self.chunks, read_from, read_to + 1) else None
+        return (
+            bindings
+            if _same_name_effects(old.chunks, self.chunks, read_from, read_to + 1)
+            else None
+        )
 
 
-def _same_surfaces(
+def _same_name_effects(
     before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
 ) -> bool:
     return all(
-        one.mark == other.mark and one.piece.surface == other.piece.surface
-        for one, other in _pairs(before, now, first, last)
+        old.mark == new.mark and old.name_effects == new.name_effects
+        for old, new in zip(before[first:last], now[first:last], strict=True)
     )
-
-
-def _pairs(
-    before: tuple[ModuleChunk, ...], now: list[ModuleChunk], first: int, last: int
-) -> Iterator[tuple[ModuleChunk, ModuleChunk]]:
-    yield from zip(before[first:last], now[first:last], strict=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import functools
 
-from jaxsight.source.analysis import syntax_digest as meaning
+from jaxsight.source.analysis import syntax_digest
 from jaxsight.source.definitions import Source, name_of_argument
 from jaxsight.source.module import ModuleChunk
-from jaxsight.source.statements import piece_of, tree_of
+from jaxsight.source.statements import statement_of, tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift
 from jaxsight.wire.spans import Span
@@ -39,7 +39,7 @@ def _within(span: Span, old: str, new: str) -> Range | None:
     source = _source(old)
     if old == new:
         return _range(source, (span.line, span.column), (span.end_line, span.end_column))
-    if piece_of(old).meaning == piece_of(new).meaning and piece_of(new).broken is None:
+    if statement_of(old).meaning == statement_of(new).meaning and statement_of(new).broken is None:
         carried = _carried(old, new)
         start = carried.starts.get((span.line, span.column))
         end = carried.ends.get((span.end_line, span.end_column))
@@ -50,12 +50,12 @@ def _within(span: Span, old: str, new: str) -> Range | None:
 
 
 class _Carried:
-    """The positions of one text's nodes in another text with the same meaning."""
+    """The positions of one text's nodes in another text with the same syntax_digest."""
 
     def __init__(self, old: str, new: str) -> None:
         self.starts: dict[Pair, Pair] = {}
         self.ends: dict[Pair, Pair] = {}
-        for one, other in meaning.paired(tree_of(old), tree_of(new)):
+        for one, other in syntax_digest.paired(tree_of(old), tree_of(new)):
             if isinstance(one, _PLACED) and isinstance(other, _PLACED):
                 self.starts[one.lineno, one.col_offset] = (other.lineno, other.col_offset)
                 if one.end_lineno is not None and other.end_lineno is not None:

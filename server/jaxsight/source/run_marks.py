@@ -21,7 +21,7 @@ def mark_of(module: Module, chunk: ModuleChunk) -> tuple[str, Range] | None:
 
     The mark is on the statement's first or last line, or in a comment line above it.
     """
-    for line in dict.fromkeys((0, max(chunk.piece.lines_used - 1, 0))):
+    for line in dict.fromkeys((0, max(chunk.statement.lines_used - 1, 0))):
         start = _comment(chunk.text, line)
         if start is not None and (found := _MARK.search(_line(chunk.text, line), start)):
             return _word(found, chunk.first_line + line)

@@ -1,14 +1,14 @@
-"""Divide a text into its top-level pieces, also if it does not parse.
+"""Divide a text into its top-level statements, also if it does not parse.
 
-A piece begins at a line that can begin a statement (a *starter*: its first column is not blank, and
-it does not begin with a closing bracket, `else` or the like). It ends before the first later
+A statement begins at a line that can begin a statement (a *starter*: its first column is not blank,
+and it does not begin with a closing bracket, `else` or the like). It ends before the first later
 starter up to which the text parses: a proper prefix of a statement never parses when it is cut at a
-line, so this is exactly the statement's end. A piece that cannot be completed is broken, from one
-starter to the next and no further, so an unclosed quote or bracket affects its statement, not the
-file.
+line, so this is exactly the statement's end. A statement that cannot be completed is broken, from
+one starter to the next and no further, so an unclosed quote or bracket affects its statement, not
+the file.
 
-Pieces are found from top to bottom, and each depends only on the text from there on: this makes
-parsing after an edit cheap (`Piecing.reach`). Nothing here may scan a whole file at once.
+Statements are found from top to bottom, and each depends only on the text from there on: this makes
+parsing after an edit cheap (`Split.reach`). Nothing here may scan a whole file at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jaxsight.source.statements import Piece, piece_of
+from jaxsight.source.statements import TopLevelStatement, statement_of
 
 _STARTER = re.compile(
     r"^(?:[ \t\f]*\f)?(?!(?:else|elif|except|finally)\b)[^ \t\f\n#)\]}]", re.MULTILINE
@@ -32,6 +32,8 @@ _STRING_END = {
     '"': re.compile(r'[^"\\\n]*(?:\\.[^"\\\n]*)*"', re.DOTALL),
     "'": re.compile(r"[^'\\\n]*(?:\\.[^'\\\n]*)*'", re.DOTALL),
 }
+_REST_OF_LINES = re.compile(r"[^\\\n]*(?:\\.[^\\\n]*)*", re.DOTALL)
+"""A line's end, with the lines that backslashes join to it."""
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _MOST_STARTERS = 500
 """Lines inside brackets that could begin another statement.
@@ -48,60 +50,60 @@ _NEVER_IN_BRACKETS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Piecing:
-    """One step through a text: a piece (`None` for a stray continuation line), and offsets.
+class Split:
+    """One step through a text: a statement (`None` for a stray continuation line), and offsets.
 
-    `next` is where the next piece begins. The step depends only on the text up to `reach`
+    `next` is where the next statement begins. The step depends only on the text up to `reach`
     (exclusive); `None` says that it depends on where the text ends.
     """
 
-    piece: Piece | None
+    statement: TopLevelStatement | None
     start: int
     next: int
     reach: int | None
 
 
 def first_start(text: str) -> int:
-    """Return where the first piece begins; the text's length if there is none."""
-    found = _FIRST.search(text)
-    return found.start() if found else len(text)
+    """Return where the first statement begins; the text's length if there is none."""
+    match = _FIRST.search(text)
+    return match.start() if match else len(text)
 
 
-def piecing_at(text: str, start: int) -> Piecing:
-    """Return the piece that begins at `start`: the text's first start or another step's `next`."""
+def split_at(text: str, start: int) -> Split:
+    """Return the statement at `start`: the text's first start or another step's `next`."""
     single = _next_start(text, start)
     if not _begins_with(text, start, "@"):
-        piece = _read(text[start:single])
-        if piece is None or piece.broken is None or piece.broken.too_large:
-            return Piecing(piece, start, single, _reach(text, single))
+        statement = _read(text[start:single])
+        if statement is None or statement.broken is None or statement.broken.too_large:
+            return Split(statement, start, single, _reach(text, single))
     end, looked = _logical_end(text, start)
     if end is not None and end != single:
-        piece = _read(text[start:end])
-        if piece is None or piece.broken is None:
-            return Piecing(piece, start, end, _reach(text, end))
+        statement = _read(text[start:end])
+        if statement is None or statement.broken is None:
+            return Split(statement, start, end, _reach(text, end))
     reach = _reach(text, max(single, looked))
-    return Piecing(piece_of(_trimmed(text[start:single])), start, single, reach)
+    return Split(statement_of(_trimmed(text[start:single])), start, single, reach)
 
 
-def _read(block: str) -> Piece | None:
-    """Return the piece of a block up to the next starter; `None` if it contains no statement."""
+def _read(block: str) -> TopLevelStatement | None:
+    """Return the statement of a block up to the next starter; `None` if it contains none."""
     trimmed = _trimmed(block)
-    piece = piece_of(trimmed)
-    if piece.broken is None or piece.broken.too_large or len(trimmed) == len(block):
-        return piece
-    whole = piece_of(block)
-    if whole.broken is not None:
-        return piece
-    return piece_of(_to_last_statement(whole)) if whole.lines_used else None
+    statement = statement_of(trimmed)
+    if statement.broken is None or statement.broken.too_large or len(trimmed) == len(block):
+        return statement
+    untrimmed = statement_of(block)
+    if untrimmed.broken is not None:
+        return statement
+    return statement_of(_to_last_line_used(untrimmed)) if untrimmed.lines_used else None
 
 
-def _to_last_statement(whole: Piece) -> str:
-    """Return the piece's text without the blank lines after it that are not part of it.
+def _to_last_line_used(statement: TopLevelStatement) -> str:
+    """Return the text without the blank lines after its last statement that are not part of it.
 
     A backslash at the end of its last line makes one a part.
     """
-    lines = whole.text.split("\n")
-    used = whole.lines_used
+    lines = statement.text.split("\n")
+    used = statement.lines_used
     while used < len(lines) and lines[used - 1].rstrip().endswith("\\"):
         used += 1
     text = "\n".join(lines[:used])
@@ -120,12 +122,12 @@ def _next_start(text: str, start: int) -> int:
     line_end = text.find("\n", start)
     if line_end < 0:
         return len(text)
-    found = _STARTER.search(text, line_end + 1)
-    return found.start() if found else len(text)
+    match = _STARTER.search(text, line_end + 1)
+    return match.start() if match else len(text)
 
 
 def _reach(text: str, end: int) -> int | None:
-    """Return the end of the line at `end`, which was examined to end the piece before it."""
+    """Return the end of the line at `end`, which was examined to end the statement before it."""
     if end >= len(text):
         return None
     line_end = text.find("\n", end)
@@ -133,8 +135,8 @@ def _reach(text: str, end: int) -> int | None:
 
 
 def _begins_with(text: str, start: int, character: str) -> bool:
-    found = _STARTER.match(text, start)
-    return found is not None and text[found.end() - 1] == character
+    match = _STARTER.match(text, start)
+    return match is not None and text[match.end() - 1] == character
 
 
 def _logical_end(text: str, start: int) -> tuple[int | None, int]:
@@ -151,11 +153,11 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
     while position < len(text):
         if starters > _MOST_STARTERS or decorators > _MOST_DECORATORS:
             return None, position
-        found = _TOKEN.match(text, position)
-        if found is None:
+        match = _TOKEN.match(text, position)
+        if match is None:
             return None, position
-        token = found.group()
-        position = found.end()
+        token = match.group()
+        position = match.end()
         if token in _STRING_END:
             closed = _STRING_END[token].match(text, position)
             if closed is None:
@@ -188,5 +190,5 @@ def _unterminated(text: str, position: int) -> int:
 
     Lines that backslashes join to it are part of it.
     """
-    found = re.compile(r"[^\\\n]*(?:\\.[^\\\n]*)*", re.DOTALL).match(text, position)
-    return found.end() if found else position
+    match = _REST_OF_LINES.match(text, position)
+    return match.end() if match else position

@@ -1,8 +1,8 @@
-"""A piece of a module's top level, identified by its text: one statement, or several on a line.
+"""The statements of a module's top level, identified by their text.
 
-Results that are needed repeatedly are cached in the piece, and all users of the same text share the
-piece, so an edit costs only the pieces that it touches. Syntax trees are not kept: they are much
-larger than the text. Nothing here may depend on a piece's place.
+Results that are needed repeatedly are cached in the statement, and all users of the same text share
+the statement, so an edit costs only the statements that it touches. Syntax trees are not kept: they
+are much larger than the text. Nothing here may depend on a statement's place.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import weakref
 from dataclasses import dataclass
 
 from jaxsight.source import limits
-from jaxsight.source.analysis import syntax_digest as meaning
-from jaxsight.source.analysis.name_effects import Surface, guessed_surface, surface_of
-from jaxsight.source.analysis.name_reads import Reads, reads_of
+from jaxsight.source.analysis.name_effects import NameEffects, guessed_name_effects, name_effects_of
+from jaxsight.source.analysis.name_reads import NameReads, name_reads_of
 from jaxsight.source.analysis.quiet_compiler import quiet
-from jaxsight.source.analysis.side_effects import Effects, effects_of_call
+from jaxsight.source.analysis.side_effects import SideEffects, effects_of_call
+from jaxsight.source.analysis.syntax_digest import digest
 from jaxsight.source.definitions import functions_in
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Position, Range
 
 _TREES_KEPT = 64
 _ELSEWHERE = re.compile(r" \(detected at line \d+\)| on line \d+")
-"""Line numbers in Python's messages: they count from the piece, and the range is more precise."""
+"""Line numbers in Python's messages: they count from its start, and the range is more precise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class SyntaxProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """A piece's text and its properties. Ranges count from its first line.
+class TopLevelStatement:
+    """A statement's text and its properties. Ranges count from its first line.
 
     `id` is 16 hex digits that identify the text. `lines_used` is the number of lines of its
     statements (the text may have comments after them); 0 if broken.
@@ -51,7 +51,7 @@ class Piece:
     id: str
     broken: SyntaxProblem | None
     functions: tuple[Function, ...]
-    surface: Surface
+    name_effects: NameEffects
     lines_used: int
 
     @functools.cached_property
@@ -59,32 +59,32 @@ class Piece:
         """A digest of the syntax tree without comments and docstrings; of the text if broken."""
         if self.broken is not None:
             return self.id
-        return meaning.digest(tree_of(self.text), docstrings=False)
+        return digest(tree_of(self.text), docstrings=False)
 
     @functools.cached_property
     def meaning_with_docstrings(self) -> str:
         """As `meaning`, with docstrings."""
         if self.broken is not None:
             return self.id
-        return meaning.digest(tree_of(self.text), docstrings=True)
+        return digest(tree_of(self.text), docstrings=True)
 
     @functools.cached_property
-    def reads(self) -> Reads:
-        """The module's names that the piece uses; none if broken."""
+    def reads(self) -> NameReads:
+        """The module's names that the statement uses; none if broken."""
         if self.broken is not None:
-            return Reads()
-        return reads_of(self.text, self.surface, tree_of(self.text))
+            return NameReads()
+        return name_reads_of(self.text, self.name_effects, tree_of(self.text))
 
     @functools.cached_property
-    def effects_of_call(self) -> Effects:
-        """The effects of calling the function that the piece defines; unknown for other pieces."""
+    def effects_of_call(self) -> SideEffects:
+        """The effects of calling the function that the statement defines; unknown without one."""
         if self.broken is None:
             match tree_of(self.text).body:
                 case [ast.FunctionDef() as function]:
                     return effects_of_call(function)
                 case [ast.Assign(value=ast.Lambda() as function)]:
                     return effects_of_call(function)
-        return Effects(opaque="a value")
+        return SideEffects(opaque="a value")
 
     @functools.cached_property
     def line_count(self) -> int:
@@ -95,22 +95,22 @@ class Piece:
         return self.text.count("\n") + (not self.text.endswith("\n"))
 
 
-_pieces: weakref.WeakValueDictionary[str, Piece] = weakref.WeakValueDictionary()
+_statements: weakref.WeakValueDictionary[str, TopLevelStatement] = weakref.WeakValueDictionary()
 
 
-def piece_of(text: str) -> Piece:
-    """Return the piece with this text; it is shared while any module holds it."""
-    piece = _pieces.get(text)
-    if piece is None:
-        piece = _pieces[text] = _new_piece(text)
-    return piece
+def statement_of(text: str) -> TopLevelStatement:
+    """Return the statement with this text; it is shared while any module holds it."""
+    statement = _statements.get(text)
+    if statement is None:
+        statement = _statements[text] = _new_statement(text)
+    return statement
 
 
-def _new_piece(text: str) -> Piece:
+def _new_statement(text: str) -> TopLevelStatement:
     id = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     if reason := limits.statement_problem(text):
         problem = SyntaxProblem(first_line(text), reason, too_large=True)
-        return Piece(text, id, problem, (), guessed_surface(text), 0)
+        return TopLevelStatement(text, id, problem, (), guessed_name_effects(text), 0)
     try:
         tree = tree_of(text)
     except SyntaxError as error:
@@ -119,13 +119,15 @@ def _new_piece(text: str) -> Piece:
         problem = SyntaxProblem(first_line(text), str(error) or "too deeply nested to be read")
     else:
         used = tree.body[-1].end_lineno or 0 if tree.body else 0
-        return Piece(text, id, None, functions_in(tree, text), surface_of(tree, text), used)
-    return Piece(text, id, problem, (), guessed_surface(text), 0)
+        return TopLevelStatement(
+            text, id, None, functions_in(tree, text), name_effects_of(tree, text), used
+        )
+    return TopLevelStatement(text, id, problem, (), guessed_name_effects(text), 0)
 
 
 @functools.lru_cache(maxsize=_TREES_KEPT)
 def tree_of(text: str) -> ast.Module:
-    """Return the syntax tree of a piece's text. It is shared and must not be changed.
+    """Return the syntax tree of a statement's text. It is shared and must not be changed.
 
     Raises:
         SyntaxError: (or ValueError, RecursionError, MemoryError) it does not parse.

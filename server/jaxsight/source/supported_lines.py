@@ -49,9 +49,9 @@ def lost_lines(
         stands: returns whether a line of the text is unchanged since it was traced.
         lost: names whose earlier values are gone: of removed statements and changed arguments.
     """
-    pieces = [chunk for chunk in chunks if chunk.broken is None]
-    read = [(chunk.first_line, _statements(chunk.text)) for chunk in pieces]
-    lines = (line for chunk in pieces for line in range(chunk.first_line, chunk.last_line + 1))
+    valid = [chunk for chunk in chunks if chunk.broken is None]
+    read = [(chunk.first_line, _statements(chunk.text)) for chunk in valid]
+    lines = (line for chunk in valid for line in range(chunk.first_line, chunk.last_line + 1))
     flow = _Flow({*failing, *(line for line in lines if not stands(line))}, lost)
     for _ in range(_PASSES):
         before = flow.size()

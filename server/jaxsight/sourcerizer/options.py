@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from jaxsight.interpreters.same import DEEPEST_RULES
+from jaxsight.interpreters.same.derivatives import DEEPEST_RULES
 
 Style = Literal["lax", "pretty"]
 Constants = Literal["inline", "npz", "argument"]
 Derivatives = Literal["exact", "first", "primal"]
-
 
 _CHOICES = (
     ("style", get_args(Style)),

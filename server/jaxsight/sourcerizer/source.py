@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxsight.sourcerizer import constants as arrays
+from jaxsight.sourcerizer.values import constants as arrays
 
 
 class Source(str):

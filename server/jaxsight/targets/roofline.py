@@ -75,10 +75,10 @@ def total(graph: Graph, target: Target) -> Total | None:
         estimate(kernel, target) if kernel.at_least or not kernel.launches else 0.0
         for kernel in graph.kernels
     ]
-    known = [seconds for seconds in times if seconds is not None]
-    if not known:
+    estimates = [seconds for seconds in times if seconds is not None]
+    if not estimates:
         return None
-    return Total(sum(known), len(known) < len(times) or not graph.launches_known)
+    return Total(sum(estimates), len(estimates) < len(times) or not graph.launches_known)
 
 
 def _rate(chip: Gpu | Tpu, operations: Operations) -> float | None:

@@ -74,12 +74,12 @@ def parse(text: str) -> Target:
     """
     wanted = text.strip()
     if wanted.startswith("ssh://"):
-        host, _, rest = wanted.removeprefix("ssh://").partition("/")
+        host, _, target_name = wanted.removeprefix("ssh://").partition("/")
         if not host or host.startswith("-"):
             raise UnknownTarget(
                 f"target {_shown(text)} has no host", "write ssh://HOST or ssh://HOST/TARGET"
             )
-        inner = parse(rest or "cuda")
+        inner = parse(target_name or "cuda")
         if inner.host:
             raise UnknownTarget(
                 f"target {_shown(text)} has more than one host", "write ssh://HOST/TARGET"
@@ -96,8 +96,8 @@ def parse(text: str) -> Target:
     if platform == "tpu" and (tpu := TPUS.get(_tpu_name(chip))) is not None:
         return Target(f"tpu:{tpu.name}", "tpu", tpu)
     short = {name.rpartition(":")[2]: name for name in names()}
-    found = difflib.get_close_matches(wanted.lower(), [*names(), *short], n=3, cutoff=0.6)
-    near = list(dict.fromkeys(short.get(name, name) for name in found))
+    near_names = difflib.get_close_matches(wanted.lower(), [*names(), *short], n=3, cutoff=0.6)
+    near = list(dict.fromkeys(short.get(name, name) for name in near_names))
     hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names())}"
     raise UnknownTarget(f"unknown target {_shown(text)}", hint)
 

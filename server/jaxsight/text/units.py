@@ -40,3 +40,12 @@ def _digits(amount: float, decimals: int) -> str:
     """Return a number with at most `decimals` decimals, and none past its third digit."""
     before = len(f"{amount:.0f}")
     return f"{amount:.{max(0, min(decimals, 3 - before))}f}"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as `1 function` or `12 functions`.
+
+    Args:
+        plural: by default the noun with an `s`.
+    """
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

@@ -45,7 +45,7 @@ def main() -> None:
     incoming, outgoing = take_descriptors()
     die_with_parent()
     if sys.argv[1:] == ["--import"]:
-        from jaxsight.tracer.handlers.whole_import import answer
+        from jaxsight.tracer.whole_import import answer
 
         answer(incoming, outgoing)
     else:

@@ -21,20 +21,22 @@ from weakref import WeakKeyDictionary, ref
 import jax
 
 from jaxsight.interpreters import views
+from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
+from jaxsight.tracer.execution.file_namespace import FileNamespace
+from jaxsight.tracer.execution.library_changes import LibraryChanges
+from jaxsight.tracer.execution.namespaces import Namespaces
 from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.handlers.table import HANDLERS, Handler
-from jaxsight.tracer.inputs import Evaluator
-from jaxsight.tracer.isolation import reads
+from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.interruptions import CancelledByServer
+from jaxsight.tracer.isolation import file_reads
 from jaxsight.tracer.isolation.baseline import Baseline
-from jaxsight.tracer.isolation.imports import Imports
-from jaxsight.tracer.isolation.leftovers import Leftovers, Spoilt
-from jaxsight.tracer.isolation.patches import Patches
-from jaxsight.tracer.isolation.reads import Reads
+from jaxsight.tracer.isolation.file_reads import Reads
+from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
 from jaxsight.tracer.job import Job, Module
-from jaxsight.tracer.namespaces import World, Worlds
-from jaxsight.tracer.observation.recorder import CancelledByServer, Observed
-from jaxsight.tracer.traces import Traces
+from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.messages.replies import (
     Cancelled,
     Failed,
@@ -60,7 +62,7 @@ a jitted helper); clearing them takes about 20 ms, and slows the next trace by a
 """
 
 TRACES = 64
-"""Maximum number of traces whose world is remembered, which is more than are kept."""
+"""Maximum number of traces whose namespace is remembered, which is more than are kept."""
 
 
 class Tracer:
@@ -69,20 +71,20 @@ class Tracer:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._imports = Imports()
-        self._worlds = Worlds(self._imports)
+        self._namespaces = Namespaces(self._imports)
         self._traces = Traces()
         self._evaluator = Evaluator()
-        self._leftovers = Leftovers()
-        self._traced_in: dict[int, ref[World]] = {}
-        """The worlds of traces that requests may still refer to, by id."""
-        self._reads: WeakKeyDictionary[World, Reads] = WeakKeyDictionary()
+        self._irreversible = IrreversibleEffects()
+        self._traced_in: dict[int, ref[FileNamespace]] = {}
+        """The namespaces of traces that requests may still refer to, by id."""
+        self._reads: WeakKeyDictionary[FileNamespace, Reads] = WeakKeyDictionary()
         """Files that each file's statements have read."""
         self._edits = 0
-        reads.watch()
+        file_reads.watch()
         if connection.requests.empty():
             _warm_up()
             gc.collect()
-        self._patches = Patches(self._imports, self._leftovers)
+        self._library_changes = LibraryChanges(self._imports, self._irreversible)
         gc.freeze()  # JAX's objects stay alive, so collections need not scan them
         gc.enable()
         self._baseline = Baseline()
@@ -107,30 +109,30 @@ class Tracer:
         answer: Callable[[Handler, Any, Any], FromTracer],
         handler: Handler,
         request: Request[object],
-        about: Trace | World | None,
+        about: Trace | FileNamespace | None,
     ) -> FromTracer:
         """Answer a request in a context of its own, which discards context variables that it sets.
 
         If it needs a fresh process, the answer is `Spoiled`.
         """
         try:
-            self._leftovers.begin(about.file if about is not None else "")
+            self._irreversible.begin(about.file if about is not None else "")
             return contextvars.copy_context().run(answer, handler, request, about)
         except Spoilt as spoilt:
             return Spoiled(request.id, str(spoilt))
 
     def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer:
         """Answer a request about a trace, with its file's changes of libraries applied."""
-        known = self._traced_in.get(request.trace)
-        world = known() if known is not None else None
-        self._patches.enter(world)
+        namespace_ref = self._traced_in.get(request.trace)
+        namespace = namespace_ref() if namespace_ref is not None else None
+        self._library_changes.enter(namespace)
         try:
-            return self._apart(self._answer, handler, request, world)
+            return self._apart(self._answer, handler, request, namespace)
         finally:
-            self._patches.leave(world)
+            self._library_changes.leave(namespace)
 
     def _answer(
-        self, handler: Handler, request: AboutTrace[object], world: World | None
+        self, handler: Handler, request: AboutTrace[object], namespace: FileNamespace | None
     ) -> FromTracer:
         runs_user_code = bool(handler.runs_user_code)
         if runs_user_code and not self._connection.start(request.id):
@@ -160,7 +162,7 @@ class Tracer:
         self, handler: Handler, request: Request[object], slice: Trace
     ) -> FromTracer:
         at = "execute"
-        world: World | None = None
+        namespace: FileNamespace | None = None
         read = Reads()
         tell = self._announcing(request)
 
@@ -172,27 +174,27 @@ class Tracer:
         if not self._connection.start(request.id):
             return Cancelled(request.id)
         try:
-            with self._worlds.running(slice) as world:
+            with self._namespaces.running(slice) as namespace:
                 try:
-                    world.recorder.cancelled = False
-                    self._connection.on_cancel(world.cancel)
+                    namespace.recorder.cancelled = False
+                    self._connection.on_cancel(namespace.cancel)
                     announce(at, "")
-                    with reads.recording(read):
+                    with file_reads.recording(read):
                         begin = time.perf_counter()
-                        module = self._prepared(slice, world)
+                        module = self._prepared(slice, namespace)
                         seconds = time.perf_counter() - begin
                         reply = handler.answer(Job(request, self._traces, announce, module))
-                    world.note_imports(self._imports)
-                    return self._completed(reply, slice, world, read, seconds)
+                    namespace.note_imports(self._imports)
+                    return self._completed(reply, slice, namespace, read, seconds)
                 finally:
                     # First, as user code may have changed `builtins`.
-                    self._restore(slice, world)
+                    self._restore(slice, namespace)
                     self._connection.finish()
-                    self._edits += world.executed > 0
+                    self._edits += namespace.executed > 0
         except CancelledByServer:
             return Cancelled(request.id)
         except UserError as error:
-            return self._failed(request, slice, world, read, error.failure, error.observed)
+            return self._failed(request, slice, namespace, read, error.failure, error.observed)
         except Spoilt:
             raise
         except (
@@ -202,20 +204,20 @@ class Tracer:
             if not problem.frames:
                 logger.exception("request %s failed", request.id)
                 problem = replace(problem, stage="internal")
-            return self._failed(request, slice, world, read, problem, None)
+            return self._failed(request, slice, namespace, read, problem, None)
 
     def _announcing(self, request: Request[object]) -> Callable[[str, str], None]:
         """Return the function that sends the server the stages of a request."""
         return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
 
-    def _restore(self, slice: Trace | None = None, world: World | None = None) -> None:
+    def _restore(self, slice: Trace | None = None, namespace: FileNamespace | None = None) -> None:
         """Restore the process after a request, and record changes that cannot be undone."""
         lost = self._baseline.restore()
-        if slice is not None and world is not None:
-            lost += self._patches.end(world, slice.chunks)
+        if slice is not None and namespace is not None:
+            lost += self._library_changes.end(namespace, slice.chunks)
         if slice is None or slice.function:
             # The imports of a spare do not belong to a file.
-            self._leftovers.end(lost)
+            self._irreversible.end(lost)
 
     def _keep_house(self) -> None:
         if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
@@ -223,78 +225,78 @@ class Tracer:
             _clear_caches()
             gc.collect()
 
-    def _prepared(self, slice: Trace, world: World) -> Module:
+    def _prepared(self, slice: Trace, namespace: FileNamespace) -> Module:
         """Execute the slice, from the beginning if a file that its statements read has changed."""
-        known = self._reads.setdefault(world, Reads())
-        if not known.current():
+        earlier_reads = self._reads.setdefault(namespace, Reads())
+        if not earlier_reads.current():
             importlib.invalidate_caches()
-            world.outdate()
-            known.clear()
-        self._patches.begin(world, slice.chunks)
-        with reads.recording(known):
-            world.prepare(slice, self._imports)
-        executed = replace(slice, chunks=world.chunks)
-        return Module(executed, world.namespace, world.recorder, self._evaluator)
+            namespace.outdate()
+            earlier_reads.clear()
+        self._library_changes.begin(namespace, slice.chunks)
+        with file_reads.recording(earlier_reads):
+            namespace.prepare(slice, self._imports)
+        executed = replace(slice, chunks=namespace.chunks)
+        return Module(executed, namespace.names, namespace.recorder, self._evaluator)
 
     def _completed(
-        self, reply: Reply, slice: Trace, world: World, read: Reads, seconds: float
+        self, reply: Reply, slice: Trace, namespace: FileNamespace, read: Reads, seconds: float
     ) -> Reply:
         """Return a handler's reply with what is known of the execution of the slice."""
         match reply:
             case Traced():
-                self._traced_in[reply.id] = ref(world)
+                self._traced_in[reply.id] = ref(namespace)
                 while len(self._traced_in) > TRACES:
                     del self._traced_in[next(iter(self._traced_in))]
                 return replace(
                     reply,
-                    modules=self._modules(world, read),
+                    modules=self._modules(namespace, read),
                     seconds=(("execute", seconds), *reply.seconds),
-                    warnings=tuple(dict.fromkeys((*world.warnings, *reply.warnings))),
-                    executed=world.executed,
-                    reused=_reused(slice, world),
-                    caveats=world.caveats,
+                    warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
+                    executed=namespace.executed,
+                    reused=_reused(slice, namespace),
+                    caveats=namespace.caveats,
                 )
             case Shown():
-                return replace(reply, reused=_reused(slice, world))
+                return replace(reply, reused=_reused(slice, namespace))
             case _:
                 return reply
 
-    def _modules(self, world: World, read: Reads) -> tuple[str, ...]:
+    def _modules(self, namespace: FileNamespace, read: Reads) -> tuple[str, ...]:
         """Return the files whose changes invalidate an answer: those imported, and those read."""
-        known = self._reads.get(world, Reads())
-        return tuple(sorted({*world.files(self._imports), *known, *read}))
+        earlier_reads = self._reads.get(namespace, Reads())
+        return tuple(sorted({*namespace.files(self._imports), *earlier_reads, *read}))
 
     def _failed(
         self,
         request: Request[object],
         slice: Trace,
-        world: World | None,
+        namespace: FileNamespace | None,
         read: Reads,
         problem: Failure,
         observed: Observed | None,
     ) -> Failed:
-        self._leftovers.doubt(problem)
-        if world is None:
+        self._irreversible.doubt(problem)
+        if namespace is None:
             return Failed(request.id, problem)
         if observed is None:
-            observed = world.recorder.collect(world.chunks, [])
+            observed = namespace.recorder.collect(namespace.chunks, [])
         return Failed(
             request.id,
             problem,
             seen=observed.seen,
             observations=observed.observations,
-            modules=self._modules(world, read),
-            executed=world.executed,
-            reused=_reused(slice, world),
-            caveats=world.caveats,
+            modules=self._modules(namespace, read),
+            executed=namespace.executed,
+            reused=_reused(slice, namespace),
+            caveats=namespace.caveats,
         )
 
 
-def _reused(slice: Trace, world: World) -> tuple[Reused, ...]:
+def _reused(slice: Trace, namespace: FileNamespace) -> tuple[Reused, ...]:
     """Return the chunks that were reused; fewer than requested if a chunk raised an error."""
     return tuple(
         Reused(sent.id, executed.id, executed.text)
-        for sent, executed in zip(slice.chunks, world.chunks, strict=False)
+        for sent, executed in zip(slice.chunks, namespace.chunks, strict=False)
         if sent.id != executed.id
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jaxsight.tracer.observation.recorder import Observed
+from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.chunks import chunk_of, line_in_chunk
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.wire.spans import Span
@@ -63,8 +63,8 @@ def failure(error: BaseException, stage: str, argument: str = "") -> Failure:
     return _failure(error, stage, argument, set())
 
 
-def _failure(error: BaseException, stage: str, argument: str, known: set[int]) -> Failure:
-    known.add(id(error))
+def _failure(error: BaseException, stage: str, argument: str, visited: set[int]) -> Failure:
+    visited.add(id(error))
     notes = [
         clean(str(note))
         for note in getattr(error, "__notes__", ())
@@ -77,14 +77,14 @@ def _failure(error: BaseException, stage: str, argument: str, known: set[int]) -
             f"{number}. {_class(type(part))}: {message(part)}"
             for number, part in enumerate(error.exceptions, 1)
         ]
-    follow = cause is not None and id(cause) not in known and len(known) < _CHAIN
+    follow = cause is not None and id(cause) not in visited and len(visited) < _CHAIN
     return Failure(
         stage=stage,
         type=_class(type(error)),
         message=message(error),
         bases=tuple(_class(base) for base in type(error).__mro__[1:-1]),
         frames=frames(error),
-        cause=_failure(cause, stage, "", known) if cause is not None and follow else None,
+        cause=_failure(cause, stage, "", visited) if cause is not None and follow else None,
         notes=tuple(notes),
         argument=argument,
     )
@@ -104,10 +104,10 @@ def _cause(error: BaseException) -> BaseException | None:
 def message(error: BaseException) -> str:
     try:
         # The text of a syntax error has a place, which is that in the chunk.
-        told = error.msg if isinstance(error, SyntaxError) else str(error)
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception as problem:  # noqa: BLE001 - user code: the class's __str__
-        told = f"<its message raised {type(problem).__name__}>"
-    return clean(told[:_MESSAGE])
+        text = f"<its message raised {type(problem).__name__}>"
+    return clean(text[:_MESSAGE])
 
 
 def one_line(error: BaseException, most: int = 80) -> str:
@@ -118,9 +118,9 @@ def one_line(error: BaseException, most: int = 80) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def clean(told: str) -> str:
+def clean(text: str) -> str:
     """Escape surrogates, which UTF-8 cannot represent."""
-    return told.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _class(cls: type) -> str:
@@ -132,28 +132,28 @@ def _class(cls: type) -> str:
 def frames(error: BaseException) -> tuple[Frame, ...]:
     """Return the frames of the user's files, and the innermost one if it is in a library."""
     out = _trimmed([*_walk(error.__traceback__)])
-    if isinstance(error, SyntaxError) and (place := _syntax(error)) is not None:
-        out.append(place)
+    if isinstance(error, SyntaxError) and (frame := _syntax(error)) is not None:
+        out.append(frame)
     return tuple(out)
 
 
 def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
     """Return the frames except those of JAX and the tracer, and whether each is a library's."""
     out: list[tuple[Frame, bool]] = []
-    seen: Counter[tuple[str, int, int]] = Counter()
+    occurrences: Counter[tuple[str, int, int]] = Counter()
     while traceback is not None:
         code, lasti, line = traceback.tb_frame.f_code, traceback.tb_lasti, traceback.tb_lineno
         traceback = traceback.tb_next
         file = code.co_filename
-        place = (file, code.co_firstlineno, lasti)
-        seen[place] += 1
-        found = chunk_of(file)
-        if seen[place] > _REPEATS or (found is None and _is_hidden(file)):
+        instruction = (file, code.co_firstlineno, lasti)
+        occurrences[instruction] += 1
+        match = chunk_of(file)
+        if occurrences[instruction] > _REPEATS or (match is None and _is_hidden(file)):
             continue
-        if found is not None:
-            span = _moved(found, _span(found["chunk"], code, lasti, line))
-            inside = max(line_in_chunk(found, line or 0), 0)
-            frame = Frame(code.co_qualname, found["path"], inside, span)
+        if match is not None:
+            span = _moved(match, _span(match["chunk"], code, lasti, line))
+            inside = max(line_in_chunk(match, line or 0), 0)
+            frame = Frame(code.co_qualname, match["path"], inside, span)
             out.append((frame, False))
         else:
             out.append((Frame(code.co_qualname, clean(file), line or 0), _is_library(file)))
@@ -197,9 +197,9 @@ def _condition(file: str, span: Span) -> Span:
     return span
 
 
-def _moved(found: re.Match[str], span: Span) -> Span:
+def _moved(match: re.Match[str], span: Span) -> Span:
     """Convert a span in the lines of a file's code to one in the lines of the chunk."""
-    line, end_line = line_in_chunk(found, span.line), line_in_chunk(found, span.end_line)
+    line, end_line = line_in_chunk(match, span.line), line_in_chunk(match, span.end_line)
     return replace(span, line=max(line, 1), end_line=max(end_line, 1))
 
 
@@ -211,25 +211,25 @@ def _covers(span: Span, node: ast.stmt | ast.expr) -> bool:
 
 def _syntax(error: SyntaxError) -> Frame | None:
     """Return the place of a syntax error in a chunk, which has no frame."""
-    found = chunk_of(error.filename) if isinstance(error.filename, str) else None
-    if found is None:
+    match = chunk_of(error.filename) if isinstance(error.filename, str) else None
+    if match is None:
         return None
     line, text = error.lineno or 1, error.text or ""
     start = len(text[: max((error.offset or 1) - 1, 0)].encode("utf-8", "surrogatepass"))
     end = start
     if error.end_lineno == line and error.end_offset is not None:
         end = len(text[: max(error.end_offset - 1, 0)].encode("utf-8", "surrogatepass"))
-    span = _moved(found, Span(found["chunk"], line, start, line, max(start, end)))
-    return Frame("<module>", found["path"], span.line, span)
+    span = _moved(match, Span(match["chunk"], line, start, line, max(start, end)))
+    return Frame("<module>", match["path"], span.line, span)
 
 
 def span_of(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
     """Return the span of a position that JAX reports, or `None` if it is not in a chunk."""
-    found = chunk_of(file)
-    if found is None:
+    match = chunk_of(file)
+    if match is None:
         return None
-    span = Span(found["chunk"], line, max(column, 0), max(end_line, line), max(end_column, 0))
-    return _moved(found, span)
+    span = Span(match["chunk"], line, max(column, 0), max(end_line, line), max(end_column, 0))
+    return _moved(match, span)
 
 
 _LIBRARIES = tuple(

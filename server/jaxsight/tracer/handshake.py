@@ -31,8 +31,10 @@ def greet() -> Hello:
             return _greeting(problem=f"{_interpreter()} has no {error.name}. {_REMEDY}")
         return _greeting(problem=f"importing jax failed in {_interpreter()}: {error}. {_REMEDY}")
     except BaseException as error:  # noqa: BLE001 - incompatible versions may raise even SystemExit
-        told = f"{type(error).__name__}: {error}"
-        return _greeting(problem=f"importing jax failed in {_interpreter()}: {told}. {_REMEDY}")
+        description = f"{type(error).__name__}: {error}"
+        return _greeting(
+            problem=f"importing jax failed in {_interpreter()}: {description}. {_REMEDY}"
+        )
     jax_version = getattr(jax, "__version__", "")
     jaxlib_version = getattr(jaxlib, "__version__", "")
     if _numbers(jax_version) < OLDEST_JAX:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from jaxsight.tracer.inputs import Evaluator
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.tracer.traces import Traces
 from jaxsight.wire.messages.requests import Trace
 
 Asked = TypeVar("Asked")

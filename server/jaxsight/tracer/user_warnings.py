@@ -14,6 +14,10 @@ from jaxsight.wire.observations import Warned
 from jaxsight.wire.spans import Span
 
 _WARNINGS = 50
+"""Maximum number of warnings of a trace."""
+
+_SHOWWARNING = warnings.showwarning
+"""Python's own, or that of the process's parent code."""
 
 
 @contextlib.contextmanager
@@ -28,6 +32,27 @@ def collected(into: list[Warned]) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+@contextlib.contextmanager
+def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
+    """Collect Python's warnings, but keep filters or a hook that a chunk sets."""
+    before = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+        span = innermost_span(sys._getframe(1))
+        into.append(Warned(category.__name__, clean(str(message)), span))
+        if before is not _SHOWWARNING:
+            before(message, category, *args, **kwargs)
+
+    with warnings.catch_warnings():
+        pass  # resets the warnings that modules have shown already
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        if warnings.showwarning is show:
+            warnings.showwarning = before
 
 
 def innermost_span(frame: FrameType | None) -> Span | None:

@@ -16,7 +16,7 @@ from jaxsight.files.ownership import is_own_folder
 from jaxsight.trust.policy import Policy, chosen_policy
 from jaxsight.trust.store import Decisions, Store, store_file
 from jaxsight.trust.words import shown_path
-from jaxsight.workers.remote import PYTHON
+from jaxsight.workers.compilation.remote import PYTHON
 
 TRUST = "Trust this folder"
 ONCE = "Once"

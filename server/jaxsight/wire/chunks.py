@@ -36,13 +36,13 @@ def chunk_of(name: str) -> re.Match[str] | None:
 
 def real_file(name: str) -> str:
     """Return the path of the file for a file name that code is compiled under."""
-    found = chunk_of(name)
-    return found["path"] if found is not None else name
+    parts = chunk_of(name)
+    return parts["path"] if parts is not None else name
 
 
-def line_in_chunk(found: re.Match[str], line: int) -> int:
+def line_in_chunk(parts: re.Match[str], line: int) -> int:
     """Return the line in the chunk for a line of code in the file; `found` is from `chunk_of`."""
-    return line - int(found["above"] or 0)
+    return line - int(parts["above"] or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def aliases(hlo: str) -> tuple[Alias, ...]:
 
 
 def donations(
-    kept: Sequence[Alias],
+    aliases: Sequence[Alias],
     count: int,
     parameters: Sequence[str],
     results: Sequence[str],
@@ -51,7 +51,7 @@ def donations(
     """Return the donated inputs in order, each with the result that reuses its buffer.
 
     Args:
-        kept: aliases of the compiled program.
+        aliases: aliases of the compiled program.
         count: number of parameters of the compiled program.
         parameters: names of the parameters of the lowered program; if XLA changed their number,
             nothing is returned.
@@ -60,9 +60,9 @@ def donations(
     """
     if count != len(parameters):
         return ()
-    taken = {parameters[alias.parameter]: alias.result for alias in kept}
+    results_by_input = {parameters[alias.parameter]: alias.result for alias in aliases}
     return tuple(
-        Donation(name, results[taken[name]] if name in taken else "")
+        Donation(name, results[results_by_input[name]] if name in results_by_input else "")
         for name in donated
-        if taken.get(name, 0) < len(results)
+        if results_by_input.get(name, 0) < len(results)
     )

@@ -87,13 +87,13 @@ def decode(body: bytes | bytearray | memoryview) -> Message:
         if kind is None:
             raise WireError(f"no message has the type {tag!r}")
         names, _, unpacks, required = _plan(kind)
-        given = {}
+        values = {}
         for name, unpack in zip(names, unpacks, strict=True):
             if name in value:
-                given[name] = unpack(value.pop(name))
-        if value or not required.issubset(given):
+                values[name] = unpack(value.pop(name))
+        if value or not required.issubset(values):
             raise WireError(f"{tag} has other fields than this version knows")
-        message: Message = kind(**given)
+        message: Message = kind(**values)
         return message
     except (ValueError, RecursionError) as error:
         raise WireError(f"not a message: {error}") from error
@@ -180,12 +180,12 @@ def _plan(kind: Any) -> Plan:
         raise WireError(f"{kind.__name__} is not a message")
     hints = get_type_hints(kind)
     all_fields: tuple[Field[Any], ...] = fields(kind)
-    names = tuple(each.name for each in all_fields)
+    names = tuple(member.name for member in all_fields)
     codecs = [_codec(hints[name]) for name in names]
     required = frozenset(
-        each.name
-        for each in all_fields
-        if each.default is MISSING and each.default_factory is MISSING
+        member.name
+        for member in all_fields
+        if member.default is MISSING and member.default_factory is MISSING
     )
     return names, tuple(c[0] for c in codecs), tuple(c[1] for c in codecs), required
 
@@ -226,7 +226,7 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
     The codecs of its fields are created at the first use, since types may contain themselves.
     """
     resolved = get_type_hints(kind)
-    hints = {each.name: resolved[each.name] for each in fields(kind)}
+    hints = {member.name: resolved[member.name] for member in fields(kind)}
     names = tuple(hints)
     if all(hint in (int, str, bool) for hint in hints.values()) and len(names) > 1:
         expected = tuple(hints.values())
@@ -245,7 +245,7 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
 
     def plan() -> None:
         _, pack_each, unpack_each, _ = _plan(kind)
-        packs.extend((at, one) for at, one in enumerate(pack_each) if one is not None)
+        packs.extend((at, pack) for at, pack in enumerate(pack_each) if pack is not None)
         unpacks.extend(enumerate(unpack_each))
 
     def pack(value: Any) -> list[Any]:
@@ -268,8 +268,8 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
     return pack, unpack
 
 
-def _sequence(item: Any) -> tuple[Pack | None, Unpack]:
-    pack_one, unpack_one = _codec(item)
+def _sequence(hint: Any) -> tuple[Pack | None, Unpack]:
+    pack_one, unpack_one = _codec(hint)
 
     def pack(value: Any) -> list[Any]:
         return list(map(pack_one, value))  # type: ignore[arg-type]
@@ -282,33 +282,33 @@ def _sequence(item: Any) -> tuple[Pack | None, Unpack]:
     return (None if pack_one is None else pack), unpack
 
 
-def _pair(items: tuple[Any, ...]) -> tuple[Pack | None, Unpack]:
-    codecs = [_codec(each) for each in items]
+def _pair(hints: tuple[Any, ...]) -> tuple[Pack | None, Unpack]:
+    codecs = [_codec(hint) for hint in hints]
     packs = [codec[0] for codec in codecs]
     unpacks = [codec[1] for codec in codecs]
 
     def pack(value: Any) -> list[Any]:
         return [
-            item if pack_one is None else pack_one(item)
-            for pack_one, item in zip(packs, value, strict=True)
+            part if pack_one is None else pack_one(part)
+            for pack_one, part in zip(packs, value, strict=True)
         ]
 
     def unpack(value: Any) -> tuple[Any, ...]:
         if type(value) is not list or len(value) != len(unpacks):
             raise ValueError(f"expected a list of {len(unpacks)}")
-        return tuple([unpack_one(item) for unpack_one, item in zip(unpacks, value, strict=True)])
+        return tuple([unpack_one(part) for unpack_one, part in zip(unpacks, value, strict=True)])
 
     return (pack if any(packs) else None), unpack
 
 
 def _choice(options: tuple[Any, ...]) -> tuple[Pack, Unpack]:
     """Return the codec of `X | None`, or of several dataclasses, distinguished by class name."""
-    some = tuple(option for option in options if option is not types.NoneType)
-    optional = len(some) < len(options)
-    if len(some) == 1:
-        pack_some, unpack_some = _codec(some[0])
+    kinds = tuple(option for option in options if option is not types.NoneType)
+    optional = len(kinds) < len(options)
+    if len(kinds) == 1:
+        pack_some, unpack_some = _codec(kinds[0])
     else:
-        pack_some, unpack_some = _tagged(some)
+        pack_some, unpack_some = _tagged(kinds)
 
     def pack(value: Any) -> Any:
         if value is None and optional:

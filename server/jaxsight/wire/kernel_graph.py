@@ -267,8 +267,8 @@ class Graph:
     @property
     def callback_count(self) -> int:
         """The number of calls of Python on the host, each of which copies data there and waits."""
-        found = (kernel for kernel in self.kernels if kernel.kind == CALLBACK)
-        return len({kernel.equations or (kernel.name,) for kernel in found})
+        callbacks = (kernel for kernel in self.kernels if kernel.kind == CALLBACK)
+        return len({kernel.equations or (kernel.name,) for kernel in callbacks})
 
     @property
     def launches_known(self) -> bool:
@@ -277,11 +277,11 @@ class Graph:
 
     def launches_of(self, kernels: Iterable[int]) -> int:
         """Return the maximum launches of some kernels in one run, as in `launch_count`."""
-        return self._one_arm_each({each: self.kernels[each].launches for each in kernels}, max)
+        return self._one_arm_each({index: self.kernels[index].launches for index in kernels}, max)
 
     def fewest_of(self, kernels: Iterable[int]) -> int:
         """Return the minimum launches of some kernels in one run, as in `launches_at_least`."""
-        return self._one_arm_each({each: self.kernels[each].at_least for each in kernels}, min)
+        return self._one_arm_each({index: self.kernels[index].at_least for index in kernels}, min)
 
     def iterations(self, loop: int) -> int:
         """Return how often one run of the program runs a loop's body, at least 1.
@@ -312,11 +312,11 @@ class Graph:
                 sums[branch] += count
         for first in self._conditionals():
             parent = self.branches[first].parent
-            taken = of(sums[first : first + self.branches[first].arms])
+            of_arms = of(sums[first : first + self.branches[first].arms])
             if parent < 0:
-                total += taken
+                total += of_arms
             else:
-                sums[parent] += taken
+                sums[parent] += of_arms
         return total
 
     def _conditionals(self) -> Iterator[int]:

@@ -25,18 +25,18 @@ _INNOCENT = (Reason.STOPPED, Reason.SPOILED, Reason.TIMEOUT, Reason.UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Culprit:
+class _Crashes:
     deaths: int
-    last: Died
+    death: Died
     request: Request[object]
     until: float
 
 
-class Culprits:
+class CrashBackoff:
     """The files that killed tracers recently."""
 
     def __init__(self) -> None:
-        self._by_file: dict[str, _Culprit] = {}
+        self._by_file: dict[str, _Crashes] = {}
         self._failing: set[str] = set()
 
     def clear(self) -> None:
@@ -44,28 +44,28 @@ class Culprits:
         self._by_file.clear()
         self._failing.clear()
 
-    def expect(self, message: Request[object]) -> Died | None:
+    def repeated_death(self, message: Request[object]) -> Died | None:
         """Return the death that this request would cause again, or `None` if it is to be run."""
         slice = message.executes
-        culprit = self._by_file.get(slice.file) if slice is not None else None
-        if culprit is None or culprit.deaths < PATIENCE:
+        crashes = self._by_file.get(slice.file) if slice is not None else None
+        if crashes is None or crashes.deaths < PATIENCE:
             return None
-        if time.monotonic() >= culprit.until and message.numbered(NEW) != culprit.request:
+        if time.monotonic() >= crashes.until and message.numbered(NEW) != crashes.request:
             return None
-        return replace(culprit.last, id=message.id, repeated=True)
+        return replace(crashes.death, id=message.id, repeated=True)
 
-    def fails(self, message: Trace) -> bool:
+    def has_failed(self, message: Trace) -> bool:
         """Return whether a fresh tracer had an internal error with this file too.
 
         Then requests that ran before are not the cause.
         """
         return message.file in self._failing
 
-    def blame(self, message: Trace) -> None:
+    def add_failure(self, message: Trace) -> None:
         """Remember that a fresh tracer had an internal error with this file."""
         self._failing.add(message.file)
 
-    def judge(self, message: Request[object], outcome: Outcome[object]) -> None:
+    def add_outcome(self, message: Request[object], outcome: Outcome[object]) -> None:
         """Remember how a request ended.
 
         Requests that exceeded their time do not count, as the tracer survived until then.
@@ -80,7 +80,7 @@ class Culprits:
                 before = self._by_file.get(slice.file)
                 deaths = 1 + (before.deaths if before is not None else 0)
                 pause = min(FIRST_PAUSE * 2 ** max(deaths - PATIENCE, 0), LONGEST_PAUSE)
-                self._by_file[slice.file] = _Culprit(
+                self._by_file[slice.file] = _Crashes(
                     deaths, outcome, message.numbered(NEW), time.monotonic() + pause
                 )
             case Cancelled():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxsight.files import reading
 
-SERVERS_OWN = frozenset(
+OF_SERVER = frozenset(
     {
         "PYTHONHOME",
         "PYTHONSTARTUP",
@@ -52,14 +52,16 @@ def tracer_environment(
 
     `overrides` are the user's settings, which take precedence.
     """
-    found = {name: value for name, value in environ.items() if name not in SERVERS_OWN}
-    if "PYTHONPATH" in found:
-        kept = [each for each in found["PYTHONPATH"].split(os.pathsep) if not _of_server(each)]
-        found["PYTHONPATH"] = os.pathsep.join(kept)
-        if not kept:
-            del found["PYTHONPATH"]
-    _activate(python, found)
-    return {**UNLESS_SET, **found, **ALWAYS, **(overrides or {})}
+    variables = {name: value for name, value in environ.items() if name not in OF_SERVER}
+    if "PYTHONPATH" in variables:
+        folders = [
+            folder for folder in variables["PYTHONPATH"].split(os.pathsep) if not _of_server(folder)
+        ]
+        variables["PYTHONPATH"] = os.pathsep.join(folders)
+        if not folders:
+            del variables["PYTHONPATH"]
+    _activate(python, variables)
+    return {**UNLESS_SET, **variables, **ALWAYS, **(overrides or {})}
 
 
 def neutral_folder() -> str:

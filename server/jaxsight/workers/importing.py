@@ -77,5 +77,7 @@ async def _reply(process: TracerProcess, request: Import) -> Imported | Failed |
 
 def line_of(death: Death, file: str) -> int | None:
     """Return the line (from 1) at which a process stopped at its deadline, if it is known."""
-    found = re.findall(rf'File "{re.escape(file)}", line (\d+) in <module>', death.last_words)
-    return int(found[-1]) if found else None
+    line_numbers = re.findall(
+        rf'File "{re.escape(file)}", line (\d+) in <module>', death.last_words
+    )
+    return int(line_numbers[-1]) if line_numbers else None

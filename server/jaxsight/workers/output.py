@@ -45,7 +45,7 @@ class OutputMeter:
 
     def __init__(self, limit: int, locate: Locate) -> None:
         self._limit = limit
-        self._left = limit
+        self._allowed = limit
         self._locate = locate
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._tail = ""
@@ -58,12 +58,12 @@ class OutputMeter:
         Returns `""` past the limit; reaching it adds one line that says so.
         """
         self._remember(data)
-        if self._left <= 0:
+        if self._allowed <= 0:
             return ""
-        kept = data[: self._left]
-        self._left -= len(data)
-        text = self._tail + self._decoder.decode(kept)
-        if self._left <= 0:
+        accepted = data[: self._allowed]
+        self._allowed -= len(data)
+        text = self._tail + self._decoder.decode(accepted)
+        if self._allowed <= 0:
             self._tail = ""
             self._decoder.reset()
             return (
@@ -77,7 +77,7 @@ class OutputMeter:
 
     def finish(self) -> str:
         """Return the unfinished line of a request that ended, and reset the limit."""
-        self._left = self._limit
+        self._allowed = self._limit
         text, self._tail = self._tail, ""
         return real_places(text, self._locate)
 

@@ -53,7 +53,7 @@ class Tracer:
 
     process: TracerProcess
     began: float = field(default_factory=time.monotonic)
-    asked: bool = False
+    has_run_request: bool = False
     """Whether a request has started in it, so that user code ran."""
     answered: int = 0
     warm_size: int = 0
@@ -65,7 +65,7 @@ class Tracer:
         return self.process.ready.result() if self.process.ready.done() else None
 
     @property
-    def outgrown(self) -> bool:
+    def is_outgrown(self) -> bool:
         bound = self.warm_size * RECYCLE_GROWTH + RECYCLE_SLACK
         return self.answered >= RECYCLE_AFTER or (
             self.warm_size > 0 and bound < self.process.resident
@@ -77,7 +77,7 @@ class Tracer:
         if self.answered == WARM_UP:
             self.warm_size = self.process.resident
 
-    def give(self, overlays: dict[str, str]) -> None:
+    def send_overlays(self, overlays: dict[str, str]) -> None:
         """Send changes of the editor's texts."""
         for path, text in overlays.items():
             if self.overlays.get(path) is not text:
@@ -110,7 +110,7 @@ class Pool:
             on_death: called when the active tracer has died and the next one has replaced it.
             on_spare: called when the spare is ready.
         """
-        self.at_work: Tracer | None = None
+        self.active: Tracer | None = None
         self.problem = ""
         """Why there is no tracer, with a remedy; `""` if there is one."""
         self.paused = asyncio.Event()
@@ -139,20 +139,20 @@ class Pool:
     @property
     def all(self) -> list[Tracer]:
         """The active tracer and the spare, if they exist."""
-        return [each for each in (self.at_work, self._spare) if each is not None]
+        return [tracer for tracer in (self.active, self._spare) if tracer is not None]
 
-    def fill(self) -> None:
+    def ensure_active(self) -> None:
         """Ensure that a tracer is active or starting, unless the next start has to wait."""
-        if self._closed or self.at_work is not None:
+        if self._closed or self.active is not None:
             return
         if self._spare is not None:
-            self.at_work, self._spare = self._spare, None
+            self.active, self._spare = self._spare, None
         elif time.monotonic() >= self._retry_at:
             self._on_status(Status(State.STARTING, f"Starting {self._python}"))
-            self.at_work = self._spawn()
+            self.active = self._spawn()
         else:
             return
-        self._do(self._welcome(self.at_work))
+        self._start_task(self._report_ready(self.active))
 
     async def ready(self) -> Tracer | None:
         """Return the tracer for a request, after its handshake.
@@ -160,141 +160,143 @@ class Pool:
         Returns `None` if there is none now; `problem` has the reason.
         """
         while True:
-            self.fill()
-            tracer = self.at_work
+            self.ensure_active()
+            tracer = self.active
             if tracer is None:
                 return None
             hello = await asyncio.shield(tracer.process.ready)
             if hello is not None and hello.problem:
-                self._refuse(tracer, hello)
+                self._reject(tracer, hello)
                 return None
-            if hello is not None and tracer is self.at_work and tracer.process.alive:
+            if hello is not None and tracer is self.active and tracer.process.alive:
                 return tracer
-            self._lose(tracer, await asyncio.shield(tracer.process.death))
+            self._replace(tracer, await asyncio.shield(tracer.process.death))
 
-    def rest(self) -> None:
+    def use_pause(self) -> None:
         """Use an idle moment: replace a lost spare, and an outgrown tracer by the spare."""
-        tracer, spare = self.at_work, self.spare
+        tracer, spare = self.active, self.spare
         if tracer is None or not tracer.process.alive or tracer.hello is None:
             return
         if self._spare is None and time.monotonic() - self._spared_at > YOUNG:
             self._add_spare()
-        if spare is not None and tracer.outgrown:
+        if spare is not None and tracer.is_outgrown:
             log.info("recycling tracer %d after %d answers", tracer.process.pid, tracer.answered)
-            self.at_work, self._spare = spare, None
+            self.active, self._spare = spare, None
             tracer.process.kill(Death(Reason.STOPPED))
-            self._do(self._welcome(spare))
+            self._start_task(self._report_ready(spare))
 
     async def restart(self) -> None:
         """End all tracers, forget failures, and start a new one."""
-        old = self.all
-        self.at_work = self._spare = None
+        tracers = self.all
+        self.active = self._spare = None
         self._young_deaths = 0
         self._retry_at = 0.0
         self.problem = ""
-        await asyncio.gather(*(each.process.aclose() for each in old))
-        self.fill()
+        await asyncio.gather(*(tracer.process.aclose() for tracer in tracers))
+        self.ensure_active()
 
     def keep_spare(self, wanted: bool) -> None:
         """Keep a spare from now on, or stop keeping one."""
         self._spare_wanted = wanted
-        at_work = self.at_work
+        active = self.active
         if not wanted and self._spare is not None:
             self._spare.process.kill(Death(Reason.STOPPED))
-        elif wanted and self._spare is None and at_work is not None and at_work.hello is not None:
+        elif wanted and self._spare is None and active is not None and active.hello is not None:
             self._add_spare()
 
     async def sleep(self) -> None:
         """End all tracers until the next request."""
-        old = self.all
-        self.at_work = self._spare = None
-        await asyncio.gather(*(each.process.aclose() for each in old))
+        tracers = self.all
+        self.active = self._spare = None
+        await asyncio.gather(*(tracer.process.aclose() for tracer in tracers))
 
     async def aclose(self) -> None:
         """End all tracers permanently, and wait for them."""
         self._closed = True
         self.paused.set()
-        await asyncio.gather(*(each.process.aclose() for each in self.all))
+        await asyncio.gather(*(tracer.process.aclose() for tracer in self.all))
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     def _spawn(self) -> Tracer:
         tracer = Tracer(self._spawn_process())
-        self._do(self._bury(tracer))
+        self._start_task(self._await_end(tracer))
         return tracer
 
-    def _do(self, work: Coroutine[None, None, None]) -> None:
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _welcome(self, tracer: Tracer) -> None:
+    async def _report_ready(self, tracer: Tracer) -> None:
         """Report that the active tracer is ready, and start a spare at the next pause."""
         hello = await asyncio.shield(tracer.process.ready)
-        if hello is None or tracer is not self.at_work:
+        if hello is None or tracer is not self.active:
             return
         if hello.problem:
-            self._refuse(tracer, hello)
+            self._reject(tracer, hello)
             return
         self.problem = ""
         if self.paused.is_set():
             self._on_status(Status(State.READY, "", hello))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.paused.wait(), SPARE_DELAY)
-        if tracer is self.at_work and self._spare is None:
+        if tracer is self.active and self._spare is None:
             self._add_spare()
 
     def _add_spare(self) -> None:
         if self._spare_wanted and not self._closed:
             self._spare = self._spawn()
             self._spared_at = time.monotonic()
-            self._do(self._greet_spare(self._spare))
+            self._start_task(self._greet_spare(self._spare))
 
     async def _greet_spare(self, tracer: Tracer) -> None:
         await asyncio.shield(tracer.process.ready)
         if tracer is self.spare:
             self._on_spare(tracer)
 
-    def _refuse(self, tracer: Tracer, hello: Hello) -> None:
+    def _reject(self, tracer: Tracer, hello: Hello) -> None:
         """Reject an environment that cannot trace; its handshake has the reason."""
         if tracer.process.alive:
             self._fail(hello.problem, REFUSED_PAUSE)
             tracer.process.kill(Death(Reason.UNAVAILABLE, last_words=hello.problem))
 
-    async def _bury(self, tracer: Tracer) -> None:
+    async def _await_end(self, tracer: Tracer) -> None:
         """Wait for a tracer's death, and until all its processes have exited."""
-        self._lose(tracer, await asyncio.shield(tracer.process.death))
+        self._replace(tracer, await asyncio.shield(tracer.process.death))
         await tracer.process.aclose()
 
-    def _lose(self, tracer: Tracer, death: Death) -> None:
+    def _replace(self, tracer: Tracer, death: Death) -> None:
         """Replace a dead tracer by the next one."""
         if tracer is self._spare:
             self._spare = None
             if death.reason is not Reason.STOPPED:
                 log.warning("a spare tracer died: %s", death)
-        elif tracer is self.at_work:
-            self.at_work = None
-            self._count(tracer, death)
-            self.fill()
+        elif tracer is self.active:
+            self.active = None
+            self._delay_after_failure(tracer, death)
+            self.ensure_active()
             self._on_death(tracer, death)
 
-    def _count(self, tracer: Tracer, death: Death) -> None:
+    def _delay_after_failure(self, tracer: Tracer, death: Death) -> None:
         """Delay the next start if tracers die before their first request."""
         if death.reason in (Reason.STOPPED, Reason.SPOILED, Reason.UNAVAILABLE):
             return
-        if tracer.asked or (tracer.hello is not None and time.monotonic() - tracer.began > YOUNG):
+        if tracer.has_run_request or (
+            tracer.hello is not None and time.monotonic() - tracer.began > YOUNG
+        ):
             self._young_deaths = 0
             return
         self._young_deaths += 1
         if self._young_deaths == 1:
             return
-        words = f"\n{death.last_words}" if death.last_words else ""
-        what = "exited unexpectedly" if tracer.hello is not None else _no_start(death)
-        given_up = self._young_deaths >= TRIES
-        pause = float("inf") if given_up else FIRST_PAUSE * 2 ** (self._young_deaths - 2)
+        last_words = f"\n{death.last_words}" if death.last_words else ""
+        problem = "exited unexpectedly" if tracer.hello is not None else _start_failure(death)
+        is_final = self._young_deaths >= TRIES
+        pause = float("inf") if is_final else FIRST_PAUSE * 2 ** (self._young_deaths - 2)
         self._fail(
-            f"Failed to start the tracer with {self._python}: {what}. Choose another interpreter "
-            f"with the setting `jaxsight.python`, or restart jaxsight.{words}",
+            f"Failed to start the tracer with {self._python}: {problem}. Choose another "
+            f"interpreter with the setting `jaxsight.python`, or restart jaxsight.{last_words}",
             pause,
         )
 
@@ -304,7 +306,7 @@ class Pool:
         self._on_status(Status(State.FAILED, problem))
 
 
-def _no_start(death: Death) -> str:
+def _start_failure(death: Death) -> str:
     match death.reason:
         case Reason.TIMEOUT:
             return f"no handshake within {death.limit:g} s"

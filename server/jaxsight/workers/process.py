@@ -15,17 +15,16 @@ import os
 import signal
 import socket
 import sys
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, cast
 
-from jaxsight.wire.frames import FrameReader, Message, WireError, decode, encode
-from jaxsight.wire.messages.compiling import COMPILER_VERSION, Ready
+from jaxsight.wire.frames import Message, WireError, encode
 from jaxsight.wire.messages.replies import VERSION, Hello
 from jaxsight.wire.messages.requests import Request
 from jaxsight.workers.limits import Limits
+from jaxsight.workers.message_decoding import MessageDecoder
 from jaxsight.workers.output import Locate, OutputMeter
 from jaxsight.workers.results import Death, Reason
 from jaxsight.workers.watchdog.channel import Control
@@ -36,8 +35,6 @@ GUARDIAN = Path(__file__).parent / "watchdog" / "guardian.py"
 
 KILLED = 9
 
-_LONG = 64 * 1024
-"""Messages of more bytes are decoded in a thread."""
 CONTINUE_PAUSE = 1.0
 """Seconds between signals that continue a guardian whose tracer is still starting."""
 
@@ -70,15 +67,15 @@ class TracerProcess:
         self._limits = limits
         self._on_output = on_output
         self._received: asyncio.Queue[Message | None] = asyncio.Queue()
-        self._reader = FrameReader()
-        self._bodies: deque[bytearray] = deque()
-        self._decoding: asyncio.Future[Message] | None = None
+        self._decoder = MessageDecoder(
+            self._handle_message, self._end_for_wire_error, self._end_messages
+        )
         self._killed_for: Death | None = None
         self._exit: tuple[int, int] | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._control: asyncio.Transport | None = None
-        self._guardian_gone = False
-        self._guardian_heard_out = False
+        self._is_guardian_gone = False
+        self._is_guardian_disconnected = False
         self._launch: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
@@ -132,11 +129,11 @@ class TracerProcess:
     def busy(self) -> None:
         """Start frequent checks of memory and processes, as a request begins."""
         self._continue()
-        self._tell(f"busy {self._limits.memory} {self._limits.processes}")
+        self._send_command(f"busy {self._limits.memory} {self._limits.processes}")
 
     def idle(self) -> None:
         """End frequent checks, as a request ended; `resident` will be updated."""
-        self._tell("idle")
+        self._send_command("idle")
 
     def kill(self, death: Death) -> None:
         """End the process and all that it started, and record the reason.
@@ -147,7 +144,7 @@ class TracerProcess:
             return
         self._killed_for = death
         if self._control is not None:
-            self._tell("kill")
+            self._send_command("kill")
             self._continue()
         elif self._transport is not None:
             self._transport.kill()
@@ -169,10 +166,10 @@ class TracerProcess:
         self, command: Sequence[str], environment: Mapping[str, str], folder: str, first: bytes
     ) -> None:
         loop = asyncio.get_running_loop()
-        own, its = socket.socketpair() if os.name == "posix" else (None, None)
+        own_end, its_end = socket.socketpair() if os.name == "posix" else (None, None)
         try:
-            if own is not None and its is not None:
-                guard = [sys.executable, "-I", "-S", str(GUARDIAN), str(its.fileno())]
+            if own_end is not None and its_end is not None:
+                guard = [sys.executable, "-I", "-S", str(GUARDIAN), str(its_end.fileno())]
                 transport, _ = await loop.subprocess_exec(
                     lambda: _Pipes(self),
                     *guard,
@@ -180,32 +177,32 @@ class TracerProcess:
                     env=environment,
                     cwd=folder,
                     start_new_session=True,
-                    pass_fds=(its.fileno(),),
+                    pass_fds=(its_end.fileno(),),
                 )
             else:
                 transport, _ = await loop.subprocess_exec(
                     lambda: _Pipes(self), *command, env=environment, cwd=folder
                 )
         except OSError as error:
-            if own is not None:
-                own.close()
+            if own_end is not None:
+                own_end.close()
             self._die(Death(Reason.EXITED, code=127, last_words=str(error)))
             self._ended.set()
             return
         finally:
-            if its is not None:
-                its.close()
+            if its_end is not None:
+                its_end.close()
         self._transport = transport
         if first:
             cast(asyncio.WriteTransport, transport.get_pipe_transport(0)).write(first)
-        if own is not None:
-            own.setblocking(False)
-            line = Control(own, self.heard, self.guardian_heard_out)
-            control, _ = await loop.create_connection(lambda: line, sock=own)
+        if own_end is not None:
+            own_end.setblocking(False)
+            line = Control(own_end, self._handle_guardian_line, self._guardian_disconnected)
+            control, _ = await loop.create_connection(lambda: line, sock=own_end)
             self._control = control
-            self._tell(f"busy {self._limits.memory} {self._limits.processes}")
+            self._send_command(f"busy {self._limits.memory} {self._limits.processes}")
         if self._killed_for is not None:
-            self._tell("kill")
+            self._send_command("kill")
             if self._control is None:
                 transport.kill()
         self._after(self._limits.start, self._start_expired)
@@ -236,7 +233,7 @@ class TracerProcess:
                 with contextlib.suppress(ProcessLookupError):
                     self._transport.kill()
 
-    def _tell(self, line: str) -> None:
+    def _send_command(self, line: str) -> None:
         if self._control is not None and not self._control.is_closing():
             self._control.write(line.encode() + b"\n")
 
@@ -245,8 +242,8 @@ class TracerProcess:
         self._timers = [timer for timer in self._timers if timer.when() > loop.time()]
         self._timers.append(loop.call_later(seconds, action))
 
-    def heard(self, line: bytes) -> None:
-        """Handle a line of the guardian's."""
+    def _handle_guardian_line(self, line: bytes) -> None:
+        """Handle a line that the guardian wrote."""
         match line.split():
             case [b"started", pid]:
                 self.pid = int(pid)
@@ -270,7 +267,7 @@ class TracerProcess:
         if self._killed_for is None:
             self._killed_for = death
 
-    def got_data(self, descriptor: int, data: bytes) -> None:
+    def handle_data(self, descriptor: int, data: bytes) -> None:
         """Handle the tracer's data: messages on descriptor 1, output on 2."""
         if descriptor == 2:
             if text := self.output.feed(data):
@@ -278,58 +275,32 @@ class TracerProcess:
             return
         if not self.alive:
             return
-        try:
-            while bodies := self._reader.bodies(data):
-                data = b""
-                self._bodies.extend(bodies)
-                self._decode()
-        except WireError as error:
-            self._broken(error)
+        self._decoder.feed(data)
 
-    def _decode(self) -> None:
-        """Handle the received messages in order.
-
-        A long one is decoded in a thread, and later ones wait for it.
-        """
-        while self._bodies and self._decoding is None:
-            body = self._bodies.popleft()
-            if len(body) <= _LONG:
-                self._got(decode(body))
-                continue
-            self._decoding = asyncio.ensure_future(asyncio.to_thread(decode, body))
-            self._decoding.add_done_callback(self._decoded)
-
-    def _decoded(self, decoding: asyncio.Future[Message]) -> None:
-        self._decoding = None
-        if decoding.cancelled():
-            return
-        try:
-            self._got(decoding.result())
-            self._decode()
-        except WireError as error:
-            self._broken(error)
-        if self.death.done() and self._decoding is None:
-            self._received.put_nowait(None)
-
-    def _broken(self, error: WireError) -> None:
+    def _end_for_wire_error(self, error: WireError) -> None:
         log.warning("tracer %d broke the protocol: %s", self.pid, error)
         self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
 
-    def _got(self, message: Message) -> None:
+    def _handle_message(self, message: Message) -> None:
         if self.ready.done():
             self._received.put_nowait(message)
         else:
-            self._greet(message)
+            self._take_handshake(message)
 
-    def _greet(self, message: Message) -> None:
+    def _end_messages(self) -> None:
+        """Tell `receive` that a dead process has no more messages."""
+        if self.death.done():
+            self._received.put_nowait(None)
+
+    def _take_handshake(self, message: Message) -> None:
         """Handle the first message."""
         if not isinstance(message, Hello):
             self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
-        elif self._speaks(message.version, VERSION):
+        elif self._check_version(message.version, VERSION):
             self.ready.set_result(message)
             self.idle()
 
-    def _speaks(self, version: int, expected: int) -> bool:
+    def _check_version(self, version: int, expected: int) -> bool:
         if version != expected:
             versions = f"it uses version {version} of the protocol, not {expected}"
             self.kill(Death(Reason.PROTOCOL, last_words=versions))
@@ -347,16 +318,16 @@ class TracerProcess:
         On POSIX this is the guardian, which exits after all processes below it; on Windows the
         tracer.
         """
-        self._guardian_gone = True
-        if self._control is None or self._exit is not None or self._guardian_heard_out:
+        self._is_guardian_gone = True
+        if self._control is None or self._exit is not None or self._is_guardian_disconnected:
             self._conclude()
         else:  # the loop may notice the exit before it has read the last lines
             self._after(EXIT_GRACE, self._conclude)
 
-    def guardian_heard_out(self) -> None:
-        """Handle the end of the guardian's connection."""
-        self._guardian_heard_out = True
-        if self._guardian_gone:
+    def _guardian_disconnected(self) -> None:
+        """Handle the end of the guardian's connection, after its last line."""
+        self._is_guardian_disconnected = True
+        if self._is_guardian_gone:
             self._conclude()
 
     def _conclude(self) -> None:
@@ -383,8 +354,8 @@ class TracerProcess:
         self.death.set_result(death)
         if not self.ready.done():
             self.ready.set_result(None)
-        if self._decoding is None:
-            self._received.put_nowait(None)
+        if not self._decoder.is_busy:
+            self._end_messages()
 
     def _close(self) -> None:
         for timer in self._timers:
@@ -396,25 +367,6 @@ class TracerProcess:
         self._ended.set()
 
 
-class CompilerProcess(TracerProcess):
-    """A compiler; its handshake is a `Ready`, of which `ready` has the common fields."""
-
-    def _greet(self, message: Message) -> None:
-        if not isinstance(message, Ready):
-            self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
-        elif self._speaks(message.version, COMPILER_VERSION):
-            self.ready.set_result(
-                Hello(
-                    VERSION,
-                    message.python,
-                    message.executable,
-                    jaxlib=message.jaxlib,
-                    problem=message.problem,
-                )
-            )
-            self.idle()
-
-
 class _Pipes(asyncio.SubprocessProtocol):
     """Forwards asyncio's events about the child process."""
 
@@ -423,7 +375,7 @@ class _Pipes(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         assert isinstance(data, bytes)
-        self._process.got_data(fd, data)
+        self._process.handle_data(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._process.pipe_lost(fd)

@@ -27,7 +27,7 @@ from jaxsight.files import reading
 from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.replies import Cancelled, Failed, Reply, Spoiled, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, Request, Trace
-from jaxsight.workers.crash_backoff import Culprits
+from jaxsight.workers.crash_backoff import CrashBackoff
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate
@@ -44,7 +44,7 @@ from jaxsight.workers.results import (
     State,
     Status,
 )
-from jaxsight.workers.warm_imports import Familiar
+from jaxsight.workers.warm_imports import WarmImports
 
 __all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
 
@@ -137,12 +137,12 @@ class Tracers:
             python,
             self._spawn,
             spare=spare,
-            on_status=self._tell,
-            on_death=self._lost,
-            on_spare=self._prepare,
+            on_status=self._report_status,
+            on_death=self._report_replaced,
+            on_spare=self._warm_spare,
         )
-        self._familiar = Familiar(root)
-        self._culprits = Culprits()
+        self._warm_imports = WarmImports(root)
+        self._crash_backoff = CrashBackoff()
         self._overlays: dict[str, str] = {}
         self._queue: list[tuple[Priority, int, _Entry]] = []
         self._order = itertools.count()
@@ -162,7 +162,7 @@ class Tracers:
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes of the active tracer and of the spare that have started."""
-        return tuple(each.process.pid for each in self._pool.all if each.process.pid)
+        return tuple(tracer.process.pid for tracer in self._pool.all if tracer.process.pid)
 
     @property
     def spare_ready(self) -> bool:
@@ -173,7 +173,7 @@ class Tracers:
         """Spawn the first tracer; requests would do so too, but later."""
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work(), name="tracers")
-            self._pool.fill()
+            self._pool.ensure_active()
 
     async def ask(
         self,
@@ -195,7 +195,7 @@ class Tracers:
         entry = _Entry(message, on_stage, asyncio.get_running_loop().create_future())
         heapq.heappush(self._queue, (priority, next(self._order), entry))
         self._arrived.set()
-        self._hurry()
+        self._limit_cancelled()
         try:
             return cast("Outcome[R]", await entry.answer)
         except asyncio.CancelledError:
@@ -213,7 +213,7 @@ class Tracers:
             entry.cancelled_at = asyncio.get_running_loop().time()
             if entry.tracer is not None:
                 entry.tracer.process.send(Cancel(entry.message.id))
-            self._hurry()
+            self._limit_cancelled()
 
     def overlay(self, path: str, text: str | None) -> None:
         """Set the editor's text of an open file; `None` closes it.
@@ -244,8 +244,8 @@ class Tracers:
 
         The running request is answered by `Died`; waiting ones continue.
         """
-        self._culprits.clear()
-        self._familiar.forget()
+        self._crash_backoff.clear()
+        self._warm_imports.clear()
         await self._pool.restart()
 
     async def aclose(self) -> None:
@@ -273,14 +273,14 @@ class Tracers:
                     self._running = None
             self._pool.paused.set()
             if self._status.state is State.BUSY:
-                self._tell(Status(State.READY, "", self._status.hello))
-            self._pool.rest()
+                self._report_status(Status(State.READY, "", self._status.hello))
+            self._pool.use_pause()
             self._arrived.clear()
             await self._arrived.wait()
 
     async def _answer(self, entry: _Entry) -> Outcome[object]:
         message = entry.message
-        if (expected := self._culprits.expect(message)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message)) is not None:
             return expected
         spoiled = False
         while True:
@@ -302,41 +302,45 @@ class Tracers:
                     return Died(message.id, entry.stage, death)
                 spoiled = True
                 entry.stage = ""
-                words = f"{message.title} in a new process: {outcome.reason}"
-                self._tell(Status(State.BUSY, words, tracer.hello))
+                title = f"{message.title} in a new process: {outcome.reason}"
+                self._report_status(Status(State.BUSY, title, tracer.hello))
                 continue
             # If the tracer was dying before the request started, repeat the request once.
             if isinstance(outcome, Died) and not entry.stage and not retried:
                 continue
             slice = message.executes
             if slice is not None and _is_internal(outcome):
-                if tracer.answered > 1 and not retried and not self._culprits.fails(slice):
+                if (
+                    tracer.answered > 1
+                    and not retried
+                    and not self._crash_backoff.has_failed(slice)
+                ):
                     # An earlier request may have corrupted the tracer: a fresh one shows whether
                     # this request fails by itself.
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
-                self._culprits.blame(slice)
-            self._culprits.judge(message, outcome)
+                self._crash_backoff.add_failure(slice)
+            self._crash_backoff.add_outcome(message, outcome)
             if slice is not None and isinstance(outcome, Traced):
-                self._learn(slice)
+                self._remember_imports(slice)
             return outcome
 
     async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome[object] | Spoiled:
         """Run a request in a tracer, within the time of each stage."""
         process, message = tracer.process, entry.message
-        tracer.give(self._overlays)
+        tracer.send_overlays(self._overlays)
         process.file = _file(message)
         process.send(message)
         # After the request: the guardian wakes up and checks processes, which would delay it.
         process.busy()
-        self._tell(Status(State.BUSY, message.title, tracer.hello))
+        self._report_status(Status(State.BUSY, message.title, tracer.hello))
         limit = self._limits.of_stage("execute" if message.executes is not None else "")
         try:
             async with asyncio.timeout(limit) as self._timer:
                 while (received := await process.receive()) is not None:
                     match received:
                         case Stage(id=message.id) as reached:
-                            tracer.asked = True
+                            tracer.has_run_request = True
                             if reached.stage != entry.stage:
                                 entry.stage = reached.stage
                                 limit = self._limits.of_stage(reached.stage)
@@ -366,9 +370,9 @@ class Tracers:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if text := tracer.process.output.finish():
-            self._printed(tracer.process, text)
+            self._report_output(tracer.process, text)
         tracer.process.file = ""
-        tracer.asked = True
+        tracer.has_run_request = True
         tracer.process.idle()
         tracer.count_answer()
         return answer
@@ -377,9 +381,9 @@ class Tracers:
         """Allow the request this many seconds from now."""
         if self._timer is not None:
             self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
-            self._hurry()
+            self._limit_cancelled()
 
-    def _hurry(self) -> None:
+    def _limit_cancelled(self) -> None:
         """Limit a cancelled request to its grace period while others wait."""
         entry, timer = self._running, self._timer
         if entry is None or timer is None or entry.cancelled_at is None or not self._queue:
@@ -390,13 +394,13 @@ class Tracers:
     def _next_id(self) -> int:
         return next(self._ids)
 
-    def _learn(self, message: Trace) -> None:
-        if self._familiar.learn(message) and self._pool.spare is not None:
-            self._prepare(self._pool.spare)
+    def _remember_imports(self, message: Trace) -> None:
+        if self._warm_imports.add(message) and self._pool.spare is not None:
+            self._warm_spare(self._pool.spare)
 
-    def _prepare(self, spare: Tracer) -> None:
+    def _warm_spare(self, spare: Tracer) -> None:
         """Let the spare execute the imports of the project's files; its answer is ignored."""
-        if (request := self._familiar.request(self._next_id())) is not None:
+        if (request := self._warm_imports.request(self._next_id())) is not None:
             spare.process.send(request)
 
     def _spawn(self) -> TracerProcess:
@@ -406,18 +410,18 @@ class Tracers:
             folder=self._folder,
             limits=self._limits,
             locate=self._locate,
-            on_output=self._printed,
+            on_output=self._report_output,
         )
 
-    def _lost(self, tracer: Tracer, death: Death) -> None:
+    def _report_replaced(self, tracer: Tracer, death: Death) -> None:
         self.events.put_nowait(Replaced(death, tracer.process.file))
 
-    def _printed(self, process: TracerProcess, text: str) -> None:
-        at_work = self._pool.at_work
-        if at_work is not None and at_work.process is process:
+    def _report_output(self, process: TracerProcess, text: str) -> None:
+        active = self._pool.active
+        if active is not None and active.process is process:
             self.events.put_nowait(Output(process.file, text))
 
-    def _tell(self, status: Status) -> None:
+    def _report_status(self, status: Status) -> None:
         if status != self._status or status.state is State.STARTING:
             self._status = status
             self.events.put_nowait(status)

@@ -21,7 +21,7 @@ KEPT = 256
 MODULE = "__jaxsight__.imports"
 
 
-class Familiar:
+class WarmImports:
     """The import statements seen in a project."""
 
     def __init__(self, root: str) -> None:
@@ -29,23 +29,23 @@ class Familiar:
         self._chunks: dict[str, Chunk] = {}
         self._seen: dict[str, None] = {}
 
-    def learn(self, message: Trace) -> bool:
+    def add(self, message: Trace) -> bool:
         """Remember the imports of a successful request, and return whether any were new."""
-        found = False
+        is_new = False
         for chunk in message.chunks:
             if chunk.id in self._seen or not chunk.text.startswith(("import ", "from ")):
                 continue
             self._seen[chunk.id] = None
             if _imports_packages(chunk, (message.root, f"{message.root}/src", _folder(message))):
                 self._chunks[chunk.id] = chunk
-                found = True
+                is_new = True
         while len(self._seen) > KEPT:
             oldest = next(iter(self._seen))
             del self._seen[oldest]
             self._chunks.pop(oldest, None)
-        return found
+        return is_new
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Forget all imports."""
         self._chunks.clear()
         self._seen.clear()

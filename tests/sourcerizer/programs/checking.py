@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jaxsight.sourcerizer.writer import Unsourceable
+from jaxsight.sourcerizer.errors import Unsourceable
 from tests.sourcerizer import gate
 from tests.sourcerizer.programs.registry import Program
 

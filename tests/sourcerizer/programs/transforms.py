@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsight.interpreters.same import DEEPEST_RULES
+from jaxsight.interpreters.same.derivatives import DEEPEST_RULES
 from tests.sourcerizer.programs.registry import Call, called, floats, integers, program
 
 

@@ -1,4 +1,4 @@
-"""Traces sources as a world does, and renders what was observed so that a test reads like the
+"""Traces sources as a tracer does, and renders what was observed so that a test reads like the
 program.
 """
 
@@ -10,13 +10,13 @@ import linecache
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.handlers.table import HANDLERS
-from jaxsight.tracer.inputs import Evaluator
 from jaxsight.tracer.job import Job, Module
-from jaxsight.tracer.observation.observer import NAME
+from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.tracer.traces import Traces
 from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.inputs import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec
 from jaxsight.wire.messages.replies import Traced
@@ -99,7 +99,7 @@ class Lab:
 
     def stored(self, trace: int) -> Any:
         """An earlier trace, as JAX's stage."""
-        return self.traces.of(trace).seen
+        return self.traces.of(trace).shown
 
     def fails(self, function: str, /, **arguments: str) -> UserError:
         """The error that tracing ends with."""

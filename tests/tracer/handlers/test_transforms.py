@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.traceable_call import TraceableCall
+from jaxsight.tracer.calls.transforms import transformed
+from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import UserError
-from jaxsight.tracer.function_lookup import Found
-from jaxsight.tracer.handlers.transforms import Call, transformed
-from jaxsight.tracer.inputs import Inputs
 
 
 def array(*shape: int, dtype: Any = jnp.float32) -> Any:
@@ -22,8 +23,8 @@ def array(*shape: int, dtype: Any = jnp.float32) -> Any:
     return make(shape, dtype)
 
 
-def call(transform: str, function: Any, *args: Any, **kwargs: Any) -> Call:
-    found = Found(function, hasattr(function, "trace"), None)
+def call(transform: str, function: Any, *args: Any, **kwargs: Any) -> TraceableCall:
+    found = UserFunction(function, hasattr(function, "trace"), None)
     return transformed(found, Inputs(args, kwargs, {}), "Model.loss", transform)
 
 
@@ -36,7 +37,7 @@ def loss(step: Any, params: Any, x: Any, *, mode: str = "sum") -> Any:
 STEP, PARAMS, X = array(dtype=jnp.int32), {"w": array(3)}, array(3)
 
 
-def jaxpr(made: Call) -> str:
+def jaxpr(made: TraceableCall) -> str:
     """As text, with the arguments that are no arrays closed over."""
     return str(jax.make_jaxpr(lambda *args: made.function(*args, **made.kwargs))(*made.args))
 

@@ -100,12 +100,12 @@ def local(platform: str) -> Device:
     return Device(device, True, str(device.client.platform_version))
 
 
-def described(platform: str, **given: Any) -> Device:
+def described(platform: str, **attributes: Any) -> Device:
     """Return a device that is not present.
 
     Args:
         platform: `cuda`, `rocm` or `tpu`.
-        given: the plugin's description of the device: `topology_name`, or `topology` and
+        attributes: the plugin's description of the device: `topology_name`, or `topology` and
             `target_config`, the text of a GpuTargetConfigProto.
 
     Raises:
@@ -113,7 +113,7 @@ def described(platform: str, **given: Any) -> Device:
     """
     make: Any = topologies.get_topology_desc
     try:
-        device = make(platform=platform, **given).devices[0]
+        device = make(platform=platform, **attributes).devices[0]
     except Exception as error:
         # Plugins raise various exceptions if they are missing or do not know a name.
         raise NoDevice(

@@ -60,53 +60,84 @@ def reasons(
     Args:
         barriers: the equations whose results go into an `optimization_barrier`.
     """
-    stopped = frozenset(barriers)
-    own = [_own(unit, kind, fused) for unit, kind in zip(units, kinds, strict=True)]
-    readers: dict[int, set[int]] = {}
-    for source, kernel, _ in flow.reads:
-        if source.what == KERNEL:
-            readers.setdefault(source.index, set()).add(kernel)
-    outputs = {source.index for source, _, _ in flow.outputs if source.what == KERNEL}
-    found: list[tuple[str, str]] = []
-    for index, unit in enumerate(units):
-        reading = sorted(readers.get(index, set()) - {index})
-        before = [kernel for kernel in reading if own[kernel] in _BEFORE]
-        reducing = [kernel for kernel in reading if kinds[kernel].hero in _REDUCTIONS]
-        place = ""
-        if own[index] and own[index] != "concat/slice":
-            reason = own[index]
-        elif _stops(unit, fused, stopped):
-            reason = "optimization_barrier"
-        elif flow.feeds_loop.get(index) or (unit.loops and not reading):
-            reason = "while"  # It is for the next iteration, or decides whether there is one.
-        elif not reading and index in outputs:
-            reason = OUTPUT
-        elif before:
-            reason = own[before[0]]
-            place = units[before[0]].instruction.equation
-        elif any(units[kernel].loops != unit.loops for kernel in reading):
-            reason = "while"
-        elif reducing:
-            reason = "reduction"
-            place = _reduction(units[reducing[0]], fused)
-        elif own[index]:
-            reason = own[index]
-        elif len(reading) > 1:
-            reason = "shared result"
-        elif index in outputs:
-            reason = OUTPUT
-        elif unit.branch >= 0 or index in flow.chooses:
-            reason = "conditional"
-        else:
-            reason = "XLA's choice"
-        found.append((reason, place))
-    return found
+    boundaries = _Boundaries(units, kinds, fused, flow, frozenset(barriers))
+    return [boundaries.reason(index) for index in range(len(units))]
+
+
+class _Boundaries:
+    """The reasons of the kernels themselves, and the kernels that read their results."""
+
+    def __init__(
+        self,
+        units: list[Unit],
+        kinds: list[Kind],
+        fused: Fused,
+        flow: Flow,
+        barriers: frozenset[str],
+    ) -> None:
+        self._units = units
+        self._kinds = kinds
+        self._fused = fused
+        self._flow = flow
+        self._barriers = barriers
+        self._own = [_own(unit, kind, fused) for unit, kind in zip(units, kinds, strict=True)]
+        self._readers: dict[int, set[int]] = {}
+        for source, kernel, _ in flow.reads:
+            if source.what == KERNEL:
+                self._readers.setdefault(source.index, set()).add(kernel)
+        self._outputs = {source.index for source, _, _ in flow.outputs if source.what == KERNEL}
+
+    def reason(self, index: int) -> tuple[str, str]:
+        """Return the reason of a kernel, and the equation if it is in another kernel."""
+        readers = sorted(self._readers.get(index, set()) - {index})
+        if reason := self._before_readers(index, readers):
+            return reason, ""
+        if (boundary := self._in_readers(index, readers)) is not None:
+            return boundary
+        return self._after_readers(index, readers), ""
+
+    def _before_readers(self, index: int, readers: list[int]) -> str:
+        """Return the reason of a kernel if its readers do not matter, or `""`."""
+        unit, own = self._units[index], self._own[index]
+        if own and own != "concat/slice":
+            return own
+        if _stops(unit, self._fused, self._barriers):
+            return "optimization_barrier"
+        if self._flow.feeds_loop.get(index) or (unit.loops and not readers):
+            return "while"  # It is for the next iteration, or decides whether there is one.
+        return OUTPUT if not readers and index in self._outputs else ""
+
+    def _in_readers(self, index: int, readers: list[int]) -> tuple[str, str] | None:
+        """Return the reason in the kernels that read the results, if there is one."""
+        for kernel in readers:
+            if self._own[kernel] in _BEFORE:
+                return self._own[kernel], self._units[kernel].instruction.equation
+        if any(self._units[kernel].loops != self._units[index].loops for kernel in readers):
+            return "while", ""
+        for kernel in readers:
+            if self._kinds[kernel].hero in _REDUCTIONS:
+                return "reduction", _reduction(self._units[kernel], self._fused)
+        return None
+
+    def _after_readers(self, index: int, readers: list[int]) -> str:
+        """Return the reason of a kernel that no operation ends."""
+        if self._own[index]:
+            return self._own[index]
+        if len(readers) > 1:
+            return "shared result"
+        if index in self._outputs:
+            return OUTPUT
+        if self._units[index].branch >= 0 or index in self._flow.chooses:
+            return "conditional"
+        return "XLA's choice"
 
 
 def _reduction(unit: Unit, fused: Fused) -> str:
     """Return the equation of the reduction in a kernel."""
     inside = fused.inside(unit.instruction)
-    return next((each.equation for each in inside if each.opcode in _REDUCTIONS), "")
+    return next(
+        (instruction.equation for instruction in inside if instruction.opcode in _REDUCTIONS), ""
+    )
 
 
 def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
@@ -139,14 +170,14 @@ def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
 
 def _moves(unit: Unit) -> bool:
     """Return whether a copy has a different layout than its operand."""
-    before = (
+    operand = (
         unit.computation.by_name.get(unit.instruction.operands[0])
         if unit.instruction.operands
         else None
     )
-    if before is None:
+    if operand is None:
         return False
-    return [value.layout for value in arrays(before.shape)] != [
+    return [value.layout for value in arrays(operand.shape)] != [
         value.layout for value in arrays(unit.instruction.shape)
     ]
 

@@ -37,13 +37,13 @@ def feeds(
     def nearest(start: int, neighbours: dict[int, list[int]]) -> list[str]:
         """Return the equations of the nearest kernels that compute some."""
         paths: dict[str, None] = {}
-        seen = {start}
+        visited = {start}
         waiting = list(neighbours.get(start, ()))
         while waiting:
             kernel = waiting.pop(0)
-            if kernel in seen:
+            if kernel in visited:
                 continue
-            seen.add(kernel)
+            visited.add(kernel)
             if equations[kernel]:
                 own = ends_at[kernel] in equations[kernel]
                 paths[ends_at[kernel] if own else equations[kernel][-1]] = None

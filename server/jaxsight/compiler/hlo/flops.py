@@ -107,10 +107,10 @@ def _product(
     instruction: Instruction, lookup: Lookup, products: int, on_matrix_units: bool
 ) -> Operations:
     """Return two operations per product, or eight for complex numbers."""
-    left = dtype(operand(instruction, lookup, 0) or instruction.shape)
-    right = dtype(operand(instruction, lookup, 1) or instruction.shape)
+    lhs = dtype(operand(instruction, lookup, 0) or instruction.shape)
+    rhs = dtype(operand(instruction, lookup, 1) or instruction.shape)
     # The narrower operand is converted to the wider dtype.
-    wider = max(left, right, key=lambda name: (name.startswith("c"), _digits(name)))
+    wider = max(lhs, rhs, key=lambda name: (name.startswith("c"), _digits(name)))
     return Operations(
         MATRIX if on_matrix_units else VECTOR,
         wider,
@@ -135,10 +135,10 @@ def _precision(attributes: str) -> str:
 def _dot(instruction: Instruction, lookup: Lookup) -> int:
     """Return the products of a contraction: elements of the result times the contracted lengths."""
     contracted = _CONTRACTED.search(instruction.attributes)
-    left = arrays(operand(instruction, lookup, 0))
+    lhs = arrays(operand(instruction, lookup, 0))
     length = 1
-    if contracted and left:
-        lengths = sizes(left[0])
+    if contracted and lhs:
+        lengths = sizes(lhs[0])
         for axis in dims(contracted[1]):
             length *= lengths[axis] if axis < len(lengths) else 1
     return elements(instruction.shape) * length
@@ -153,11 +153,11 @@ def _convolution(instruction: Instruction, lookup: Lookup) -> int:
     valid position.
     """
     labels = _LABELS.search(instruction.attributes)
-    result = arrays(instruction.shape)
-    left, right = (arrays(operand(instruction, lookup, index)) for index in (0, 1))
-    if not labels or not left or not right or not result:
+    results = arrays(instruction.shape)
+    lefts, rights = (arrays(operand(instruction, lookup, index)) for index in (0, 1))
+    if not labels or not lefts or not rights or not results:
         return elements(instruction.shape)
-    lhs, kernel, output = sizes(left[0]), sizes(right[0]), sizes(result[0])
+    lhs, kernel, output = sizes(lefts[0]), sizes(rights[0]), sizes(results[0])
     # The labels of cuDNN's calls are those of the forward convolution
     # (xla/service/gpu/transforms/conv_rewriter.cc).
     match instruction.attribute("custom_call_target"):

@@ -48,14 +48,14 @@ class Flow:
 
     def edges(self) -> tuple[Edge, ...]:
         """Return all edges, without duplicates."""
-        found: dict[tuple[Source, End], Edge] = {}
+        edges: dict[tuple[Source, End], Edge] = {}
         for source, kernel, value in self.reads:
             end = End(KERNEL, kernel)
-            found.setdefault((source, end), Edge(_end(source), end, value))
+            edges.setdefault((source, end), Edge(_end(source), end, value))
         for source, output, value in self.outputs:
             end = End(OUTPUT, output)
-            found.setdefault((source, end), Edge(_end(source), end, value))
-        return tuple(found.values())
+            edges.setdefault((source, end), Edge(_end(source), end, value))
+        return tuple(edges.values())
 
     def temporaries(self, equations: Iterable[str]) -> tuple[Temporary, ...]:
         """Return the values that kernels write for kernels, except outputs."""
@@ -85,10 +85,10 @@ class _Frame:
     """A computation that is being followed."""
 
     call: Call
-    given: list[Leaves]
+    arguments: list[Leaves]
     """The values of the parameters."""
     at: int = 0
-    known: dict[str, Leaves] = field(default_factory=dict)
+    values: dict[str, Leaves] = field(default_factory=dict)
     waiting: list[tuple[str, Call]] = field(default_factory=list)
     results: list[Leaves] = field(default_factory=list)
     caller: Instruction | None = None
@@ -107,13 +107,15 @@ class _Following:
         if top is None:
             return self.flow
         parameters = top.computation.parameters()
-        given: list[Leaves] = []
+        arguments: list[Leaves] = []
         leaf = 0
         for parameter in parameters:
             values = arrays(parameter.shape)
-            given.append([(Source(PARAMETER, 0, leaf + each),) for each in range(len(values))])
+            arguments.append(
+                [(Source(PARAMETER, 0, leaf + offset),) for offset in range(len(values))]
+            )
             leaf += len(values)
-        results = self._computations(top, given)
+        results = self._computations(top, arguments)
         resolved = _Resolver(self.carried)
         for sources, kernel, value in self.reads:
             for source in resolved.all(sources):
@@ -133,12 +135,12 @@ class _Following:
                     self.flow.feeds_loop.setdefault(source.index, set()).add(loop.index)
         return self.flow
 
-    def _computations(self, top: Call, given: list[Leaves]) -> Leaves:
+    def _computations(self, top: Call, arguments: list[Leaves]) -> Leaves:
         """Follow a run and all runs within it, and return the results.
 
         This uses its own stack, as loops may be nested deeper than Python's recursion limit.
         """
-        stack = [_Frame(top, given)]
+        stack = [_Frame(top, arguments)]
         while True:
             frame = stack[-1]
             if frame.waiting:
@@ -146,7 +148,7 @@ class _Following:
                 stack.append(_Frame(call, self._arguments(frame, role)))
                 continue
             if frame.caller is not None:
-                frame.known[frame.caller.name] = self._result(frame)
+                frame.values[frame.caller.name] = self._result(frame)
                 frame.caller = None
                 frame.results = []
             instructions = frame.call.computation.instructions
@@ -158,21 +160,21 @@ class _Following:
                     frame.caller = instruction
                     frame.waiting = list(calls)
                     break
-                frame.known[instruction.name] = self._value(frame, instruction)
+                frame.values[instruction.name] = self._value(frame, instruction)
             if frame.caller is not None:
                 continue
             root = frame.call.computation.root
-            result = frame.known.get(root.name, []) if root is not None else []
+            leaves = frame.values.get(root.name, []) if root is not None else []
             stack.pop()
             if not stack:
-                return result
-            stack[-1].results.append(result)
+                return leaves
+            stack[-1].results.append(leaves)
 
     def _arguments(self, frame: _Frame, role: str) -> list[Leaves]:
         """Return the parameters of the next run of `frame.caller`."""
         caller = frame.caller
         assert caller is not None
-        operands = [frame.known.get(name, []) for name in caller.operands]
+        operands = [frame.values.get(name, []) for name in caller.operands]
         match role:
             case "body" | "condition":
                 loop = frame.call.loops[caller.name]
@@ -196,56 +198,56 @@ class _Following:
         match caller.opcode:
             case "while":
                 loop = frame.call.loops[caller.name]
-                initial = frame.known.get(caller.operands[0], []) if caller.operands else []
+                initial = frame.values.get(caller.operands[0], []) if caller.operands else []
                 body = frame.results[0] if frame.results else []
-                given: Leaves = []
+                carry: Leaves = []
                 for leaf, sources in enumerate(initial):
                     mark = Source(_CARRIED, loop, leaf)
                     after = body[leaf] if leaf < len(body) else ()
                     if after == (mark,):  # The body returns it unchanged.
-                        given.append(sources)
+                        carry.append(sources)
                         continue
                     self.carried[mark] = _joined(sources, after)
-                    given.append(after)
-                return given
+                    carry.append(after)
+                return carry
             case "conditional":
-                predicate = frame.known.get(caller.operands[0], []) if caller.operands else []
+                predicate = frame.values.get(caller.operands[0], []) if caller.operands else []
                 self.predicates += predicate[:1]
-                leaves = max((len(result) for result in frame.results), default=0)
+                leaves = max((len(values) for values in frame.results), default=0)
                 return [
-                    _joined(*(result[leaf] for result in frame.results if leaf < len(result)))
+                    _joined(*(values[leaf] for values in frame.results if leaf < len(values)))
                     for leaf in range(leaves)
                 ]
             case _:
                 return frame.results[0] if frame.results else []
 
     def _value(self, frame: _Frame, instruction: Instruction) -> Leaves:
-        known = frame.known
+        values = frame.values
         unit = frame.call.units.get(instruction.name)
         if unit is not None:
-            self._read(known, instruction, unit)
+            self._read(values, instruction, unit)
             return [(Source(KERNEL, unit, leaf),) for leaf in range(len(arrays(instruction.shape)))]
         match instruction.opcode:
             case "parameter":
                 number = int(instruction.literal) if instruction.literal.isdigit() else 0
-                return frame.given[number] if number < len(frame.given) else []
+                return frame.arguments[number] if number < len(frame.arguments) else []
             case "tuple":
-                return [leaf for name in instruction.operands for leaf in known.get(name, [()])]
+                return [leaf for name in instruction.operands for leaf in values.get(name, [()])]
             case "get-tuple-element":
                 return self._element(frame, instruction)
             case opcode if opcode.endswith(("-done", "-update")):
                 return self._done(frame, instruction)
             case _:
-                before = [leaf for name in instruction.operands for leaf in known.get(name, [])]
+                leaves = [leaf for name in instruction.operands for leaf in values.get(name, [])]
                 count = len(arrays(instruction.shape))
-                if len(before) == count:
-                    return before
-                return [_joined(*before)] * count
+                if len(leaves) == count:
+                    return leaves
+                return [_joined(*leaves)] * count
 
-    def _read(self, known: dict[str, Leaves], instruction: Instruction, unit: int) -> None:
+    def _read(self, leaves_of: dict[str, Leaves], instruction: Instruction, unit: int) -> None:
         inputs: list[Value] = []
         for name in dict.fromkeys(instruction.operands):
-            leaves = known.get(name, [])
+            leaves = leaves_of.get(name, [])
             operand = self._shape_of(instruction, unit, name)
             values = arrays(operand) if operand else ()
             inputs += values
@@ -255,19 +257,19 @@ class _Following:
         self.flow.inputs[unit] = tuple(inputs)
 
     def _shape_of(self, instruction: Instruction, unit: int, name: str) -> str:
-        found = self.walk.units[unit].computation.by_name.get(name)
-        return found.shape if found is not None and found.opcode not in ("after-all",) else ""
+        operand = self.walk.units[unit].computation.by_name.get(name)
+        return operand.shape if operand is not None and operand.opcode not in ("after-all",) else ""
 
     def _element(self, frame: _Frame, instruction: Instruction) -> Leaves:
         if not instruction.operands:
             return []
         name = instruction.operands[0]
-        leaves = frame.known.get(name, [])
+        leaves = frame.values.get(name, [])
         tuple_ = frame.call.computation.by_name.get(name)
         index = int(instruction.attribute("index") or 0)
         if tuple_ is None:
             return leaves[index : index + 1]
-        start, count = _within(tuple_.shape, index)
+        start, count = _element_leaves(tuple_.shape, index)
         return leaves[start : start + count]
 
     def _done(self, frame: _Frame, instruction: Instruction) -> Leaves:
@@ -275,7 +277,7 @@ class _Following:
         count = len(arrays(instruction.shape))
         if not instruction.operands:
             return [()] * count
-        before = frame.known.get(instruction.operands[0], [])
+        before = frame.values.get(instruction.operands[0], [])
         start = frame.call.computation.by_name.get(instruction.operands[0])
         if start is not None and start.name in frame.call.units:
             unit = frame.call.units[start.name]
@@ -284,7 +286,7 @@ class _Following:
         return [_joined(*before)] * count
 
 
-def _within(shape: str, index: int) -> tuple[int, int]:
+def _element_leaves(shape: str, index: int) -> tuple[int, int]:
     """Return the index of the first array of element `index` of a tuple type, and their number."""
     start = 0
     for position, part in enumerate(parts(shape)):
@@ -312,19 +314,19 @@ class _Resolver:
     def _one(self, source: Source) -> tuple[Source, ...]:
         if source.what != _CARRIED:
             return (source,)
-        known = self._known.get(source)
-        if known is None:
-            found: dict[Source, None] = {}
-            seen = {source}
+        final = self._known.get(source)
+        if final is None:
+            resolved_sources: dict[Source, None] = {}
+            visited = {source}
             waiting = [source]
             while waiting:
-                for each in self._carried.get(waiting.pop(), ()):
-                    if each.what != _CARRIED:
-                        found[each] = None
-                    elif (resolved := self._known.get(each)) is not None:
-                        found.update(dict.fromkeys(resolved))
-                    elif each not in seen:
-                        seen.add(each)
-                        waiting.append(each)
-            known = self._known[source] = tuple(found)
-        return known
+                for earlier in self._carried.get(waiting.pop(), ()):
+                    if earlier.what != _CARRIED:
+                        resolved_sources[earlier] = None
+                    elif (resolved := self._known.get(earlier)) is not None:
+                        resolved_sources.update(dict.fromkeys(resolved))
+                    elif earlier not in visited:
+                        visited.add(earlier)
+                        waiting.append(earlier)
+            final = self._known[source] = tuple(resolved_sources)
+        return final

@@ -135,6 +135,25 @@ class Kind:
     hero: str = ""
 
 
+_OPERATIONS = {
+    "call": Kind("op", "small loop in one unit", "while"),
+    "sort": Kind("sort", "sort", "sort"),
+    "dot": Kind("library", "matmul", "dot"),
+    "ragged-dot": Kind("library", "matmul", "dot"),
+    "scaled-dot": Kind("library", "matmul", "dot"),
+    "triangular-solve": Kind("library", "triangular solve", "custom-call"),
+    "cholesky": Kind("library", "cholesky", "custom-call"),
+    "transpose": Kind("copy", "transpose", "transpose"),
+    "rng-bit-generator": Kind("op", "random bits", "rng-bit-generator"),
+    "rng": Kind("op", "random bits", "rng-bit-generator"),
+    "rng-get-and-update-state": Kind("op", "random bits", "rng-bit-generator"),
+    "infeed": Kind("callback", "infeed", "callback"),
+    "outfeed": Kind("callback", "outfeed", "callback"),
+    "broadcast": Kind("memset", "memset", ""),
+}
+"""The kinds of operations whose description needs nothing but their opcode."""
+
+
 class Fused:
     """The instructions of fusions, including those of nested fusions and calls.
 
@@ -150,22 +169,22 @@ class Fused:
         names = self._names(instruction)
         if not names:
             return [instruction]
-        return [each for name in names for each in self._of(name)]
+        return [instruction_inside for name in names for instruction_inside in self._of(name)]
 
     def root(self, instruction: Instruction) -> Instruction:
         """Return the operation that computes the result, skipping tuples and bitcasts."""
-        seen = 0
-        while (names := self._names(instruction)) and seen < 50:
+        depth = 0
+        while (names := self._names(instruction)) and depth < 50:
             computation = self._module.computations.get(names[0])
             root = computation.root if computation is not None else None
             if computation is None or root is None:
                 break
             while root.opcode in ("bitcast", "tuple", "reshape", "copy") and root.operands:
-                before = computation.by_name.get(root.operands[0])
-                if before is None or before.opcode == "parameter":
+                operand = computation.by_name.get(root.operands[0])
+                if operand is None or operand.opcode == "parameter":
                     break
-                root = before
-            instruction, seen = root, seen + 1
+                root = operand
+            instruction, depth = root, depth + 1
         return instruction
 
     def roots(self, instruction: Instruction) -> list[Instruction]:
@@ -175,21 +194,16 @@ class Fused:
         root = computation.root if computation is not None else None
         if computation is None or root is None:
             return [instruction]
-        given = [root]
-        if root.opcode == "tuple":
-            given = [
-                found
-                for name in root.operands
-                if (found := computation.by_name.get(name)) is not None
-            ]
-        return [self._behind(computation.by_name, each) for each in given]
+        return [
+            self._producer(computation.by_name, operation) for operation in computation.results()
+        ]
 
-    def _behind(self, by_name: dict[str, Instruction], instruction: Instruction) -> Instruction:
+    def _producer(self, by_name: dict[str, Instruction], instruction: Instruction) -> Instruction:
         while instruction.opcode in ("bitcast", "reshape", "convert") and instruction.operands:
-            before = by_name.get(instruction.operands[0])
-            if before is None or before.opcode == "parameter":
+            operand = by_name.get(instruction.operands[0])
+            if operand is None or operand.opcode == "parameter":
                 break
-            instruction = before
+            instruction = operand
         return self.root(instruction)
 
     @staticmethod
@@ -208,28 +222,28 @@ class Fused:
         return ()
 
     def _of(self, name: str) -> list[Instruction]:
-        known = self._known.get(name)
-        if known is not None:
-            return known
-        found: list[Instruction] = []
-        self._known[name] = found
+        cached = self._known.get(name)
+        if cached is not None:
+            return cached
+        instructions: list[Instruction] = []
+        self._known[name] = instructions
         computation = self._module.computations.get(name)
         if computation is None:
-            return found
+            return instructions
         for instruction in computation.instructions:
             if names := self._names(instruction):
                 for inner in names:
-                    found += self._of(inner)
+                    instructions += self._of(inner)
             else:
-                found.append(instruction)
-        return found
+                instructions.append(instruction)
+        return instructions
 
 
 def kind(instruction: Instruction, fused: Fused) -> Kind:
     """Return the kind of an instruction's kernel."""
     opcode = instruction.opcode.removesuffix("-start")
     if opcode == "async":
-        inside = [each for each in fused.inside(instruction) if each.opcode not in TRIVIAL]
+        inside = [inner for inner in fused.inside(instruction) if inner.opcode not in TRIVIAL]
         return kind(inside[-1], fused) if inside else Kind("op", "asynchronous")
     if opcode in ("send", "recv") and _HOST in instruction.attributes:
         # On TPUs, a callback to Python is a pair of these.
@@ -242,37 +256,21 @@ def kind(instruction: Instruction, fused: Fused) -> Kind:
             return _fusion(instruction, fused)
         case "custom-call":
             return _custom_call(instruction)
-        case "call":
-            return Kind("op", "small loop in one unit", "while")
         case "fft":
             return Kind("library", f"FFT ({instruction.attribute('fft_type')})", "fft")
-        case "sort":
-            return Kind("sort", "sort", "sort")
         case "convolution":
             hero, words = _convolution([instruction])
             return Kind("library", words, hero)
-        case "dot" | "ragged-dot" | "scaled-dot":
-            return Kind("library", "matmul", "dot")
-        case "triangular-solve" | "cholesky":
-            return Kind("library", opcode.replace("-", " "), "custom-call")
         case "copy":
             return Kind("copy", _copy(instruction, fused), "copy")
-        case "transpose":
-            return Kind("copy", "transpose", "transpose")
-        case "rng-bit-generator" | "rng" | "rng-get-and-update-state":
-            return Kind("op", "random bits", "rng-bit-generator")
-        case "infeed" | "outfeed":
-            return Kind("callback", opcode, "callback")
-        case "broadcast":
-            return Kind("memset", "memset", "")
         case _:
-            return Kind("op", opcode, opcode)
+            return _OPERATIONS.get(opcode, Kind("op", opcode, opcode))
 
 
 def _fusion(instruction: Instruction, fused: Fused) -> Kind:
     inside = fused.inside(instruction)
-    opcodes = {each.opcode for each in inside}
-    backend = found[1] if (found := _FUSED_BACKEND.search(instruction.attributes)) else ""
+    opcodes = {instruction_inside.opcode for instruction_inside in inside}
+    backend = match[1] if (match := _FUSED_BACKEND.search(instruction.attributes)) else ""
     hero, words = next(((op, words) for op, words in _HEROES if op in opcodes), ("", ""))
     if hero == "convolution":
         hero, words = _convolution(inside)
@@ -282,21 +280,37 @@ def _fusion(instruction: Instruction, fused: Fused) -> Kind:
         library = "cuDNN" if "cudnn" in backend else "cuBLAS"
         return Kind("library", f"{library} {words or 'fusion'}", hero)
     if "custom-call" in opcodes:
-        (call, *_) = [each for each in inside if each.opcode == "custom-call"]
+        (call, *_) = [
+            instruction_inside
+            for instruction_inside in inside
+            if instruction_inside.opcode == "custom-call"
+        ]
         inner = _custom_call(call)
         if inner.word == "library":
             return inner
     if "fft" in opcodes:
         return Kind("library", "FFT", "fft")
-    real = [each for each in inside if each.opcode not in TRIVIAL]
-    scalar = all(elements(each.shape) == 1 for each in inside if each.opcode == "constant")
-    if not instruction.operands and scalar and {each.opcode for each in real} <= {"copy"}:
+    real = [
+        instruction_inside
+        for instruction_inside in inside
+        if instruction_inside.opcode not in TRIVIAL
+    ]
+    scalar = all(
+        elements(instruction_inside.shape) == 1
+        for instruction_inside in inside
+        if instruction_inside.opcode == "constant"
+    )
+    if (
+        not instruction.operands
+        and scalar
+        and {instruction_inside.opcode for instruction_inside in real} <= {"copy"}
+    ):
         return Kind("memset", "memset", "")
     if not real:
         return Kind("fusion", "broadcast", "")
-    if {each.opcode for each in real} <= {"copy"}:
+    if {instruction_inside.opcode for instruction_inside in real} <= {"copy"}:
         return Kind("copy", "copy", "copy")
-    if {each.opcode for each in real} <= {"transpose", "copy"}:
+    if {instruction_inside.opcode for instruction_inside in real} <= {"transpose", "copy"}:
         return Kind("copy", "transpose", "transpose")
     name = _FUSION.get(instruction.attribute("kind"), "fusion")
     return Kind("fusion", f"{name} ({words})" if words else name, hero)
@@ -304,7 +318,11 @@ def _fusion(instruction: Instruction, fused: Fused) -> Kind:
 
 def _convolution(inside: list[Instruction]) -> tuple[str, str]:
     """Return the user's operation of the convolutions in a kernel, and its description."""
-    names = {each.op_name.rpartition("/")[2] for each in inside if each.opcode == "convolution"}
+    names = {
+        instruction.op_name.rpartition("/")[2]
+        for instruction in inside
+        if instruction.opcode == "convolution"
+    }
     alone = names.pop() if len(names) == 1 else ""
     return _AS_CONVOLUTION.get(alone, ("convolution", "convolution"))
 

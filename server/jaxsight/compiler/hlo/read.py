@@ -12,7 +12,7 @@ from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, Fused, kind
 from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
-from jaxsight.compiler.hlo.walk import Unit, walk
+from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import Works
 from jaxsight.wire.kernel_graph import Constant, Graph, Kernel, Loop, Temporary, Value
 
@@ -47,42 +47,8 @@ def read(
     """
     module = parse(text)
     walked = walk(module, platform=platform, trips=trips)
-    fused = Fused(module)
     flow = follow(walked)
-    kinds = [kind(unit.instruction, fused) for unit in walked.units]
-    why = reasons(walked.units, kinds, fused, flow, barriers)
-    computed = _Computed(fused)
-    works = Works(fused, module)
-    done = [works.of(unit.instruction, unit.computation) for unit in walked.units]
-    equations = [computed.equations(unit) for unit in walked.units]
-    ends = [
-        place or _ends_at(unit, fused) for unit, (_, place) in zip(walked.units, why, strict=True)
-    ]
-    fed = feeds(walked.units, equations, ends, walked.loops, walked.branches, flow)
-    kernels = tuple(
-        Kernel(
-            name=unit.instruction.name,
-            kind=kinds[index].word,
-            what=_what(kinds[index].what, platform),
-            ends_because=why[index][0],
-            equations=equations[index],
-            ends_at=ends[index],
-            inputs=flow.inputs.get(index, ()),
-            outputs=_outputs(unit.instruction),
-            workspace=_workspace(unit.instruction),
-            flops=sum(each.count for each in (known.operations if known else ())),
-            loops=unit.loops,
-            branch=unit.branch,
-            launches=unit.launches,
-            runs=_runs(unit, walked.loops),
-            work=known,
-            at_least=unit.at_least,
-            recomputes=computed.again(unit.instruction),
-            feeds=fed[index],
-            instruction=unit.instruction.line,
-        )
-        for index, (unit, known) in enumerate(zip(walked.units, done, strict=True))
-    )
+    kernels = _kernels(walked, flow, barriers)
     entry = module.entry
     root = entry.root if entry is not None else None
     return Graph(
@@ -104,6 +70,48 @@ def read(
     )
 
 
+def _kernels(walked: Walk, flow: Flow, barriers: Iterable[str]) -> tuple[Kernel, ...]:
+    """Return the kernels of a module, in the order in which they run."""
+    units, fused = walked.units, Fused(walked.module)
+    kinds = [kind(unit.instruction, fused) for unit in units]
+    boundaries = reasons(units, kinds, fused, flow, barriers)
+    computed = _Computed(fused)
+    works = Works(fused, walked.module)
+    equations = [computed.equations(unit) for unit in units]
+    ends = [
+        equation or _ends_at(unit, fused)
+        for unit, (_, equation) in zip(units, boundaries, strict=True)
+    ]
+    fed = feeds(units, equations, ends, walked.loops, walked.branches, flow)
+    kernels = []
+    for index, unit in enumerate(units):
+        instruction = unit.instruction
+        work = works.of(instruction, unit.computation)
+        kernel = Kernel(
+            name=instruction.name,
+            kind=kinds[index].word,
+            what=_what(kinds[index].what, walked.platform),
+            ends_because=boundaries[index][0],
+            equations=equations[index],
+            ends_at=ends[index],
+            inputs=flow.inputs.get(index, ()),
+            outputs=_outputs(instruction),
+            workspace=_workspace(instruction),
+            flops=sum(operations.count for operations in (work.operations if work else ())),
+            loops=unit.loops,
+            branch=unit.branch,
+            launches=unit.launches,
+            runs=_runs(unit, walked.loops),
+            work=work,
+            at_least=unit.at_least,
+            recomputes=computed.recomputed(instruction),
+            feeds=fed[index],
+            instruction=instruction.line,
+        )
+        kernels.append(kernel)
+    return tuple(kernels)
+
+
 def order(path: str) -> list[tuple[int, str]]:
     """Return a key that sorts paths of equations in program order: `3/body/10` after `3/body/2`."""
     return [
@@ -123,24 +131,25 @@ class _Computed:
     def equations(self, unit: Unit) -> tuple[str, ...]:
         """Return the equations that a kernel computes, or else those that it passes on."""
         inside = self._fused.inside(unit.instruction)
-        paths = {each.equation for each in inside if each.opcode not in _PASSED_ON} - {""}
+        paths = {inner.equation for inner in inside if inner.opcode not in _PASSED_ON} - {""}
         if not paths:
-            paths = {each.equation for each in inside} | {_equation(unit)}
+            paths = {inner.equation for inner in inside} | {_equation(unit)}
         return tuple(sorted(paths - {""}, key=order))
 
-    def again(self, instruction: Instruction) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        here = set()
-        for each in self._fused.inside(instruction):
-            path = each.equation
-            if not path or each.opcode in TRIVIAL:
+    def recomputed(self, instruction: Instruction) -> tuple[str, ...]:
+        """Return the equations of a kernel that an earlier kernel has computed too."""
+        equations: dict[str, None] = {}
+        operations = set()
+        for inner in self._fused.inside(instruction):
+            path = inner.equation
+            if not path or inner.opcode in TRIVIAL:
                 continue
-            done = (path, each.opcode, each.shape.split("{", 1)[0])
-            if done in self._done:
-                found[path] = None
-            here.add(done)
-        self._done |= here
-        return tuple(found)
+            operation = (path, inner.opcode, inner.shape.split("{", 1)[0])
+            if operation in self._done:
+                equations[path] = None
+            operations.add(operation)
+        self._done |= operations
+        return tuple(equations)
 
 
 def _equation(unit: Unit) -> str:
@@ -217,7 +226,7 @@ def _temporaries(flow: Flow, kernels: tuple[Kernel, ...]) -> tuple[Temporary, ..
 def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
     """Return the constants; those without the size and dtype of one in `own` are folded."""
     sizes = {(dtype(text), elements(text)) for text in own}
-    found = []
+    constants = []
     for computation in module.computations.values():
         for instruction in computation.instructions:
             if instruction.opcode != "constant" or elements(instruction.shape) < 2:
@@ -226,7 +235,7 @@ def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
             if value is None or value.bytes < _LARGE:
                 continue
             path = instruction.equation
-            found.append(
+            constants.append(
                 Constant(
                     instruction.name,
                     value,
@@ -234,4 +243,4 @@ def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
                     folded=(dtype(value.text), elements(value.text)) not in sizes,
                 )
             )
-    return tuple(found)
+    return tuple(constants)

@@ -18,8 +18,8 @@ def bits(dtype: str) -> int:
     """Return the bits of an element in memory, e.g. 4 for `s4`, 8 for `pred` and 64 for `c64`."""
     if dtype in _BITS:
         return _BITS[dtype]
-    found = _NUMBER.search(dtype)
-    return int(found[0]) if found else 0
+    digits = _NUMBER.search(dtype)
+    return int(digits[0]) if digits else 0
 
 
 def dims(text: str) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ def dims(text: str) -> tuple[int, ...]:
 @lru_cache(maxsize=16384)
 def arrays(shape: str) -> tuple[Value, ...]:
     """Return the arrays of a type, or of a tuple type in order, without tokens."""
-    found = []
+    values = []
     for match in _ARRAY.finditer(shape):
         dtype = match["dtype"]
         if dtype in ("token", "opaque"):
@@ -42,8 +42,8 @@ def arrays(shape: str) -> tuple[Value, ...]:
         for size in sizes:
             elements *= size
         text = f"{dtype}[{','.join(map(str, sizes))}]"
-        found.append(Value(text, layout, (elements * width + 7) // 8))
-    return tuple(found)
+        values.append(Value(text, layout, (elements * width + 7) // 8))
+    return tuple(values)
 
 
 @lru_cache(maxsize=16384)
@@ -90,21 +90,26 @@ def array_types(shape: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def parts(shape: str) -> tuple[str, ...]:
     """Return the element types of a tuple type in order, or `()` for other types."""
-    found: list[str] = []
     if not shape.startswith("("):
         return ()
-    depth = 0
-    begin = 1
-    for at, letter in enumerate(shape):
+    elements = (part.strip() for part in split_at_commas(shape[1:-1]))
+    return tuple(element for element in elements if element)
+
+
+def split_at_commas(text: str) -> list[str]:
+    """Return the parts of a text between the commas that are not in brackets."""
+    parts = []
+    depth = begin = 0
+    for at, letter in enumerate(text):
         if letter in "([{":
             depth += 1
         elif letter in ")]}":
             depth -= 1
-        elif letter == "," and depth == 1:
-            found.append(shape[begin:at].strip())
+        elif letter == "," and depth == 0:
+            parts.append(text[begin:at])
             begin = at + 1
-    found.append(shape[begin:-1].strip())
-    return tuple(part for part in found if part)
+    parts.append(text[begin:])
+    return parts
 
 
 def is_tiled(shape: str) -> bool:

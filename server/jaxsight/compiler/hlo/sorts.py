@@ -60,10 +60,10 @@ def launches(
     elements = max(1, _count(sizes(operands[0])))
     width = sum(-(-operand.bytes // elements) for operand in operands)
     kernels = bitonic_kernels(length, width, SHARED_PER_BLOCK[platform])
-    given = [name for name in sort.operands if _is_given(inside, computation, name)]
-    names = given
+    inputs = [name for name in sort.operands if _is_given(inside, computation, name)]
+    names = inputs
     if inside is not computation:
-        names = [instruction.operands[int(inside.by_name[name].literal)] for name in given]
+        names = [instruction.operands[int(inside.by_name[name].literal)] for name in inputs]
     copied = sum(_is_kept(module, computation, name) for name in names)
     return Launches(kernels + copied, kernels + len(names))
 
@@ -121,16 +121,16 @@ def _is_kept(module: Module, computation: Computation, name: str) -> bool:
     That applies to constants, and to arguments that were not donated.
     """
     operand = computation.by_name.get(name)
-    seen = 0
-    while operand is not None and operand.opcode == "bitcast" and seen < len(computation.by_name):
-        operand, seen = computation.by_name.get(operand.operands[0]), seen + 1
+    depth = 0
+    while operand is not None and operand.opcode == "bitcast" and depth < len(computation.by_name):
+        operand, depth = computation.by_name.get(operand.operands[0]), depth + 1
     if operand is None or computation is not module.entry:
         return False
     if operand.opcode == "constant":
         return True
     if operand.opcode != "parameter":
         return False
-    donated = {int(found[1]) for found in _ALIAS.finditer(module.header)}
+    donated = {int(match[1]) for match in _ALIAS.finditer(module.header)}
     return int(operand.literal) not in donated
 
 

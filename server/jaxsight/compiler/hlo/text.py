@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from jaxsight.compiler.hlo.shapes import parts
+from jaxsight.compiler.hlo.shapes import parts, split_at_commas
 from jaxsight.wire.chunks import equation_path
 
 _HEAD = re.compile(r"\s+(?P<root>ROOT )?%?(?P<name>[^\s=(]+) = ")
@@ -50,8 +50,8 @@ class Instruction:
     @property
     def op_name(self) -> str:
         """The scopes of the operation in the program; `""` if there are none."""
-        found = _OP_NAME.search(self.attributes)
-        return found[1] if found else ""
+        match = _OP_NAME.search(self.attributes)
+        return match[1] if match else ""
 
     @property
     def equation(self) -> str:
@@ -78,10 +78,10 @@ class Instruction:
         ends = (self.attributes.find(word) for word in ("metadata={", "backend_config="))
         end = min((at for at in ends if at >= 0), default=len(self.attributes))
         return {
-            found["role"]: tuple(
-                name.strip().lstrip("%") for name in found["names"].strip("{}").split(",")
+            match["role"]: tuple(
+                name.strip().lstrip("%") for name in match["names"].strip("{}").split(",")
             )
-            for found in _CALLED.finditer(self.attributes, 0, end)
+            for match in _CALLED.finditer(self.attributes, 0, end)
         }
 
 
@@ -96,12 +96,12 @@ class Computation:
     @cached_property
     def passed_on(self) -> dict[str, Instruction]:
         """The first bitcast or tuple element with an equation, by the name of its operand."""
-        found: dict[str, Instruction] = {}
+        instructions: dict[str, Instruction] = {}
         for instruction in self.instructions:
             passes = instruction.opcode in ("bitcast", "get-tuple-element")
             if passes and instruction.operands and instruction.equation:
-                found.setdefault(instruction.operands[0], instruction)
-        return found
+                instructions.setdefault(instruction.operands[0], instruction)
+        return instructions
 
     @property
     def root(self) -> Instruction | None:
@@ -111,10 +111,23 @@ class Computation:
                 return instruction
         return self.instructions[-1] if self.instructions else None
 
+    def results(self) -> list[Instruction]:
+        """Return the instructions of the results: the root, or the elements of its tuple."""
+        root = self.root
+        if root is None or root.opcode != "tuple":
+            return [root] if root is not None else []
+        elements = (self.by_name.get(name) for name in root.operands)
+        return [element for element in elements if element is not None]
+
     def parameters(self) -> list[Instruction]:
         """Return the parameters in the order of their numbers."""
-        found = [each for each in self.instructions if each.opcode == "parameter"]
-        return sorted(found, key=lambda each: int(each.literal) if each.literal.isdigit() else 0)
+        parameters = [
+            instruction for instruction in self.instructions if instruction.opcode == "parameter"
+        ]
+        return sorted(
+            parameters,
+            key=lambda parameter: int(parameter.literal) if parameter.literal.isdigit() else 0,
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -134,33 +147,41 @@ def parse(text: str) -> Module:
     computation: Computation | None = None
     for number, line in _lines(text):
         if line[0] not in " \t":
-            if line[0] == "}":
-                computation = None
-            elif line.startswith("HloModule"):
-                module.header = line
-                found = _MODULE.match(line)
-                module.name = found[1] if found else ""
-            elif line.endswith("{") and (head := _COMPUTATION.match(line)):
-                computation = Computation(head["name"])
-                module.computations[computation.name] = computation
-                if head["entry"]:
-                    module.entry = computation
-            continue
-        if computation is None:
-            continue
-        instruction = _instruction(line, number)
-        if instruction is None:
-            if len(module.notes) < 8:
-                module.notes.append(f"cannot parse line {number + 1}: {line.strip()[:80]}")
-            continue
-        for operand in instruction.operands:
-            if _ELEMENT.search(operand):
-                _take_element(computation, operand, number)
-        computation.instructions.append(instruction)
-        computation.by_name[instruction.name] = instruction
+            computation = _enclosing(module, computation, line)
+        elif computation is not None:
+            _add_instruction(module, computation, line, number)
     if module.entry is None:
         module.notes.append("no entry computation")
     return module
+
+
+def _enclosing(module: Module, computation: Computation | None, line: str) -> Computation | None:
+    """Return the computation of the lines that follow an unindented line."""
+    if line[0] == "}":
+        return None
+    if line.startswith("HloModule"):
+        module.header = line
+        match = _MODULE.match(line)
+        module.name = match[1] if match else ""
+    elif line.endswith("{") and (head := _COMPUTATION.match(line)):
+        computation = Computation(head["name"])
+        module.computations[computation.name] = computation
+        if head["entry"]:
+            module.entry = computation
+    return computation
+
+
+def _add_instruction(module: Module, computation: Computation, line: str, number: int) -> None:
+    instruction = _instruction(line, number)
+    if instruction is None:
+        if len(module.notes) < 8:
+            module.notes.append(f"cannot parse line {number + 1}: {line.strip()[:80]}")
+        return
+    for operand in instruction.operands:
+        if _ELEMENT.search(operand):
+            _take_element(computation, operand, number)
+    computation.instructions.append(instruction)
+    computation.by_name[instruction.name] = instruction
 
 
 def _take_element(computation: Computation, name: str, number: int) -> None:
@@ -170,14 +191,14 @@ def _take_element(computation: Computation, name: str, number: int) -> None:
     """
     if name in computation.by_name:
         return
-    whole, _, index = name.rpartition("#")
-    if _ELEMENT.search(whole):
-        _take_element(computation, whole, number)
-    of = computation.by_name.get(whole)
-    elements = parts(of.shape) if of is not None else ()
+    tuple_name, _, index = name.rpartition("#")
+    if _ELEMENT.search(tuple_name):
+        _take_element(computation, tuple_name, number)
+    tuple_instruction = computation.by_name.get(tuple_name)
+    elements = parts(tuple_instruction.shape) if tuple_instruction is not None else ()
     shape = elements[int(index)] if int(index) < len(elements) else ""
     element = Instruction(
-        name, "get-tuple-element", shape, (whole,), f", index={index}", number, False
+        name, "get-tuple-element", shape, (tuple_name,), f", index={index}", number, False
     )
     computation.instructions.append(element)
     computation.by_name[name] = element
@@ -209,10 +230,10 @@ def _instruction(line: str, number: int) -> Instruction | None:
         shape, opcode, start = simple["shape"], simple["opcode"], simple.end()
     else:
         end = _closing(line, start)
-        found = _OPCODE.match(line, end)
-        if end < 0 or found is None:
+        tail = _OPCODE.match(line, end)
+        if end < 0 or tail is None:
             return None
-        shape, opcode, start = line[head.end() : end], found["opcode"], found.end()
+        shape, opcode, start = line[head.end() : end], tail["opcode"], tail.end()
     end = line.find(")", start)
     if end >= 0 and line.find("(", start, end) >= 0:
         end = _closing(line, start - 1) - 1
@@ -236,25 +257,15 @@ def _operands(inside: str) -> tuple[str, ...]:
     if "[" not in inside and "(" not in inside:
         return tuple(part.strip().lstrip("%") for part in inside.split(","))
     # Each operand is a type, a space and a name.
-    names = []
-    depth = begin = 0
-    for at, letter in enumerate(inside):
-        if letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            names.append(inside[begin:at])
-            begin = at + 1
-    names.append(inside[begin:])
-    return tuple(found[1] for part in names if (found := _OPERAND.search(part)) is not None)
+    matches = map(_OPERAND.search, split_at_commas(inside))
+    return tuple(match[1] for match in matches if match is not None)
 
 
 def _closing(line: str, opening: int) -> int:
     """Return the position after the bracket that closes the one at `opening`, or -1."""
     depth = 0
-    for found in _BRACKET.finditer(line, opening):
-        depth += 1 if found[0] == "(" else -1
+    for bracket in _BRACKET.finditer(line, opening):
+        depth += 1 if bracket[0] == "(" else -1
         if depth == 0:
-            return found.end()
+            return bracket.end()
     return -1

@@ -69,29 +69,29 @@ def needs(
         share: the required share of its result.
         last: whether its result goes to memory, so that it may update an array in place.
     """
-    result = Needs()
+    needed = Needs()
     root = computation.root
     if root is None:
-        return result
+        return needed
     wanted: dict[str, _Need] = {root.name: _Need(share)}
-    in_place = _in_place(computation, root) if last else set()
+    in_place = _in_place(computation) if last else set()
     for instruction in reversed(computation.instructions):
         need = wanted.get(instruction.name)
         if need is None:
             continue
-        result.by_name[instruction.name] = need.share
+        needed.by_name[instruction.name] = need.share
         if instruction.opcode == "fusion" and (inside := _fused(instruction, module)) is not None:
             nested = needs(inside, module, need.share, last=last and instruction is root)
-            result.inner.append((inside, nested))
+            needed.inner.append((inside, nested))
             for name, parameter in zip(instruction.operands, inside.parameters(), strict=False):
                 _add(wanted, name, nested.by_name.get(parameter.name, 0.0), sliced=False)
             if instruction is root:
-                result.written = nested.written
+                needed.written = nested.written
         else:
             _spread(computation, instruction, need.share, wanted, instruction.name in in_place)
-    if not result.written:
-        result.written = _written(computation, root, in_place)
-    return result
+    if not needed.written:
+        needed.written = _written(computation, in_place)
+    return needed
 
 
 def _fused(instruction: Instruction, module: Module) -> Computation | None:
@@ -147,9 +147,9 @@ def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
     if instruction.opcode != "gather":
         return _bytes(instruction.shape)
     slices = _SLICES.search(instruction.attributes)
-    taken = dims(slices[1]) if slices else ()
-    count = elements(instruction.shape) // max(math.prod(taken), 1)
-    return min(count * _touched(taken, source), _bytes(source))
+    window = dims(slices[1]) if slices else ()
+    count = elements(instruction.shape) // max(math.prod(window), 1)
+    return min(count * _touched(window, source), _bytes(source))
 
 
 def updated_bytes(instruction: Instruction, lookup: Lookup) -> int:
@@ -178,22 +178,22 @@ def _window_sizes(instruction: Instruction, source: str, updates: str) -> tuple[
     )
 
 
-def _touched(taken: tuple[int, ...], source: str) -> int:
+def _touched(window: tuple[int, ...], source: str) -> int:
     """Return the bytes that a block of an array occupies, in whole sectors per contiguous run."""
     values = arrays(source)
-    if not values or not taken:
+    if not values or not window:
         return 0
     lengths = sizes(values[0])
     order = layout(source) or tuple(reversed(range(len(lengths))))
     run = 1
     for axis in order:
-        if axis >= len(taken):
+        if axis >= len(window):
             break
-        run *= taken[axis]
-        if taken[axis] != lengths[axis]:
+        run *= window[axis]
+        if window[axis] != lengths[axis]:
             break
     width = bits(dtype(source)) / 8
-    runs = math.prod(taken) // max(run, 1)
+    runs = math.prod(window) // max(run, 1)
     return runs * math.ceil(run * width / SECTOR) * SECTOR
 
 
@@ -202,48 +202,46 @@ def _bytes(shape: str) -> int:
     return values[0].bytes if values else 0
 
 
-def _results(computation: Computation, root: Instruction) -> list[Instruction]:
+def _results(computation: Computation) -> list[Instruction]:
     """Return the instructions that compute the results, skipping bitcasts."""
-    given = [root]
-    if root.opcode == "tuple":
-        given = [
-            definition
-            for name in root.operands
-            if (definition := computation.by_name.get(name)) is not None
-        ]
-    return [_before(computation, each) for each in given]
+    return [_producer(computation, instruction) for instruction in computation.results()]
 
 
-def _before(computation: Computation, instruction: Instruction) -> Instruction:
+def _producer(computation: Computation, instruction: Instruction) -> Instruction:
     while instruction.opcode in _SAME and instruction.operands:
-        before = computation.by_name.get(instruction.operands[0])
-        if before is None:
+        operand = computation.by_name.get(instruction.operands[0])
+        if operand is None:
             break
-        instruction = before
+        instruction = operand
     return instruction
 
 
-def _in_place(computation: Computation, root: Instruction) -> set[str]:
+def _in_place(computation: Computation) -> set[str]:
     """Return the results that update a parameter in place, by name.
 
     If the parameter is still needed, XLA copies it first, in a kernel of its own (`CopyInsertion`,
     `HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
     """
     updates: set[str] = set()
-    for result in _results(computation, root):
-        if result.opcode not in ("dynamic-update-slice", "scatter") or not result.operands:
+    for instruction in _results(computation):
+        if (
+            instruction.opcode not in ("dynamic-update-slice", "scatter")
+            or not instruction.operands
+        ):
             continue
-        source = computation.by_name.get(result.operands[0])
-        if source is not None and _before(computation, source).opcode == "parameter":
-            updates.add(result.name)
+        source = computation.by_name.get(instruction.operands[0])
+        if source is not None and _producer(computation, source).opcode == "parameter":
+            updates.add(instruction.name)
     return updates
 
 
-def _written(computation: Computation, root: Instruction, in_place: set[str]) -> list[int]:
+def _written(computation: Computation, in_place: set[str]) -> list[int]:
     lookup = computation.by_name.get
     return [
-        updated_bytes(result, lookup) if result.name in in_place else _all_bytes(result.shape)
-        for result in _results(computation, root)
+        updated_bytes(instruction, lookup)
+        if instruction.name in in_place
+        else _all_bytes(instruction.shape)
+        for instruction in _results(computation)
     ]
 
 
@@ -251,9 +249,9 @@ def _all_bytes(shape: str) -> int:
     return sum(value.bytes for value in arrays(shape))
 
 
-def shares(computation: Computation, found: Needs) -> Mapping[int, float]:
+def shares(computation: Computation, required: Needs) -> Mapping[int, float]:
     """Return the required shares of the parameters, by number."""
     return {
-        number: found.by_name.get(parameter.name, 0.0)
+        number: required.by_name.get(parameter.name, 0.0)
         for number, parameter in enumerate(computation.parameters())
     }

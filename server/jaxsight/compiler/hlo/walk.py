@@ -109,7 +109,7 @@ class Walk:
 
 
 @dataclass(slots=True)
-class _Place:
+class _Position:
     call: Call
     at: int
     loops: tuple[int, ...]
@@ -126,114 +126,120 @@ def walk(module: Module, *, platform: str = "cpu", trips: Mapping[str, int] | No
         trips: trip counts of loops by their equations, for loops whose trip count is not in the
             HLO.
     """
-    found = Walk(module, platform=platform, trips=trips or {})
+    walked = Walk(module, platform=platform, trips=trips or {})
     if module.entry is None:
-        return found
-    found.top = Call(module.entry)
+        return walked
+    walked.top = Call(module.entry)
     # An explicit stack, as loops may be nested deeper than Python's recursion limit.
-    stack = [_Place(found.top, 0, (), -1, 1, 1)]
+    stack = [_Position(walked.top, 0, (), -1, 1, 1)]
     while stack:
-        place = stack[-1]
-        if place.at >= len(place.call.computation.instructions):
+        position = stack[-1]
+        if position.at >= len(position.call.computation.instructions):
             stack.pop()
             continue
-        instruction = place.call.computation.instructions[place.at]
-        place.at += 1
-        if len(found.units) > _MANY:
-            found.notes.append(f"only the first {_MANY} kernels are counted")
+        instruction = position.call.computation.instructions[position.at]
+        position.at += 1
+        if len(walked.units) > _MANY:
+            walked.notes.append(f"only the first {_MANY} kernels are counted")
             break
-        _visit(found, place, instruction, stack)
-    return found
+        _visit(walked, position, instruction, stack)
+    return walked
 
 
-def _visit(found: Walk, place: _Place, instruction: Instruction, stack: list[_Place]) -> None:
+def _visit(
+    walked: Walk, position: _Position, instruction: Instruction, stack: list[_Position]
+) -> None:
     opcode = instruction.opcode
     if opcode in FREE or opcode.endswith(_ENDS):
         return
     match opcode:
         case "while":
-            _loop(found, place, instruction, stack)
+            _loop(walked, position, instruction, stack)
         case "conditional":
-            _conditional(found, place, instruction, stack)
+            _conditional(walked, position, instruction, stack)
         case "call" if _SMALL_CALL not in instruction.attributes:
             called = instruction.called.get("to_apply", ())
-            runs = [_run(found, place, instruction, "call", name) for name in called]
-            _enter(place, instruction, stack, runs)
+            runs = [_run(walked, position, instruction, "call", name) for name in called]
+            _enter(position, instruction, stack, runs)
         case "custom-call" if instruction.attribute("custom_call_target") in ANNOTATIONS:
             pass
         case _ if opcode in _TRANSFERS and is_tiled(instruction.shape):
-            found.transfers += 1
+            walked.transfers += 1
         case _:
-            place.call.units[instruction.name] = len(found.units)
-            found.units.append(_unit(found, place, instruction))
+            position.call.units[instruction.name] = len(walked.units)
+            walked.units.append(_unit(walked, position, instruction))
 
 
-def _unit(found: Walk, place: _Place, instruction: Instruction) -> Unit:
-    computation = place.call.computation
-    sort = sorts.launches(found.module, computation, instruction, found.platform)
+def _unit(walked: Walk, position: _Position, instruction: Instruction) -> Unit:
+    computation = position.call.computation
+    sort = sorts.launches(walked.module, computation, instruction, walked.platform)
     least, most = (1, 1) if sort is None else (sort.least, sort.most)
     return Unit(
         instruction,
         computation,
-        place.loops,
-        place.branch,
-        place.launches * most,
-        place.at_least * least,
+        position.loops,
+        position.branch,
+        position.launches * most,
+        position.at_least * least,
     )
 
 
-def _loop(found: Walk, place: _Place, instruction: Instruction, stack: list[_Place]) -> None:
-    known = _TRIPS.search(instruction.attributes)
-    trips = int(known[1]) if known else found.trips.get(instruction.equation)
-    index = len(found.loops)
+def _loop(
+    walked: Walk, position: _Position, instruction: Instruction, stack: list[_Position]
+) -> None:
+    trip_count = _TRIPS.search(instruction.attributes)
+    trips = int(trip_count[1]) if trip_count else walked.trips.get(instruction.equation)
+    index = len(walked.loops)
     # XLA's `WhileThunk` on CPUs and GPUs runs the body for the trip count of the HLO and never runs
     # the condition (`xla/backends/{cpu,gpu}/runtime/while_thunk.cc`). Without a trip count, and on
     # TPUs, the condition runs once more than the body.
-    counted = known is not None and found.platform != "tpu"
-    found.loops.append(
+    counted = trip_count is not None and walked.platform != "tpu"
+    walked.loops.append(
         Loop(
             instruction.name,
             trips,
-            place.loops[-1] if place.loops else -1,
+            position.loops[-1] if position.loops else -1,
             instruction.equation,
-            place.branch,
+            position.branch,
             arrays(instruction.shape),
-            waits=not counted and found.platform in ("cuda", "rocm"),
+            waits=not counted and walked.platform in ("cuda", "rocm"),
         )
     )
-    place.call.loops[instruction.name] = index
+    position.call.loops[instruction.name] = index
     body = (1, 0) if trips is None else (trips, trips)
     condition = (0, 0) if counted else (1, 1) if trips is None else (trips + 1, trips + 1)
     called = instruction.called
-    loops = (*place.loops, index)
+    loops = (*position.loops, index)
     runs = [
-        _run(found, place, instruction, role, name, loops=loops, times=times)
+        _run(walked, position, instruction, role, name, loops=loops, times=times)
         for role, times in (("body", body), ("condition", condition))
         for name in called.get(role, ())
     ]
-    _enter(place, instruction, stack, runs)
+    _enter(position, instruction, stack, runs)
 
 
-def _conditional(found: Walk, place: _Place, instruction: Instruction, stack: list[_Place]) -> None:
+def _conditional(
+    walked: Walk, position: _Position, instruction: Instruction, stack: list[_Position]
+) -> None:
     called = instruction.called
     names = called.get("branch_computations") or (
         *called.get("true_computation", ()),
         *called.get("false_computation", ()),
     )
-    first = len(found.branches)
-    loop = place.loops[-1] if place.loops else -1
+    first = len(walked.branches)
+    loop = position.loops[-1] if position.loops else -1
     runs = []
     for arm, name in enumerate(names):
-        found.branches.append(
-            Branch(instruction.name, arm, len(names), instruction.equation, loop, place.branch)
+        walked.branches.append(
+            Branch(instruction.name, arm, len(names), instruction.equation, loop, position.branch)
         )
-        runs.append(_run(found, place, instruction, "branch", name, branch=first + arm))
-    _enter(place, instruction, stack, runs)
+        runs.append(_run(walked, position, instruction, "branch", name, branch=first + arm))
+    _enter(position, instruction, stack, runs)
 
 
 def _run(
-    found: Walk,
-    place: _Place,
+    walked: Walk,
+    position: _Position,
     instruction: Instruction,
     role: str,
     name: str,
@@ -241,34 +247,34 @@ def _run(
     loops: tuple[int, ...] | None = None,
     branch: int | None = None,
     times: tuple[int, int] = (1, 1),
-) -> tuple[str, _Place] | None:
+) -> tuple[str, _Position] | None:
     """Return the start of a run of a computation with its role, or `None` if it does not exist.
 
     `times` is the maximum and minimum number of runs.
     """
-    computation = found.module.computations.get(name)
+    computation = walked.module.computations.get(name)
     if computation is None:
-        found.notes.append(f"{instruction.name} calls {name}, which is not in the module")
+        walked.notes.append(f"{instruction.name} calls {name}, which is not in the module")
         return None
     most, least = times
-    return role, _Place(
+    return role, _Position(
         Call(computation),
         0,
-        place.loops if loops is None else loops,
-        place.branch if branch is None else branch,
-        place.launches * most,
-        place.at_least * least,
+        position.loops if loops is None else loops,
+        position.branch if branch is None else branch,
+        position.launches * most,
+        position.at_least * least,
     )
 
 
 def _enter(
-    place: _Place,
+    position: _Position,
     instruction: Instruction,
-    stack: list[_Place],
-    runs: list[tuple[str, _Place] | None],
+    stack: list[_Position],
+    runs: list[tuple[str, _Position] | None],
 ) -> None:
     """Push the computations that an instruction runs on the stack, the first on top."""
     entered = [run for run in runs if run is not None]
     stack += [inner for _, inner in reversed(entered)]
-    calls = place.call.calls.setdefault(instruction.name, [])
+    calls = position.call.calls.setdefault(instruction.name, [])
     calls += [(role, inner.call) for role, inner in entered]

@@ -59,7 +59,7 @@ class Works:
         """Return the work of one execution of a kernel, or `None` without a model of it."""
         inside = self._fused.inside(instruction)
         on_tpu = is_tiled(instruction.shape)
-        if not all(_modelled(each, on_tpu) for each in (instruction, *inside)):
+        if not all(_modelled(inner, on_tpu) for inner in (instruction, *inside)):
             return None
         estimated = _CYCLES.search(instruction.attributes)
         cycles = int(estimated[1]) if estimated else 0
@@ -68,7 +68,7 @@ class Works:
             return self._single(instruction, computation, cycles)
         needs = traffic.needs(body, self._module)
         shares = traffic.shares(body, needs)
-        passes = max((_passes(each, body) for each in inside), default=1)
+        passes = max((_passes(inner, body) for inner in inside), default=1)
         read = sum(
             math.ceil(self._arriving(computation, instruction, name) * shares.get(number, 1.0))
             for number, name in enumerate(instruction.operands)
@@ -130,7 +130,7 @@ class Works:
         Results in a TPU's vector memory count if a transfer copies them to device memory.
         """
         types = array_types(instruction.shape)
-        if not any(is_on_chip(each) for each in types):
+        if not any(is_on_chip(type) for type in types):
             return results
         sent = self._sent(computation, instruction)
         return [
@@ -143,25 +143,25 @@ class Works:
         """Return the results that transfers copy to device memory."""
         users = self._users(computation)
         indices = {instruction.name: 0} | {
-            each.name: next(iter(dims(each.attribute("index"))), 0)
-            for each in users.get(instruction.name, ())
-            if each.opcode == "get-tuple-element"
+            user.name: next(iter(dims(user.attribute("index"))), 0)
+            for user in users.get(instruction.name, ())
+            if user.opcode == "get-tuple-element"
         }
         return {
             index
             for name, index in indices.items()
-            for each in users.get(name, ())
-            if each.opcode == "copy-start" and not is_on_chip("".join(array_types(each.shape)[:1]))
+            for user in users.get(name, ())
+            if user.opcode == "copy-start" and not is_on_chip("".join(array_types(user.shape)[:1]))
         }
 
     def _users(self, computation: Computation) -> dict[str, list[Instruction]]:
-        known = self._readers.get(computation.name)
-        if known is None:
-            known = self._readers[computation.name] = {}
-            for each in computation.instructions:
-                for name in dict.fromkeys(each.operands):
-                    known.setdefault(name, []).append(each)
-        return known
+        users = self._readers.get(computation.name)
+        if users is None:
+            users = self._readers[computation.name] = {}
+            for instruction in computation.instructions:
+                for name in dict.fromkeys(instruction.operands):
+                    users.setdefault(name, []).append(instruction)
+        return users
 
 
 def _body(instruction: Instruction, module: Module) -> Computation | None:
@@ -192,16 +192,16 @@ def _inner(body: Computation, needs: traffic.Needs, matrix_units: bool) -> Itera
     """Yield the operations of a fusion, each scaled by its required share."""
     waiting = [(body, needs)]
     while waiting:
-        computation, found = waiting.pop()
-        waiting += found.inner
+        computation, required = waiting.pop()
+        waiting += required.inner
         for instruction in computation.instructions:
-            share = found.by_name.get(instruction.name, 0.0)
+            share = required.by_name.get(instruction.name, 0.0)
             if share == 0.0 or instruction.opcode == "fusion":
                 continue
-            each = operations(instruction, computation.by_name.get, on_matrix_units=matrix_units)
-            if each.count:
-                count = math.ceil(each.count * share)
-                yield Operations(each.unit, each.dtype, count, each.precision)
+            counted = operations(instruction, computation.by_name.get, on_matrix_units=matrix_units)
+            if counted.count:
+                count = math.ceil(counted.count * share)
+                yield Operations(counted.unit, counted.dtype, count, counted.precision)
 
 
 def _total(parts: Iterator[Operations]) -> tuple[Operations, ...]:
@@ -218,8 +218,8 @@ def _passes(instruction: Instruction, computation: Computation) -> int:
     """Return how often an operation reads and writes its values."""
     lookup = computation.by_name.get
     if instruction.opcode == "fft":
-        found = _LENGTHS.search(instruction.attributes)
-        lengths = dims(found[1]) if found else ()
+        match = _LENGTHS.search(instruction.attributes)
+        lengths = dims(match[1]) if match else ()
         return max(1, sum(1 if length <= _FFT_AT_ONCE else 2 for length in lengths))
     if instruction.opcode == "sort":
         return _bitonic_passes(instruction)

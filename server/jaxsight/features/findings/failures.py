@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jaxsight.queries.located_answer import View
-from jaxsight.rules.errors import explain
-from jaxsight.rules.exceptions import divided
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.explain_failure import explain
+from jaxsight.rules.failure_text import divided
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.violation import Violation
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Failed, Traced
@@ -51,7 +51,7 @@ def reported(view: View) -> Iterator[Finding]:
     if doctest and foreign:
         return
     settings = doctest and _has_settings(view)
-    yield from (found for found in findings(view) if not (settings and found.code == "JX401"))
+    yield from (finding for finding in findings(view) if not (settings and finding.code == "JX401"))
 
 
 def _has_settings(view: View) -> bool:
@@ -76,22 +76,22 @@ def _has_settings(view: View) -> bool:
 
 def summary(reply: Failed | Died | Traced, view: View) -> str:
     """Return the error as one line of Markdown, without help and notes."""
-    found = next(findings(view), None)
-    return _line_of(found, view) if found is not None else ""
+    finding = next(findings(view), None)
+    return _line_of(finding, view) if finding is not None else ""
 
 
 def explanation(reply: Failed | Died | Traced, view: View) -> str:
     """Return the error with its help and notes as Markdown, for a hover."""
-    found = next(findings(view), None)
-    if found is None:
+    finding = next(findings(view), None)
+    if finding is None:
         return ""
-    return "\n\n".join((_line_of(found, view), *map(prose, found.lines[1:])))
+    return "\n\n".join((_line_of(finding, view), *map(prose, finding.lines[1:])))
 
 
-def _line_of(found: Finding, view: View) -> str:
-    link = f" ([{found.code}]({found.url}))" if found.url else f" ({found.code})"
-    line = f", line {found.range.start.line + 1}" if found.range != view.name_range else ""
-    return f"{prose(found.message)}{link}{line}"
+def _line_of(finding: Finding, view: View) -> str:
+    link = f" ([{finding.code}]({finding.url}))" if finding.url else f" ({finding.code})"
+    line = f", line {finding.range.start.line + 1}" if finding.range != view.name_range else ""
+    return f"{prose(finding.message)}{link}{line}"
 
 
 def of_interpreter(reply: Failed | Died) -> str:
@@ -114,7 +114,7 @@ _NO_CUDNN = "cuDNN is not detected"
 installation for GPUs has it.
 """
 
-_NEEDS_CUDNN = Noticed(
+_NEEDS_CUDNN = Violation(
     "cuDNN attention can be traced only on a machine with the GPU and cuDNN",
     help='use `implementation="xla"` to trace it on this machine',
 )
@@ -148,7 +148,7 @@ def _finding(failure: Failure, view: View) -> Finding:
     expression = module.slice_text(range) if here and failure.stage != "inputs" else ""
     line = module.line(range.start.line) if expression else ""
     readable = replace(failure, message=view.words(failure.message))
-    rule, noticed = explain(readable, expression, line)
+    rule, violation = explain(readable, expression, line)
     related = [
         Place(path, place, f"called from here in `{frame.function}`") for frame, place in here[:-1]
     ]
@@ -168,18 +168,18 @@ def _finding(failure: Failure, view: View) -> Finding:
         )
     absent = _needs_device(failure)
     if absent:
-        noticed = _NEEDS_CUDNN
+        violation = _NEEDS_CUDNN
     return Finding(
         rule.code,
         Severity.INFORMATION if absent else _severity(view),
         range,
-        noticed.message,
-        noticed.url or rule.url,
+        violation.message,
+        violation.url or rule.url,
         tuple(related),
         view.stale,
-        noticed.help,
-        noticed.notes,
-        noticed.data,
+        violation.help,
+        violation.notes,
+        violation.data,
     )
 
 

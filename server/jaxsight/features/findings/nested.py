@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.examples.problems import quoted
 from jaxsight.queries.documents import Subject
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding, finding_of
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.replies import Traced

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from jaxsight.examples.problems import listed
 from jaxsight.queries.documents import Subject
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.rule import Rule
@@ -57,12 +57,12 @@ def report(
     chosen = [f for f in chosen if (RULES[f.code].unless, f.range.start.line) not in certain]
     if complete and UNUSED in wanted(settings, file):
         chosen += _unused(module, chosen, wanted(settings, file))
-    kept = {(f.range, f.code, f.message): f for f in chosen if not _ignored(module, f)}
-    return sorted(kept.values(), key=lambda f: (f.range, f.code))
+    by_content = {(f.range, f.code, f.message): f for f in chosen if not _ignored(module, f)}
+    return sorted(by_content.values(), key=lambda f: (f.range, f.code))
 
 
 def one_a_line(
-    found: Sequence[tuple[View, Finding]],
+    pairs: Sequence[tuple[View, Finding]],
 ) -> list[tuple[View, Finding]]:
     """Return the findings of traces, one for each place, in order.
 
@@ -70,7 +70,7 @@ def one_a_line(
     A rule about the program as a whole reports one finding per line.
     """
     groups: dict[object, list[tuple[View, Finding]]] = defaultdict(list)
-    for view, finding in found:
+    for view, finding in pairs:
         once = RULES[finding.code].once_a_line
         place = finding.range.start.line if once else finding.range
         groups[finding.code, place].append((view, finding))
@@ -81,8 +81,8 @@ def _merged(group: Sequence[tuple[View, Finding]]) -> tuple[View, Finding]:
     ranks = list(Severity)
     view, finding = min(group, key=lambda pair: (pair[1].stale, ranks.index(pair[1].severity)))
     # Functions whose text is incomplete are not listed: their findings are about an older text.
-    current = (other for other, seen in group if seen.stale == finding.stale)
-    names = list(dict.fromkeys(f"`{other.subject.name}`" for other in current))
+    current = (owner for owner, grouped in group if grouped.stale == finding.stale)
+    names = list(dict.fromkeys(f"`{owner.subject.name}`" for owner in current))
     if len(names) == 1:
         return view, finding
     more = len(names) - _NAMED
@@ -124,14 +124,14 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
     """
     lines = {(f.range.start.line, f.code) for f in findings}
     for number, line in enumerate(lines_of(module.text)):
-        found = _IGNORED.search(line)
+        comment = _IGNORED.search(line)
         if (
-            found is None
-            or line[: found.start()].count('"') % 2
-            or line[: found.start()].count("'") % 2
+            comment is None
+            or line[: comment.start()].count('"') % 2
+            or line[: comment.start()].count("'") % 2
         ):
             continue
-        named = _named(found.group(1) or "")
+        named = _named(comment.group(1) or "")
         here = [code for at, code in lines if at == number]
         if named:
             idle = [
@@ -148,7 +148,7 @@ def _unused(module: Module, findings: Sequence[Finding], codes: Sequence[str]) -
         else:
             message = "unused `jaxsight: ignore` (nothing is reported on this line)"
             help, notes = "remove the comment", ()
-        range = Range(Position(number, found.start()), Position(number, found.end()))
+        range = Range(Position(number, comment.start()), Position(number, comment.end()))
         yield finding_of(UNUSED, range, message, help=help, notes=notes)
 
 
@@ -166,18 +166,18 @@ def _unused_codes(
         message = f"unknown rule in `jaxsight: ignore`: {listed(unknown)}"
     else:
         message = f"unused `jaxsight: ignore` (no {listed(idle)} on this line)"
-    what = "the comment" if not here else listed((*idle, *unknown))
+    subject = "the comment" if not here else listed((*idle, *unknown))
     notes = (f"unknown rule: {listed(unknown)}",) if idle and unknown else ()
-    return clause(message, 100), f"remove {what}", notes
+    return clause(message, 100), f"remove {subject}", notes
 
 
 def _ignored(module: Module, finding: Finding) -> bool:
     if finding.code == UNUSED:
         return False
-    found = _IGNORED.search(module.line(finding.range.start.line))
-    if found is None:
+    comment = _IGNORED.search(module.line(finding.range.start.line))
+    if comment is None:
         return False
-    named = found.group(1)
+    named = comment.group(1)
     if named is None:
         return True
     return any(rule is not None and rule.code == finding.code for rule in _named(named).values())
@@ -185,4 +185,4 @@ def _ignored(module: Module, finding: Finding) -> bool:
 
 def _named(text: str) -> dict[str, Rule | None]:
     """Return the rules that a comment names, by code or name; `None` for unknown ones."""
-    return {word: rule_of(word) for each in text.split(",") if (word := each.strip())}
+    return {word: rule_of(word) for part in text.split(",") if (word := part.strip())}

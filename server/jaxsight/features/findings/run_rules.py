@@ -8,21 +8,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from jaxsight.queries.compile_cache import Result
-from jaxsight.queries.equation_ranges import Places
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.equation_ranges import Places
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, Severity, finding_of
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.rules.jx413_miscompiled import rule as miscompiled
-from jaxsight.rules.noticed import InText, Noticed
-from jaxsight.rules.program.view import Reading
-from jaxsight.rules.rule import InProgram, Rule
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.rule import FindInProgram, Rule
 from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
 from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.statements import Piece, tree_of
+from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
@@ -67,77 +67,83 @@ def of_kernels(
     """
     if not isinstance(result.outcome, Compiled):
         return
-    known = [code for code in codes if code == FOLDING or not result.is_unfolded]
-    rules = [(RULES[code], find) for code in known if (find := RULES[code].in_kernels)]
+    certain = [code for code in codes if code == FOLDING or not result.is_unfolded]
+    rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
     yield from _found(view, outlined, result, rules, folding)
 
 
-def of_running(view: View, wrong: Miscompiled, found: Iterable[Finding]) -> Iterator[Finding]:
+def of_running(view: View, wrong: Miscompiled, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the finding for a miscompiled function, at its name, as seen by running it.
 
     Nothing is reported if `found` has such a finding about a part of the function.
     """
     rule = miscompiled.RULE
-    if all(each.code != rule.code for each in found):
-        yield replace(_finding(rule, view.name_range, miscompiled.seen(wrong)), stale=view.stale)
+    if all(finding.code != rule.code for finding in findings):
+        yield replace(
+            _finding(rule, view.name_range, miscompiled.violation_of_run(wrong)), stale=view.stale
+        )
 
 
 def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
     """Yield the findings in the text of a statement."""
-    for rule, range, noticed in _in_text(chunk.piece):
-        yield _finding(rule, range.shifted(chunk.first_line), noticed)
+    for rule, range, violation in _in_text(chunk.statement):
+        yield _finding(rule, range.shifted(chunk.first_line), violation)
 
 
-def _in_text(piece: Piece) -> tuple[tuple[Rule, Range, InText], ...]:
+def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, NodeViolation], ...]:
     rules = [
-        (rule, rule.in_text) for rule in RULES.values() if rule.in_text and rule.word in piece.text
+        (rule, rule.in_text)
+        for rule in RULES.values()
+        if rule.in_text and rule.word in statement.text
     ]
-    if piece.broken is not None or not rules:
+    if statement.broken is not None or not rules:
         return ()
-    found = _texts.get(piece)
-    if found is None:
-        source = Source(piece.text)
-        tree = tree_of(piece.text)
-        found = _texts[piece] = tuple(
-            (rule, source.range(noticed.node), noticed)
+    violations = _texts.get(statement)
+    if violations is None:
+        source = Source(statement.text)
+        tree = tree_of(statement.text)
+        violations = _texts[statement] = tuple(
+            (rule, source.range(violation.node), violation)
             for rule, find in rules
-            for noticed in find(tree)
+            for violation in find(tree)
         )
-    return found
+    return violations
 
 
-_texts: WeakKeyDictionary[Piece, tuple[tuple[Rule, Range, InText], ...]] = WeakKeyDictionary()
-"""The findings of the pieces that are in use; their trees are not kept."""
+_texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
+    WeakKeyDictionary()
+)
+"""The findings of the statements that are in use; their trees are not kept."""
 
 
 def of_module(module: Module) -> Iterator[Finding]:
     """Yield what the text of all statements together shows."""
     chunks = [chunk for chunk in module.chunks if chunk.broken is None]
-    statements = [_statement(chunk.piece) for chunk in chunks]
+    statements = [_statement(chunk.statement) for chunk in chunks]
     for rule in RULES.values():
         if rule.in_module is None or rule.word not in module.text:
             continue
         try:
-            found = list(rule.in_module(statements))
+            violations = list(rule.in_module(statements))
         except Exception:
             log.exception("%s failed", rule.code)
             continue
-        for noticed in found:
-            chunk = chunks[noticed.statement]
-            range = Source(chunk.text).range(noticed.found.node)
-            yield _finding(rule, range.shifted(chunk.first_line), noticed.found)
+        for violation in violations:
+            chunk = chunks[violation.statement]
+            range = Source(chunk.text).range(violation.violation.node)
+            yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
 
 
-def _statement(piece: Piece) -> Statement:
-    known = _statements.get(piece)
-    if known is None:
-        text = piece.text
-        known = _statements[piece] = Statement(text, lambda: tree_of(text))
-    return known
+def _statement(statement: TopLevelStatement) -> Statement:
+    cached = _statements.get(statement)
+    if cached is None:
+        text = statement.text
+        cached = _statements[statement] = Statement(text, lambda: tree_of(text))
+    return cached
 
 
-_statements: WeakKeyDictionary[Piece, Statement] = WeakKeyDictionary()
-"""The statements of the pieces that are in use, with what rules read off them."""
+_statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary()
+"""The statements that are in use, with what rules read off them."""
 
 
 def of_size(module: Module) -> Iterator[Finding]:
@@ -150,7 +156,7 @@ def _found(
     view: View,
     outlined: Outlined,
     result: Result | None,
-    rules: Iterable[tuple[Rule, InProgram]],
+    rules: Iterable[tuple[Rule, FindInProgram]],
     folding: Folding | None = None,
     platform: str = "",
 ) -> Iterator[Finding]:
@@ -158,14 +164,16 @@ def _found(
     if not isinstance(reply, Traced):
         return
     places = Places(view, dict(_spans(outlined.program.body)))
-    reading = Reading(
+    program_view = ProgramView(
         name=view.subject.name,
         program=outlined.program,
         folds=outlined.folds,
         folding=folding,
         runtime=outlined.runtime,
         exact=not view.caveats,
-        numbers=frozenset(_numbers([each.spec for each in view.answer.question.trace.arguments])),
+        numbers=frozenset(
+            _numbers([argument.spec for argument in view.answer.question.trace.arguments])
+        ),
         differentiated=differentiated.parameters(view.module, view.subject.name),
         chosen=differentiated.parameters(view.module, view.subject.name, chosen=True),
         gradients=differentiated.gradients(view.module),
@@ -180,12 +188,12 @@ def _found(
     )
     for rule, find in rules:
         try:
-            found = list(find(reading))
+            violations = list(find(program_view))
         except Exception:
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
-        for noticed in found:
-            yield _in_program(rule, view, places, noticed)
+        for violation in violations:
+            yield _in_program(rule, view, places, violation)
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
@@ -202,31 +210,31 @@ def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
                 yield type(value).__name__
 
 
-def _in_program(rule: Rule, view: View, places: Places, noticed: Noticed) -> Finding:
-    if noticed.span is not None:
-        range = view.range_of(noticed.span)
+def _in_program(rule: Rule, view: View, places: Places, violation: Violation) -> Finding:
+    if violation.span is not None:
+        range = view.range_of(violation.span)
     else:
-        range = places.of(noticed.at) if noticed.at else None
+        range = places.of(violation.at) if violation.at else None
     path = view.answer.question.path
     related = tuple(
         Place(path, at, words)
-        for other, words in noticed.related
-        if (at := places.of(other)) is not None
+        for equation, words in violation.related
+        if (at := places.of(equation)) is not None
     )
-    found = _finding(rule, range or view.name_range, noticed)
-    return replace(found, related=related, stale=view.stale)
+    finding = _finding(rule, range or view.name_range, violation)
+    return replace(finding, related=related, stale=view.stale)
 
 
-def _finding(rule: Rule, range: Range, noticed: Noticed | InText) -> Finding:
-    made = finding_of(
+def _finding(rule: Rule, range: Range, violation: Violation | NodeViolation) -> Finding:
+    finding = finding_of(
         rule.code,
         range,
-        noticed.message,
-        severity=Severity(noticed.severity) if noticed.severity else None,
-        help=noticed.help,
-        notes=noticed.notes,
+        violation.message,
+        severity=Severity(violation.severity) if violation.severity else None,
+        help=violation.help,
+        notes=violation.notes,
     )
-    return replace(made, data=noticed.data)
+    return replace(finding, data=violation.data)
 
 
 def _spans(body: Body) -> Iterator[tuple[str, Span | None]]:

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.features.fixes.registry import FIXES
-from jaxsight.features.fixes.verifier import Fix, Verifying
+from jaxsight.features.fixes.verifier import Fix, FixVerifier
 from jaxsight.projects.project import Project
-from jaxsight.queries.background import Aside
-from jaxsight.queries.compile_cache import Compiling
 from jaxsight.queries.documents import Document
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.engine import Engine
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.finding import Finding
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit, Range
@@ -38,12 +37,12 @@ class _Work:
 
 
 @dataclass(eq=False, slots=True)
-class Fixing:
+class FixScheduler:
     """The fixes of a session."""
 
     documents: Mapping[str, Document]
     project_of: Callable[[str], Project]
-    verifying: Verifying
+    verifying: FixVerifier
     _work: dict[str, list[_Work]] = field(default_factory=dict)
     """By file, in the order of verification."""
     _sandboxes: dict[str, Sandbox] = field(default_factory=dict)
@@ -52,45 +51,40 @@ class Fixing:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     @staticmethod
-    def of(
-        documents: Mapping[str, Document],
-        project_of: Callable[[str], Project],
-        compiling: Callable[[], Compiling],
-        aside: Aside,
-        refresh: Callable[[str], None],
-    ) -> Fixing:
-        """Return the fixes of a session.
-
-        Args:
-            compiling: returns the session's own compiled programs.
-            refresh: is called with a file for which there is something new.
-        """
-        return Fixing(documents, project_of, Verifying(compiling, aside, refresh))
+    def of(engine: Engine) -> FixScheduler:
+        """Return the fixes of a session."""
+        verifying = FixVerifier(
+            engine.programs.compiling,
+            engine.aside,
+            engine.waiting.refresh,
+            engine.memory.miscompiled,
+        )
+        return FixScheduler(engine.documents.by_path, engine.projects.of, verifying)
 
     def start(
         self,
         path: str,
-        found: Sequence[tuple[View, Finding]],
+        pairs: Sequence[tuple[View, Finding]],
         target: Target | None,
         *,
         pause: float = PAUSE,
     ) -> None:
         """Verify fixes of a file's current findings, in place of the earlier ones."""
-        found = [
+        pairs = [
             (view, finding)
-            for view, finding in found
+            for view, finding in pairs
             if finding.code in FIXES and not finding.stale and not view.stale
         ]
         before = [
             (work.finding, work.view.module, work.target) for work in self._work.get(path, [])
         ]
-        if before == [(finding, view.module, target) for view, finding in found]:
+        if before == [(finding, view.module, target) for view, finding in pairs]:
             return
         self.stop(path)
-        if not found:
+        if not pairs:
             return
         loop = asyncio.get_running_loop()
-        works = [_Work(view, finding, target, loop.create_future()) for view, finding in found]
+        works = [_Work(view, finding, target, loop.create_future()) for view, finding in pairs]
         self._work[path] = works
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._run(pause), name="fixes")
@@ -121,12 +115,12 @@ class Fixing:
         if waiting:
             await asyncio.wait(waiting, timeout=patience)
         done = [work.done.result() for work in works if work.done.done()]
-        found: dict[tuple[Edit, ...], Fix] = {}
+        by_edits: dict[tuple[Edit, ...], Fix] = {}
         for fix in done:
             if fix is not None:  # functions that share a helper have the same fix
-                first = found.setdefault(fix.edits, fix)
-                found[fix.edits] = replace(first, safe=first.safe and fix.safe)
-        return list(found.values())
+                first = by_edits.setdefault(fix.edits, fix)
+                by_edits[fix.edits] = replace(first, safe=first.safe and fix.safe)
+        return list(by_edits.values())
 
     async def aclose(self) -> None:
         """Cancel all work and end the processes."""
@@ -135,13 +129,15 @@ class Fixing:
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        await asyncio.gather(*(each.aclose() for each in self._sandboxes.values()), *self._closing)
+        await asyncio.gather(
+            *(sandbox.aclose() for sandbox in self._sandboxes.values()), *self._closing
+        )
         self._sandboxes.clear()
 
     async def _run(self, pause: float) -> None:
         await asyncio.sleep(pause)
-        while (item := self._next()) is not None:
-            path, work = item
+        while (next_work := self._next()) is not None:
+            path, work = next_work
             sandbox = self._sandbox(path)
             trying = asyncio.create_task(
                 self.verifying.fix(sandbox, work.view, work.finding, work.target)

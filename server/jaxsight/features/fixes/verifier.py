@@ -13,22 +13,22 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from jaxsight.features.findings import failures
-from jaxsight.features.findings import run_rules as noticing
+from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes.registry import FIXES
-from jaxsight.lru import Recent
-from jaxsight.queries.background import Aside
-from jaxsight.queries.compile_cache import Compiling, Gone, Result
+from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.located_answer import Answer, View
-from jaxsight.queries.query import Question, ask
+from jaxsight.queries.long_work import Aside
+from jaxsight.queries.programs.compile_cache import CompileCache, Gone
+from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext, applied
 from jaxsight.rules.fixing.figures import Figures
-from jaxsight.rules.fixing.remedy import Proof
+from jaxsight.rules.fixing.remedy import Proof, Remedy
 from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
@@ -50,8 +50,8 @@ _TRIED = 6
 
 
 def _of_text(module: Module) -> Iterator[Finding]:
-    of_statements = chain.from_iterable(map(noticing.of_text, module.chunks))
-    return chain(of_statements, noticing.of_module(module))
+    of_statements = chain.from_iterable(map(run_rules.of_text, module.chunks))
+    return chain(of_statements, run_rules.of_module(module))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,18 @@ class _Verdict:
 
 
 @dataclass(eq=False, slots=True)
-class Verifying:
+class FixVerifier:
     """The verified fixes of a session.
 
     `compiling` returns the session's own compiled programs; `refresh` is called with a file for
-    which there is something new.
+    which there is something new; functions that turn out to be miscompiled go to `miscompiled`.
     """
 
-    compiling: Callable[[], Compiling]
+    compiling: Callable[[], CompileCache]
     aside: Aside
     refresh: Callable[[str], None]
-    _verdicts: Recent[object, _Verdict] = field(default_factory=lambda: Recent(_KEPT))
-    _wrong: Recent[str, Miscompiled] = field(default_factory=lambda: Recent(_KEPT))
-    """Miscompiled functions, by the key of the question about the function."""
-
-    def miscompiled(self, question: Question) -> Miscompiled | None:
-        """Return how running the function showed that it is miscompiled."""
-        return self._wrong.get(question.key)
+    miscompiled: Cache[str, Miscompiled]
+    _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
 
     async def fix(
         self, sandbox: Sandbox, view: View, finding: Finding, target: Target | None
@@ -153,13 +148,13 @@ class Verifying:
             )
 
         for subject in await self.aside.judge(view.module, subjects):
-            for each in subject.examples.sets[:_SETS]:
+            for example_set in subject.examples.sets[:_SETS]:
                 first, second = await self.aside.judge(
-                    view.module, functools.partial(context, subject.name, each.name)
+                    view.module, functools.partial(context, subject.name, example_set.name)
                 )
                 if first is None or second is None or first.key in (second.key, own.key):
                     continue
-                if not any(member.first_line in changed for member in first.slice.members):
+                if not any(chunk.first_line in changed for chunk in first.slice.module_chunks):
                     continue
                 key = first.key, second.key
                 verdict = self._verdicts.get(key)
@@ -188,8 +183,8 @@ class Verifying:
     def _remember(self, question: Question, compared: Compared | Died | None) -> None:
         if not isinstance(compared, Compared) or compared.miscompiled is None:
             return
-        if self._wrong.get(question.key) is None:
-            self._wrong.put(question.key, compared.miscompiled)
+        if self.miscompiled.get(question.key) is None:
+            self.miscompiled.put(question.key, compared.miscompiled)
             self.refresh(question.path)
 
     async def _candidates(
@@ -222,64 +217,56 @@ class Verifying:
         candidate: Candidate,
         target: Target | None,
     ) -> _Verdict:
-        code = finding.code
+        """Trace both forms, run both, and compare their findings and figures."""
         before = await sandbox.trace(view.answer.question)
         after = await sandbox.trace(question)
         if before is None or after is None:
             return _Verdict("it could not be traced", untold=True)
-        adapted = after
-        if candidate.adapted:
-            around = await self._asked(sandbox, view, candidate.adapted)
-            traced = await sandbox.trace(around) if around is not None else None
-            if traced is None:
-                return _Verdict("its adapted form could not be traced", untold=True)
-            adapted = traced
-        seen = View(after, question.module, after.question, question.subject)
+        adapted = await self._adapted(sandbox, view, candidate, after)
+        if adapted is None:
+            return _Verdict("its adapted form could not be traced", untold=True)
         if not isinstance(after.reply, Traced):
-            why = failures.summary(after.reply, seen)
+            view_after = View(after, question.module, after.question, question.subject)
+            why = failures.summary(after.reply, view_after)
             return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
             return await self._repaired(sandbox, before, after, same=candidate.same)
-        if not isinstance(adapted.reply, Traced):
+        compared = await self._compared(sandbox, before, adapted, same=candidate.same)
+        if isinstance(compared, _Verdict):
+            return compared
+        first = await self._looked_at(sandbox, before, finding.code, target)
+        second = await self._looked_at(sandbox, after, finding.code, target)
+        if first is None or second is None:
+            return _Verdict("it could not be compiled", untold=True)
+        return _effect(FIXES[finding.code], first, second, compared, target)
+
+    async def _adapted(
+        self, sandbox: Sandbox, view: View, candidate: Candidate, after: Answer
+    ) -> Answer | None:
+        """Return the changed function with its adapter, if it needs one to be comparable."""
+        if not candidate.adapted:
+            return after
+        question = await self._asked(sandbox, view, candidate.adapted)
+        return await sandbox.trace(question) if question is not None else None
+
+    async def _compared(
+        self, sandbox: Sandbox, before: Answer, adapted: Answer, *, same: bool
+    ) -> Compared | _Verdict:
+        """Return the comparison of two forms that were run, or why the candidate is dropped."""
+        if not isinstance(adapted.reply, Traced) or not isinstance(before.reply, Traced):
             return _Verdict("its adapted form cannot be traced")
         if before.reply.outputs != adapted.reply.outputs:
             outputs = adapted.reply.outputs
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await sandbox.compare(before, adapted)
-        self._remember(view.answer.question, compared)
+        self._remember(before.question, compared)
         if compared is None:
             return _Verdict(_NOT_COMPARED, untold=True)
         if isinstance(compared, Died):
             return _Verdict(compared.message, hopeless=True)
-        if candidate.same and not compared.same:
+        if same and not compared.same:
             return _Verdict(compared.words)
-        remedy = FIXES[code]
-        first = await self._looked_at(sandbox, before, code, target)
-        second = await self._looked_at(sandbox, after, code, target)
-        if first is None or second is None:
-            return _Verdict("it could not be compiled", untold=True)
-        words = list(figures.words(first.figures, second.figures, timed=remedy.timed))
-        match remedy.proof:
-            case Proof.SMALLER:
-                helps = figures.smaller(first.figures, second.figures)
-            case Proof.FEWER:
-                fewer = figures.fewer(first.figures, second.figures)
-                helps = second.findings <= first.findings and fewer
-            case Proof.GONE:
-                helps = second.findings < first.findings
-        worse = figures.worse(first.figures, second.figures) - remedy.trades
-        if worse or (
-            not remedy.costs_any and figures.too_slow(first.figures, second.figures, _LONGEST_TRADE)
-        ):
-            helps = False
-        if not helps:
-            return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
-        if second.figures.compiled is not None and target is not None and words:
-            words[-1] += f" on {target.short}"
-        was, now = compared.nonfinite
-        if was != now:
-            words.insert(0, f"NaN or infinite gradients {was} → {now}")
-        return _Verdict(effect=", ".join(words), costs=figures.more(first.figures, second.figures))
+        return compared
 
     async def _repaired(
         self, sandbox: Sandbox, before: Answer, after: Answer, *, same: bool
@@ -307,7 +294,7 @@ class Verifying:
         if outlined is None or not isinstance(answer.reply, Traced):
             return None
         folding = None
-        if target is not None and code == noticing.FOLDING:
+        if target is not None and code == run_rules.FOLDING:
             folding = await self._folding(sandbox, answer, target, outlined)
         result = await self._result(sandbox, answer, target) if target is not None else None
         compiled = result.outcome if result is not None else None
@@ -316,13 +303,13 @@ class Verifying:
         if RULES[code].in_kernels is not None:
             if result is None or compiled is None:
                 return None
-            found = list(noticing.of_kernels(view, outlined, result, [code], folding))
+            findings = list(run_rules.of_kernels(view, outlined, result, [code], folding))
         elif RULES[code].in_program is not None:
             platform = target.platform if target is not None else ""
-            found = list(noticing.of_program(view, outlined, [code], platform))
+            findings = list(run_rules.of_program(view, outlined, [code], platform))
         else:
-            found = [each for each in _of_text(question.module) if each.code == code]
-        return _Look(len(found), Figures.of(answer.reply, compiled, folding))
+            findings = [finding for finding in _of_text(question.module) if finding.code == code]
+        return _Look(len(findings), Figures.of(answer.reply, compiled, folding))
 
     async def _folding(
         self, sandbox: Sandbox, answer: Answer, target: Target, outlined: Outlined
@@ -352,6 +339,33 @@ class _Look:
     figures: Figures
 
 
+def _effect(
+    remedy: Remedy, before: _Look, after: _Look, compared: Compared, target: Target | None
+) -> _Verdict:
+    """Return the verdict on two forms that compute the same, by their findings and figures."""
+    words = list(figures.words(before.figures, after.figures, timed=remedy.timed))
+    match remedy.proof:
+        case Proof.SMALLER:
+            helps = figures.smaller(before.figures, after.figures)
+        case Proof.FEWER:
+            fewer = figures.fewer(before.figures, after.figures)
+            helps = after.findings <= before.findings and fewer
+        case Proof.GONE:
+            helps = after.findings < before.findings
+    worse = figures.worse(before.figures, after.figures) - remedy.trades
+    too_slow = not remedy.costs_any and figures.too_slow(
+        before.figures, after.figures, _LONGEST_TRADE
+    )
+    if not helps or worse or too_slow:
+        return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
+    if after.figures.compiled is not None and target is not None and words:
+        words[-1] += f" on {target.short}"
+    was, now = compared.nonfinite
+    if was != now:
+        words.insert(0, f"NaN or infinite gradients {was} → {now}")
+    return _Verdict(effect=", ".join(words), costs=figures.more(before.figures, after.figures))
+
+
 def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
     """Return the question about the same function and set in the changed text.
 
@@ -374,11 +388,11 @@ def _question(
     """Return the question about a function of a text; with its first set if none has the name."""
     project = sandbox.project
     subjects = document.subjects(project.outside)
-    subject = next((each for each in subjects if each.name == function), None)
+    subject = next((candidate for candidate in subjects if candidate.name == function), None)
     if subject is None or not subject.examples.sets:
         return None
     sets = subject.examples.sets
-    chosen = next((each for each in sets if each.name == set_name), sets[0])
+    chosen = next((example_set for example_set in sets if example_set.name == set_name), sets[0])
     context = ask(
         document,
         subject,

@@ -1,13 +1,14 @@
-"""Inlay hints: the shape of what each assignment binds, at the end of the name."""
+"""The shape of what each assignment binds, at the end of the name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.hover import surroundings
+from jaxsight.features.hover.text import surroundings
+from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.model import Hint
-from jaxsight.queries.located_answer import View
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
@@ -22,7 +23,7 @@ def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Ite
     """Yield a hint for each assignment target that holds an array, or a pytree of arrays."""
     notice = stale.notice(view)
     for range, observation in targets:
-        values = [seen for seen in view.seen(observation) if trees.has_array(seen.text)]
+        values = [value for value in view.seen(observation) if trees.has_array(value.text)]
         if not values:
             continue
         yield Hint(
@@ -34,7 +35,7 @@ def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Ite
 
 
 def _label(values: list[Seen], more: int) -> str:
-    texts = list(dict.fromkeys(one_line(seen.text) for seen in values))
+    texts = list(dict.fromkeys(one_line(value.text) for value in values))
     shown = texts[:_SHOWN_VALUES]
     parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
     if len(texts) > _SHOWN_VALUES or more:
@@ -44,12 +45,42 @@ def _label(values: list[Seen], more: int) -> str:
 
 def _tooltip(values: list[Seen], more: int) -> str:
     lines = []
-    for seen in values:
+    for value in values:
         notes = [
-            *(f"inside {escaped(place)}" for place in [surroundings(seen)] if place),
-            *(["weak type"] if seen.weak else []),
+            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
+            *(["weak type"] if value.weak else []),
         ]
-        lines.append(span(seen.text) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
+
+
+def _hints(shown: Shown) -> Iterator[Hint]:
+    """Yield a hint for each target, of the current trace or else of the last one that saw it.
+
+    Where several functions reach it, the function that contains it comes first.
+    """
+    hints: dict[Range, Hint] = {}
+    fresh: set[Range] = set()
+    for view in sorted(shown.views, key=lambda view: view.stale):
+        own = view.subject_range
+        targets: list[tuple[Range, Observation]] = []
+        for place, observation in view.observed.items():
+            if observation.kind != "target" or not shown.holds(place):
+                continue
+            if not view.stale:
+                fresh.add(place)
+            elif place in fresh:
+                continue
+            if place in hints and (view.stale or place.start not in own):
+                continue
+            if shown.document.module.slice_text(place) == "_":
+                continue
+            targets.append((place, observation))
+        for hint in shape_hints(targets, view):
+            hints[hint.range] = hint
+    yield from hints.values()
+
+
+KIND = Kind(("shapes",), _hints)

@@ -7,63 +7,66 @@ PRNG implementations. Nothing here initialises a backend.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TypeGuard
 
 import jax
 import numpy as np
 from jax._src import core, dtypes
 from jax._src import random as random_internals
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval, DType
 
-def text(aval: Any) -> str:
+
+def text(aval: object) -> str:
     """Return an abstract value as jaxprs print it: `f32[8,16]`, `key<fry>[]`, `Ref{f32[3]}`."""
     short = getattr(aval, "str_short", None)
     return str(short(short_dtypes=True)) if short is not None else str(aval)
 
 
-def weak(aval: Any) -> bool:
+def weak(aval: object) -> bool:
     return bool(getattr(aval, "weak_type", False))
 
 
-def sharding(aval: Any) -> str:
+def sharding(aval: object) -> str:
     """Return the partition spec of an aval on a mesh, such as `P('x', None)`.
 
     Return an empty string for an aval without a mesh, or that is partitioned along no dimension.
     """
-    found = getattr(aval, "sharding", None)
-    mesh = getattr(found, "mesh", None)
-    if found is None or mesh is None or mesh.empty:
+    sharding = getattr(aval, "sharding", None)
+    mesh = getattr(sharding, "mesh", None)
+    if sharding is None or mesh is None or mesh.empty:
         return ""
-    spec = found.spec
+    spec = sharding.spec
     return "" if all(part is None for part in spec) else str(spec)
 
 
-def of(value: Any) -> Any:
+def of(value: object) -> Aval:
     """Return the abstract value of an array, a tracer or a `ShapeDtypeStruct`."""
     if isinstance(value, jax.ShapeDtypeStruct):
         weak_type = bool(getattr(value, "weak_type", False))
         return core.ShapedArray(value.shape, value.dtype, weak_type=weak_type)
-    return jax.typeof(value)
+    aval: Aval = jax.typeof(value)
+    return aval
 
 
-def is_aval(value: Any) -> bool:
+def is_aval(value: object) -> TypeGuard[Aval]:
     return isinstance(value, core.AbstractValue)
 
 
-def size(aval: Any) -> int:
+def size(aval: object) -> int:
     """Return the size in bytes; 0 for a dtype without an item size."""
     shape, dtype = getattr(aval, "shape", ()), getattr(aval, "dtype", None)
-    item = getattr(dtype, "itemsize", 0)
-    return math.prod(shape) * item
+    return math.prod(shape) * getattr(dtype, "itemsize", 0)
 
 
-def struct(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Any:
+def struct(shape: tuple[int, ...], dtype: DType, weak_type: bool = False) -> jax.ShapeDtypeStruct:
     """Return a `ShapeDtypeStruct`: an array's type without its values."""
-    make: Any = jax.ShapeDtypeStruct
+    make: Callable[..., jax.ShapeDtypeStruct] = jax.ShapeDtypeStruct
     return make(shape, dtype, weak_type=weak_type)
 
 
-def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
+def array_text(dtype: DType, shape: tuple[int, ...]) -> str:
     """Return an array's type as a jaxpr would print it.
 
     Dtypes that JAX does not know keep their own names.
@@ -73,13 +76,13 @@ def array_text(dtype: Any, shape: tuple[int, ...]) -> str:
     return f"{name}[{','.join(map(str, shape))}]"
 
 
-def key_struct(impl: str, shape: tuple[int, ...]) -> Any:
+def key_struct(impl: str, shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
     """Return the type of an array of typed PRNG keys.
 
     `impl` is the implementation's name (`threefry2x32`) or tag (`fry`); raise `ValueError` for
     another.
     """
     name = {"fry": "threefry2x32", "urbg": "unsafe_rbg"}.get(impl, impl)
-    found = random_internals.resolve_prng_impl(name)
-    key: Any = jax.eval_shape(lambda: jax.random.key(0, impl=found.name))
+    implementation = random_internals.resolve_prng_impl(name)
+    key = jax.eval_shape(lambda: jax.random.key(0, impl=implementation.name))
     return struct(shape, key.dtype)

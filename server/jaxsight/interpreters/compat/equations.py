@@ -4,7 +4,7 @@ Applies to JAX 0.8 to 0.12.
 
 Private API used: `Primitive.get_bind_params` (it returns functions and parameters up to 0.11,
 parameters alone from 0.12), `JaxprEqn.ctx.manager`, `source_info_util.user_context`,
-`Jaxpr.debug_info`, and the parameters of calls.
+`Jaxpr.debug_info`, `sharding_impls.UnspecifiedValue`, and the parameters of calls.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import jax
-from jax._src import source_info_util
+from jax._src import sharding_impls, source_info_util
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
+
+_UNSPECIFIED: type = getattr(sharding_impls, "UnspecifiedValue")  # noqa: B009
 
 _BODIES = {
     "call": "call_jaxpr",
@@ -40,7 +43,7 @@ _BODIES = {
 CALLS = frozenset(_BODIES)
 
 
-def called(equation: Any) -> Program | None:
+def called(equation: Equation) -> Program | None:
     """Return the program that a call runs, or None for other primitives."""
     parameter = _BODIES.get(equation.primitive.name)
     if parameter is None or parameter not in equation.params:
@@ -64,8 +67,13 @@ def is_of_jax(program: Program) -> bool:
 _JAX = str(Path(jax.__file__).parent)
 
 
+def is_unspecified(sharding: object) -> bool:
+    """Return whether a sharding is one that `jit` was not given."""
+    return isinstance(sharding, _UNSPECIFIED)
+
+
 @contextlib.contextmanager
-def made_by(equation: Any) -> Iterator[None]:
+def made_by(equation: Equation) -> Iterator[None]:
     """Trace operations as if they were written at `equation`.
 
     They get its source location, its named scopes and its configuration.
@@ -79,21 +87,23 @@ def made_by(equation: Any) -> Iterator[None]:
         yield
 
 
-def bind(equation: Any, values: Sequence[Any]) -> list[Any]:
+def bind(equation: Equation, values: Sequence[object]) -> list[jax.Array]:
     """Return the results of an equation for other values of its operands."""
-    found = equation.primitive.get_bind_params(equation.params)
-    functions, params = found if isinstance(found, tuple) else ((), found)
+    bind_params = equation.primitive.get_bind_params(equation.params)
+    functions, params = bind_params if isinstance(bind_params, tuple) else ((), bind_params)
     results = equation.primitive.bind(*functions, *values, **params)
     return list(results) if equation.primitive.multiple_results else [results]
 
 
-def call(equation: Any, *values: Any) -> Any:
+def call(equation: Equation, *values: object) -> jax.Array | tuple[jax.Array, ...]:
     """Return the result of an equation for other operands: one value, or a tuple of several."""
     results = bind(equation, values)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def ruled(equation: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+def ruled(
+    equation: Equation, function: Callable[..., object]
+) -> Callable[..., jax.Array | tuple[jax.Array, ...]]:
     """Return a function with the derivative rules of the function that an equation calls.
 
     The values which that function captures are the first arguments; the new function captures them
@@ -101,9 +111,9 @@ def ruled(equation: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """
     count = equation.params["num_consts"]
 
-    def differentiated(*values: Any) -> Any:
-        whole = functools.partial(function, *values[:count])
-        program = jax.make_jaxpr(whole)(*values[count:])
+    def differentiated(*values: object) -> jax.Array | tuple[jax.Array, ...]:
+        applied = functools.partial(function, *values[:count])
+        program = jax.make_jaxpr(applied)(*values[count:])
         params = equation.params | {"call_jaxpr": program, "num_consts": 0}
         if count and "out_trees" in params:
             params["out_trees"] = functools.partial(_without, count, params["out_trees"])
@@ -112,12 +122,18 @@ def ruled(equation: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return differentiated
 
 
-def _without(count: int, out_trees: Callable[[], Sequence[Any]]) -> tuple[Any, ...]:
+_OutTrees: TypeAlias = Callable[[], tuple[object, object, *tuple[Sequence[int | None], ...]]]
+
+
+def _without(count: int, out_trees: _OutTrees) -> tuple[object, ...]:
     """Return the trees of a rule, with positions that do not count captured values.
 
     JAX adds `count` to these positions when it binds the call. They are the third item, if JAX
     forwards residuals that are inputs.
     """
     out_tree, residuals, *forwarded = out_trees()
-    places = [[None if place is None else place - count for place in each] for each in forwarded]
-    return (out_tree, residuals, *places)
+    positions = [
+        [None if position is None else position - count for position in sources]
+        for sources in forwarded
+    ]
+    return (out_tree, residuals, *positions)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from jax._src import source_info_util
+
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Location:
     end_column: int
 
 
-def locations(equation: Any) -> Iterator[Location]:
+def locations(equation: Equation) -> Iterator[Location]:
     """Yield the locations of the user's frames that created an equation, innermost first."""
     for frame in source_info_util.user_frames(equation.source_info.traceback):
         yield Location(
@@ -40,21 +41,21 @@ Place = tuple[int, int, int, int]
 """Line, column, last line and its column."""
 
 
-def places(equation: Any) -> Iterator[tuple[str, Place]]:
+def places(equation: Equation) -> Iterator[tuple[str, Place]]:
     """Yield the file and place of each user frame that created an equation, innermost first.
 
     Cheaper than `locations`, for callers that read all equations of a large program.
     """
     for frame in source_info_util.user_frames(equation.source_info.traceback):
-        place = (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
-        yield frame.file_name, place
+        extent = (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
+        yield frame.file_name, extent
 
 
 Caller = tuple[str, str, Place]
 """The qualified name of a function, its file, and the place in it that was running."""
 
 
-def callers(equation: Any) -> list[Caller]:
+def callers(equation: Equation) -> list[Caller]:
     """Return the user's functions that created an equation, outermost first."""
     return [
         (
@@ -66,7 +67,7 @@ def callers(equation: Any) -> list[Caller]:
     ][::-1]
 
 
-def maker(equation: Any) -> str:
+def maker(equation: Equation) -> str:
     """Return the qualified name of the function that created an equation.
 
     It is one of the user's, or one of JAX's solvers; empty if there is neither.
@@ -82,6 +83,6 @@ _CORE = re.compile(r"[/\\]jax[/\\](?!experimental[/\\]|_src[/\\]scipy[/\\])")
 """JAX's own files, except those that call JAX as a user's code does."""
 
 
-def scope(equation: Any) -> str:
+def scope(equation: Equation) -> str:
     """Return the named scopes and transformations around an equation: `transpose(jvp(norm))`."""
     return str(equation.source_info.name_stack)

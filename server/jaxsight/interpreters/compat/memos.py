@@ -24,38 +24,39 @@ from jax._src import linear_util as lu
 class _Memory:
     """The stores and caches that JAX's functions hold, with their contents at the time."""
 
-    stores: list[tuple[Any, Any]] = field(default_factory=list)
-    memos: list[tuple[dict[Any, Any], dict[Any, Any]]] = field(default_factory=list)
-    seen: set[int] = field(default_factory=set)
+    stores: list[tuple[lu.Store, Any]] = field(default_factory=list)
+    memos: list[tuple[dict[object, object], dict[object, object]]] = field(default_factory=list)
+    visited: set[int] = field(default_factory=set)
 
-    def add(self, held: Any) -> None:
-        if id(held) in self.seen:
+    def add(self, value: object) -> None:
+        if id(value) in self.visited:
             return
-        self.seen.add(id(held))
-        match held:
+        self.visited.add(id(value))
+        match value:
             case lu.WrappedFun():
-                for inside in (*held.stores, held.f, *(args for _, args in held.transforms)):
+                args = (args for _, args in value.transforms)
+                for inside in (*value.stores, value.f, *args):
                     self.add(inside)
             case lu.EqualStore():
-                self.add(held._store)
+                self.add(value._store)
             case lu.Store():
-                self.stores.append((held, held._val))
+                self.stores.append((value, value._val))
             case tuple():
-                for inside in held:
+                for inside in value:
                     self.add(inside)
-            case _ if (getattr(held, "__module__", None) or "").startswith("jax._src"):
-                self._closure(held)
+            case _ if (getattr(value, "__module__", None) or "").startswith("jax._src"):
+                self._closure(value)
 
-    def _closure(self, function: Any) -> None:
+    def _closure(self, function: object) -> None:
         for cell in getattr(function, "__closure__", None) or ():
             try:
-                held = cell.cell_contents
+                value = cell.cell_contents
             except ValueError:
                 continue  # not set yet
-            if isinstance(held, dict) and function.__name__ == "memoized":
-                self.memos.append((held, dict(held)))
+            if isinstance(value, dict) and getattr(function, "__name__", "") == "memoized":
+                self.memos.append((value, dict(value)))
             else:
-                self.add(held)
+                self.add(value)
 
     def restore(self) -> None:
         for store, value in self.stores:
@@ -66,7 +67,7 @@ class _Memory:
 
 
 @contextlib.contextmanager
-def undisturbed(*rules: Any, always: bool) -> Iterator[None]:
+def undisturbed(*rules: object, always: bool) -> Iterator[None]:
     """Restore what `rules` have cached if the block raises, or `always`.
 
     `always` is for rules whose results for two patterns have different tree structures.

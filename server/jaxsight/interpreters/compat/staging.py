@@ -12,9 +12,9 @@ merged into `Jaxpr`, which then has `consts`; `Program` is either.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import jax
 import numpy as np
@@ -22,109 +22,123 @@ from jax._src import api_util, config, core, traceback_util
 from jax._src import linear_util as lu
 from jax._src.interpreters import partial_eval as pe
 
-_CLOSED: Any = getattr(core, "ClosedJaxpr", None)
-_MERGED = _CLOSED is None or _CLOSED is core.Jaxpr
+from jaxsight.interpreters.compat.jaxpr_types import (
+    Atom,
+    Aval,
+    Context,
+    Equation,
+    Jaxpr,
+    Literal,
+    Var,
+)
 
-Literal: Any = core.Literal
+_CLOSED: type | None = getattr(core, "ClosedJaxpr", None)
+_MERGED = _CLOSED is None or _CLOSED is core.Jaxpr
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """A jaxpr with the values of its constants."""
 
-    jaxpr: Any
-    consts: tuple[Any, ...]
+    jaxpr: Jaxpr
+    consts: tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A traced function: its program, its results' tree, and their types before they were arrays.
-
-    `tree` is a `PyTreeDef`.
-    """
+    """A traced function: its program, its results' tree, and their types before tracing."""
 
     program: Program
-    tree: Any
+    tree: jax.tree_util.PyTreeDef
     types: tuple[type, ...]
 
     @property
-    def results(self) -> Any:
+    def results(self) -> object:
         """The results as a pytree of their positions."""
         return jax.tree.unflatten(self.tree, range(self.tree.num_leaves))
 
 
-def is_jaxpr(value: Any) -> bool:
+def is_jaxpr(value: object) -> bool:
     return isinstance(value, core.Jaxpr) or (_CLOSED is not None and isinstance(value, _CLOSED))
 
 
-def opened(value: Any) -> Program:
+def opened(value: object) -> Program:
     """Return the program of a jaxpr: an equation's parameter, or a result of `jax.make_jaxpr`."""
     if isinstance(value, Program):
         return value
+    return Program(_without_consts(value), tuple(getattr(value, "consts", ()) or ()))
+
+
+def _without_consts(value: object) -> Jaxpr:
+    """Return the jaxpr in a `ClosedJaxpr` up to JAX 0.10, and `value` itself otherwise."""
     if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
-        return Program(value.jaxpr, tuple(value.consts))
-    return Program(value, tuple(getattr(value, "consts", ()) or ()))
+        value = getattr(value, "jaxpr")  # noqa: B009 - unknown to later versions
+    return cast(Jaxpr, value)
 
 
-def closed(jaxpr: Any, consts: Sequence[Any]) -> Program:
+def closed(jaxpr: Jaxpr, consts: Sequence[object]) -> Program:
     """Return a traced jaxpr with its constants.
 
     JAX 0.12 lists their variables among the inputs until it has their values.
     """
     if len(jaxpr.constvars) != len(consts):
-        jaxpr = jaxpr.with_consts(consts)
+        with_consts = getattr(jaxpr, "with_consts")  # noqa: B009 - unknown to earlier versions
+        jaxpr = with_consts(consts)
     return Program(jaxpr, tuple(consts))
 
 
-def inner_jaxpr(value: Any) -> Any:
+def inner_jaxpr(value: object) -> Jaxpr:
     """Return the jaxpr itself, without its constants."""
-    if isinstance(value, Program):
-        return value.jaxpr
-    return (
-        value.jaxpr if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED) else value
-    )
+    return value.jaxpr if isinstance(value, Program) else _without_consts(value)
 
 
-def with_inner(value: Any, jaxpr: Any) -> Any:
+def with_inner(value: object, jaxpr: Jaxpr) -> object:
     """Return a copy of `value` with another jaxpr in it."""
     if isinstance(value, Program):
         return Program(jaxpr, value.consts)
     if _CLOSED is not None and not _MERGED and isinstance(value, _CLOSED):
-        return _CLOSED(jaxpr, value.consts)
+        return _CLOSED(jaxpr, getattr(value, "consts"))  # noqa: B009
     return jaxpr
 
 
-def new_variable(aval: Any) -> Any:
+def new_variable(aval: Aval) -> Var:
     """Return a new variable of an abstract value."""
-    return core.Var(aval)
+    return cast(Var, core.Var(cast(core.AbstractValue, aval)))
 
 
-def is_literal(atom: Any) -> bool:
+def is_literal(atom: object) -> TypeGuard[Literal]:
     return isinstance(atom, core.Literal)
 
 
-def folded(equation: Any, invars: Sequence[Any]) -> Any:
+def folded(equation: Equation, invars: Sequence[Atom]) -> Literal | None:
     """Return the literal into which JAX folds an equation with these operands while tracing.
 
     Return None if JAX keeps the equation.
     """
-    if equation.primitive.name != "convert_element_type" or not is_literal(invars[0]):
+    operand = invars[0] if equation.primitive.name == "convert_element_type" else None
+    if not is_literal(operand):
         return None
-    (made,) = equation.outvars
-    return Literal(np.asarray(invars[0].val).astype(made.aval.dtype), made.aval)
+    (converted,) = equation.outvars
+    return new_literal(np.asarray(operand.val).astype(converted.aval.dtype), converted.aval)
 
 
-def is_ref(value: Any) -> bool:
+def new_literal(value: object, aval: Aval) -> Literal:
+    """Return a literal of an abstract value."""
+    make: Callable[[object, Aval], Literal] = cast(Any, core.Literal)
+    return make(value, aval)
+
+
+def is_ref(value: object) -> bool:
     """Return whether a value is a mutable array."""
     return isinstance(value, jax.ref.Ref)
 
 
-def is_tracer(value: Any) -> bool:
+def is_tracer(value: object) -> bool:
     """Return whether a value is a tracer, which stands for an array during tracing."""
     return isinstance(value, core.Tracer)
 
 
-def variable(tracer: Any) -> Any:
+def variable(tracer: object) -> Var | None:
     """Return the variable of a traced program that a tracer stands for (`DynamicJaxprTracer.val`).
 
     It stays available after the trace. Return None for other tracers.
@@ -132,18 +146,20 @@ def variable(tracer: Any) -> Any:
     return getattr(tracer, "val", None)
 
 
-def is_dropped(var: Any) -> bool:
+def is_dropped(var: object) -> bool:
     return isinstance(var, core.DropVar)
 
 
-_traced: Any = traceback_util.api_boundary(pe.trace_to_jaxpr_dynamic)
+_traced: Callable[..., tuple[Jaxpr, *tuple[object, ...], list[object]]] = (
+    traceback_util.api_boundary(pe.trace_to_jaxpr_dynamic)
+)
 """Removes JAX's own frames from the tracebacks of errors, as `jax.make_jaxpr` does."""
 
 
 def stage(
-    function: Callable[..., Any],
-    avals: Sequence[Any],
-    about: Callable[..., Any] | None = None,
+    function: Callable[..., object],
+    avals: Sequence[Aval],
+    about: Callable[..., object] | None = None,
     names: Sequence[str] = (),
 ) -> Staged:
     """Trace `function` on abstract values, as `jax.make_jaxpr` does in three times the time.
@@ -153,41 +169,44 @@ def stage(
     Args:
         about: the function that errors name, with `names` for its arguments.
     """
-    seen: list[tuple[Any, tuple[type, ...]]] = []
+    structures: list[tuple[jax.tree_util.PyTreeDef, tuple[type, ...]]] = []
 
-    def flattened(*args: Any) -> list[Any]:
+    def flattened(*args: object) -> list[object]:
         leaves, tree = jax.tree.flatten(function(*args))
-        seen.append((tree, tuple(map(type, leaves))))
+        structures.append((tree, tuple(map(type, leaves))))
         return leaves
 
     source = api_util.fun_sourceinfo(about) if about is not None else "<unknown>"
     info = lu.DebugInfo("sourcerize", source, tuple(names) or None, None)
     traced = _traced(lu.wrap_init(flattened, debug_info=info), list(avals))
     jaxpr, consts = traced[0], traced[-1]
-    return Staged(closed(jaxpr, consts), *seen[-1])
+    return Staged(closed(jaxpr, consts), *structures[-1])
 
 
-def abstract(value: Any) -> Any:
+def abstract(value: object) -> Aval:
     """Return the abstract value of an array, a struct or a number, as JAX traces it.
 
     Raise `TypeError` for anything else.
     """
-    of: Any = core.shaped_abstractify
-    return of(value)
+    aval: Aval = core.shaped_abstractify(value)  # type: ignore[no-untyped-call]
+    return aval
 
 
-def trace_settings() -> Any:
+def trace_settings() -> Hashable:
     """Return the settings that affect tracing, such as 64-bit types, as a hashable value."""
-    return config.trace_context()
+    settings: Hashable = config.trace_context()
+    return settings
 
 
-def evaluate(program: Program, *args: Any) -> list[Any]:
+def evaluate(program: Program, *args: object) -> list[jax.Array]:
     """Bind every equation of a program, with `args` as its inputs."""
-    return list(core.eval_jaxpr(program.jaxpr, program.consts, *args))
+    return list(core.eval_jaxpr(cast(core.Jaxpr, program.jaxpr), program.consts, *args))
 
 
 @contextlib.contextmanager
-def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator[None]:
+def surroundings(
+    context: Context | None, axes: Sequence[tuple[Hashable, int]] = ()
+) -> Iterator[None]:
     """Enter an equation's own context, with the sizes of the mapped axes around it."""
     with contextlib.ExitStack() as stack:
         if axes:
@@ -197,7 +216,7 @@ def surroundings(context: Any, axes: Sequence[tuple[Any, int]] = ()) -> Iterator
         yield
 
 
-def on_its_mesh(context: Any) -> contextlib.AbstractContextManager[None]:
+def on_its_mesh(context: Context) -> contextlib.AbstractContextManager[None]:
     """Return the `surroundings` of an equation over a mesh, and a null context for others.
 
     Most equations are not over a mesh.

@@ -7,7 +7,6 @@ the function itself: a user's function of the same name is never mistaken for it
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +23,7 @@ from jaxsight.interpreters.inversion.network import (
     Solution,
     inverses,
 )
-from jaxsight.interpreters.same import same_jaxpr
+from jaxsight.interpreters.same.comparison import same_jaxpr
 
 
 @inverses("custom_jvp_call")
@@ -39,13 +38,13 @@ def _custom_jvp(placed: Placed, network: Network) -> Solution | Blocked:
             return Blocked(NO_RULE)
 
 
-def _log_difference(y: Any, other: Any) -> Any:
-    """Return `log(exp(y) - exp(other))`; for softplus `other` is 0."""
-    return lax.add(y, lax.log(lax.neg(lax.expm1(lax.sub(other, y)))))
+def _log_difference(y: jax.Array, operand: jax.Array) -> jax.Array:
+    """Return `log(exp(y) - exp(operand))`; for softplus `operand` is 0."""
+    return lax.add(y, lax.log(lax.neg(lax.expm1(lax.sub(operand, y)))))
 
 
-def _is(placed: Placed, function: Callable[..., Any]) -> bool:
-    own = called(placed.equation)
+def _is(placed: Placed, function: Callable[..., object]) -> bool:
+    program = called(placed.equation)
     like = [avals.struct(n.aval.shape, n.aval.dtype, avals.weak(n.aval)) for n in placed.inputs]
     waiting = list(jax.make_jaxpr(function)(*like).eqns)
     while waiting:
@@ -54,6 +53,6 @@ def _is(placed: Placed, function: Callable[..., Any]) -> bool:
         if inner is None:
             continue
         if equation.primitive.name == placed.name:
-            return own is not None and same_jaxpr(own.jaxpr, inner.jaxpr) is None
+            return program is not None and same_jaxpr(program.jaxpr, inner.jaxpr) is None
         waiting += inner.jaxpr.eqns
     return False

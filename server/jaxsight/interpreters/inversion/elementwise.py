@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval, DType
 from jaxsight.interpreters.inversion.network import (
     Blocked,
     Network,
@@ -39,7 +40,7 @@ DOMAINS = {
 }
 """Where arguments must lie for `inverse(f)(f(x))` to be `x`, besides the function's own domain."""
 
-Unary = Callable[..., Any]
+Unary: TypeAlias = Callable[..., jax.Array]
 """Computes the operand from the result, the operand's abstract value and the parameters."""
 
 
@@ -52,9 +53,9 @@ def unary(*primitives: str) -> Callable[[Unary], Unary]:
     def register(inverse: Unary) -> Unary:
         @inverses(*primitives)
         def rule(placed: Placed, network: Network) -> Solution | Blocked:
-            (argument,), (result,) = placed.inputs, placed.outputs
+            (argument,), (output,) = placed.inputs, placed.outputs
             compute = lambda y: [inverse(y, argument.aval, **placed.params)]
-            return Solution((result,), (argument,), compute)
+            return Solution((output,), (argument,), compute)
 
         return inverse
 
@@ -62,7 +63,7 @@ def unary(*primitives: str) -> Callable[[Unary], Unary]:
 
 
 def _pairs() -> None:
-    functions: dict[str, Callable[[Any], Any]] = {
+    functions: dict[str, Callable[[jax.Array], jax.Array]] = {
         "acos": lax.cos,
         "acosh": lax.cosh,
         "asin": lax.sin,
@@ -96,47 +97,47 @@ _pairs()
 
 
 @unary("copy", "copy_p", "name", "sharding_constraint", "stop_gradient", "reshard")
-def _same(y: Any, aval: Any, **params: Any) -> Any:
+def _same(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
     return y
 
 
 @unary("logistic")
-def _logit(y: Any, aval: Any, **params: Any) -> Any:
+def _logit(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
     return lax.sub(lax.log(y), lax.log1p(lax.neg(y)))
 
 
 @unary("rsqrt")
-def _rsqrt(y: Any, aval: Any, **params: Any) -> Any:
+def _rsqrt(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
     return lax.integer_pow(y, -2)
 
 
 @unary("cbrt")
-def _cube(y: Any, aval: Any, **params: Any) -> Any:
+def _cube(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
     return lax.integer_pow(y, 3)
 
 
 @unary("erfc")
-def _erfc(y: Any, aval: Any, **params: Any) -> Any:
+def _erfc(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
     return lax.erf_inv(1 - y)
 
 
 @unary("conj")
-def _conj(y: Any, aval: Any, **params: Any) -> Any:
+def _conj(y: jax.Array, aval: Aval, **params: object) -> jax.Array:
     return lax.conj(y) if jnp.issubdtype(aval.dtype, np.complexfloating) else lax.real(y)
 
 
 @inverses("integer_pow")
 def _integer_pow(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
+    (argument,), (output,) = placed.inputs, placed.outputs
     power = placed.params["y"]
     if not jnp.issubdtype(argument.aval.dtype, np.floating) and power != 1:
         return Blocked(f"with exponent {power} is invertible for real floating point only")
     if power == 0:
         return Blocked("with exponent 0 discards its operand")
-    return Solution((result,), (argument,), lambda y: [_root(y, power)])
+    return Solution((output,), (argument,), lambda y: [_root(y, power)])
 
 
-def _root(y: Any, power: int) -> Any:
+def _root(y: jax.Array, power: int) -> jax.Array:
     """Return the real root of `y`; of two roots, the nonnegative one."""
     if power < 0:
         y, power = lax.reciprocal(y), -power
@@ -155,14 +156,14 @@ def _root(y: Any, power: int) -> Any:
 
 @inverses("convert_element_type")
 def _convert(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
-    before, after = argument.aval.dtype, result.aval.dtype
+    (argument,), (output,) = placed.inputs, placed.outputs
+    before, after = argument.aval.dtype, output.aval.dtype
     if not lossless(before, after):
         return Blocked(f"from {before} to {after} loses information")
-    return Solution((result,), (argument,), lambda y: [_converted(y, before)])
+    return Solution((output,), (argument,), lambda y: [_converted(y, before)])
 
 
-def _converted(y: Any, dtype: Any) -> Any:
+def _converted(y: jax.Array, dtype: DType) -> jax.Array:
     if dtype == np.bool_:
         return lax.ne(y, lax.full_like(y, 0))
     if jnp.issubdtype(y.dtype, np.complexfloating) and not jnp.issubdtype(
@@ -172,7 +173,7 @@ def _converted(y: Any, dtype: Any) -> Any:
     return lax.convert_element_type(y, dtype)
 
 
-def lossless(before: Any, after: Any) -> bool:
+def lossless(before: object, after: object) -> bool:
     """Return whether a conversion between two dtypes keeps all values distinct and unrounded."""
     if before == after:
         return True
@@ -182,10 +183,12 @@ def lossless(before: Any, after: Any) -> bool:
         return True
     if jnp.issubdtype(before, np.complexfloating) and not jnp.issubdtype(after, np.complexfloating):
         return False
-    own, other = _range(before), _range(after)
-    if own.fractional and not other.fractional:
+    source, target = _range(before), _range(after)
+    if source.fractional and not target.fractional:
         return False
-    return own.digits <= other.digits and own.signed <= other.signed and own.within(other)
+    return (
+        source.digits <= target.digits and source.signed <= target.signed and source.within(target)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,72 +204,74 @@ class _Range:
     lowest: int
     highest: int
 
-    def within(self, other: _Range) -> bool:
-        return other.lowest <= self.lowest and self.highest <= other.highest
+    def within(self, outer: _Range) -> bool:
+        return outer.lowest <= self.lowest and self.highest <= outer.highest
 
 
-def _range(dtype: Any) -> _Range:
+def _range(dtype: DType) -> _Range:
     if jnp.issubdtype(dtype, np.integer):
-        bounds: Any = jnp.iinfo(dtype)  # type: ignore[no-untyped-call]
+        bounds = jnp.iinfo(dtype)  # type: ignore[no-untyped-call]
         digits = int(bounds.max).bit_length()
         return _Range(digits, bounds.min < 0, False, 0, digits)
-    limits: Any = jnp.finfo(dtype)  # type: ignore[no-untyped-call]
+    limits = jnp.finfo(dtype)  # type: ignore[no-untyped-call]
     return _Range(limits.nmant + 1, True, True, int(limits.minexp), int(limits.maxexp))
 
 
 @inverses("bitcast_convert_type")
 def _bitcast(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
+    (argument,), (output,) = placed.inputs, placed.outputs
     dtype = argument.aval.dtype
-    return Solution((result,), (argument,), lambda y: [lax.bitcast_convert_type(y, dtype)])
+    return Solution((output,), (argument,), lambda y: [lax.bitcast_convert_type(y, dtype)])
 
 
 @inverses("reduce_precision")
 def _reduce_precision(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
-    kept: Any = jnp.finfo(argument.aval.dtype)  # type: ignore[no-untyped-call]
-    if placed.params["exponent_bits"] < kept.nexp or placed.params["mantissa_bits"] < kept.nmant:
+    (argument,), (output,) = placed.inputs, placed.outputs
+    limits = jnp.finfo(argument.aval.dtype)  # type: ignore[no-untyped-call]
+    exponent, mantissa = placed.params["exponent_bits"], placed.params["mantissa_bits"]
+    if exponent < limits.nexp or mantissa < limits.nmant:
         return Blocked("rounds its operand")
-    return Solution((result,), (argument,), lambda y: [y])
+    return Solution((output,), (argument,), lambda y: [y])
 
 
 @inverses("complex")
 def _complex(placed: Placed, network: Network) -> Solution | Blocked:
-    (result,) = placed.outputs
-    return Solution((result,), placed.inputs, lambda y: [lax.real(y), lax.imag(y)])
+    (output,) = placed.outputs
+    return Solution((output,), placed.inputs, lambda y: [lax.real(y), lax.imag(y)])
 
 
-def _scalar(node: Node, value: Any) -> Any:
+def _scalar(node: Node, value: object) -> jax.Array:
     """Return a known value as an operand of `jax.lax`.
 
     Python numbers of the program get the dtype of their node.
     """
     if isinstance(value, jax.Array | np.ndarray | np.generic):
-        return value
-    return np.asarray(value, node.aval.dtype)[()]
+        return cast(jax.Array, value)
+    return cast(jax.Array, np.asarray(value, node.aval.dtype)[()])
 
 
-Other = Callable[[Any, Any], Any]
+Binary: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 """Computes the unknown operand from the result and the known operand."""
 
 
 def two_arguments(
-    placed: Placed, network: Network, first: Other, second: Other
+    placed: Placed, network: Network, first: Binary, second: Binary
 ) -> Solution | Blocked:
     """Return the solution of an equation with two operands of which one is known.
 
     `first` computes the first operand from the result and the second one, `second` the second from
     the result and the first.
     """
-    (left, right), (result,) = placed.inputs, placed.outputs
-    known = [network.knows(each) for each in (left, right)]
-    if known == [False, False]:
+    (left, right), (output,) = placed.inputs, placed.outputs
+    if not network.knows(left) and not network.knows(right):
         return Blocked("has two unknown operands")
-    unknown, given, compute = (right, left, second) if known[0] else (left, right, first)
-    if unknown.aval.shape != result.aval.shape:
+    unknown, operand, compute = (
+        (right, left, second) if network.knows(left) else (left, right, first)
+    )
+    if unknown.aval.shape != output.aval.shape:
         return Blocked("broadcasts its unknown operand")
     return Solution(
-        (result, given), (unknown,), lambda y, value: [compute(y, _scalar(given, value))]
+        (output, operand), (unknown,), lambda y, value: [compute(y, _scalar(operand, value))]
     )
 
 
@@ -287,7 +292,7 @@ def _add(placed: Placed, network: Network) -> Solution | Blocked:
 
 @inverses("sub")
 def _sub(placed: Placed, network: Network) -> Solution | Blocked:
-    return two_arguments(placed, network, lax.add, lambda y, left: lax.sub(left, y))
+    return two_arguments(placed, network, lax.add, lambda y, first: lax.sub(first, y))
 
 
 @inverses("mul")
@@ -304,7 +309,7 @@ def _mul(placed: Placed, network: Network) -> Solution | Blocked:
 def _div(placed: Placed, network: Network) -> Solution | Blocked:
     if not _is_floating(placed):
         return Blocked("of integers rounds its result")
-    return two_arguments(placed, network, lax.mul, lambda y, left: lax.div(left, y))
+    return two_arguments(placed, network, lax.mul, lambda y, first: lax.div(first, y))
 
 
 @inverses("xor")
@@ -320,7 +325,7 @@ def _pow(placed: Placed, network: Network) -> Solution | Blocked:
     if _holds(network, base, 1):
         return Blocked("with base 1 discards its exponent")
 
-    def root(y: Any, power: Any) -> Any:
+    def root(y: jax.Array, power: jax.Array) -> jax.Array:
         return lax.pow(y, lax.reciprocal(lax.convert_element_type(power, y.dtype)))
 
     if not jnp.issubdtype(power.aval.dtype, np.inexact) and not network.knows(power):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import linecache
 from pathlib import Path
-from typing import Any
 
 from jaxsight.interpreters.compat.equations import called, function_name, is_of_jax
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.interpreters.inversion.network import Placed
 
@@ -23,22 +23,22 @@ class NotInvertible(ValueError):
 
     def __init__(self, function: str, reason: str, culprit: Placed | None = None) -> None:
         self.reason = reason
-        self.equation: Any = None
+        self.equation: Equation | None = None
         self.primitive: str | None = None
         self.file, self.line = "", 0
-        told = [f"{function} cannot be inverted: {reason}"]
+        lines = [f"{function} cannot be inverted: {reason}"]
         if culprit is not None:
             self.primitive = culprit.name
             self.equation, within = _users(culprit)
-            self.file, self.line = _place(self.equation)
-            told = [f"{function} cannot be inverted: {self.primitive}{within} {reason}"]
+            self.file, self.line = _source_line(self.equation)
+            lines = [f"{function} cannot be inverted: {self.primitive}{within} {reason}"]
         if self.file:
             text = linecache.getline(self.file, self.line).strip()
-            told += [f'  File "{self.file}", line {self.line}', *([f"    {text}"] if text else [])]
-        super().__init__("\n".join(told))
+            lines += [f'  File "{self.file}", line {self.line}', *([f"    {text}"] if text else [])]
+        super().__init__("\n".join(lines))
 
 
-def _users(culprit: Placed) -> tuple[Any, str]:
+def _users(culprit: Placed) -> tuple[Equation, str]:
     """Return the user's equation, and a parenthesis with the JAX function that it calls, if any."""
     written, within = culprit, ""
     around = culprit.within
@@ -50,7 +50,7 @@ def _users(culprit: Placed) -> tuple[Any, str]:
     return written.equation, within
 
 
-def _place(equation: Any) -> tuple[str, int]:
+def _source_line(equation: Equation) -> tuple[str, int]:
     """Return the file and line of the user's innermost frame."""
     for location in locations(equation):
         if not location.file.startswith(_OURS):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -14,41 +13,41 @@ from jaxsight.interpreters.inversion.network import Blocked, Network, Placed, So
 @inverses("dot_general")
 def _dot_general(placed: Placed, network: Network) -> Solution | Blocked:
     """Solve `x @ matrix = y` for a known square matrix, one contraction and no batch dimensions."""
-    (left, right), (result,) = placed.inputs, placed.outputs
+    (left, right), (output,) = placed.inputs, placed.outputs
     if not (network.knows(left) or network.knows(right)):
         return Blocked("has two unknown operands")
     contracted, (batch, _) = placed.params["dimension_numbers"]
     at = 0 if network.knows(left) else 1
     matrix, unknown = (left, right) if at == 0 else (right, left)
-    shape, dtypes = matrix.aval.shape, {each.aval.dtype for each in (left, right, result)}
+    shape, dtypes = matrix.aval.shape, {node.aval.dtype for node in (left, right, output)}
     if batch or len(contracted[0]) != 1 or len(shape) != 2 or shape[0] != shape[1]:
         return Blocked("is invertible for a product with one square matrix only")
-    if len(dtypes) > 1 or not jnp.issubdtype(result.aval.dtype, np.inexact):
+    if len(dtypes) > 1 or not jnp.issubdtype(output.aval.dtype, np.inexact):
         return Blocked("is invertible for operands of one floating-point dtype only")
-    (own,), (other,) = contracted[at], contracted[1 - at]
-    rank = len(result.aval.shape)
+    (contracted_axis,), (unknown_axis,) = contracted[at], contracted[1 - at]
+    rank = len(output.aval.shape)
 
-    def compute(y: Any, values: Any) -> list[Any]:
+    def compute(y: jax.Array, values: jax.Array) -> list[jax.Array]:
         # The matrix's free dimension is the result's first when the matrix is on the left, its last
         # otherwise.
         free = 0 if at == 0 else rank - 1
         columns = jnp.moveaxis(y, free, 0).reshape(shape[0], -1)
-        a = values.T if own == 0 else values
+        a = values.T if contracted_axis == 0 else values
         solved = jnp.linalg.solve(a, columns)
-        rest = [size for index, size in enumerate(y.shape) if index != free]
-        return [jnp.moveaxis(solved.reshape(shape[0], *rest), 0, other)]
+        free_shape = [size for index, size in enumerate(y.shape) if index != free]
+        return [jnp.moveaxis(solved.reshape(shape[0], *free_shape), 0, unknown_axis)]
 
-    return Solution((result, matrix), (unknown,), compute)
+    return Solution((output, matrix), (unknown,), compute)
 
 
 @inverses("triangular_solve")
 def _triangular_solve(placed: Placed, network: Network) -> Solution | Blocked:
-    (matrix, unknown), (result,) = placed.inputs, placed.outputs
+    (matrix, unknown), (output,) = placed.inputs, placed.outputs
     params = placed.params
     if not network.knows(matrix):
         return Blocked("has an unknown matrix")
 
-    def compute(y: Any, a: Any) -> list[Any]:
+    def compute(y: jax.Array, a: jax.Array) -> list[jax.Array]:
         a = jnp.tril(a) if params["lower"] else jnp.triu(a)
         if params["unit_diagonal"]:
             size = a.shape[-1]
@@ -59,12 +58,12 @@ def _triangular_solve(placed: Placed, network: Network) -> Solution | Blocked:
             a = jnp.swapaxes(a, -1, -2)
         return [jnp.matmul(a, y) if params["left_side"] else jnp.matmul(y, a)]
 
-    return Solution((result, matrix), (unknown,), compute)
+    return Solution((output, matrix), (unknown,), compute)
 
 
 @inverses("fft")
 def _fft(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument,), (result,) = placed.inputs, placed.outputs
+    (argument,), (output,) = placed.inputs, placed.outputs
     undone = {
         lax.FftType.FFT: lax.FftType.IFFT,
         lax.FftType.IFFT: lax.FftType.FFT,
@@ -73,4 +72,4 @@ def _fft(placed: Placed, network: Network) -> Solution | Blocked:
     lengths = placed.params["fft_lengths"]
     if undone is None:
         return Blocked("to real numbers discards part of its operand")
-    return Solution((result,), (argument,), lambda y: [lax.fft(y, undone, lengths)])
+    return Solution((output,), (argument,), lambda y: [lax.fft(y, undone, lengths)])

@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias, cast
 
 import jax
 
 from jaxsight.interpreters.base import Environment, Rules
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.equations import CALLS, bind, called, made_by
-from jaxsight.interpreters.compat.staging import Program, is_dropped, is_literal
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Params
+from jaxsight.interpreters.compat.staging import Program, is_dropped, is_literal, is_tracer
+
+Compute: TypeAlias = Callable[..., Sequence[jax.Array]]
+"""Computes the values of nodes from those of others."""
 
 
 @dataclass(eq=False, slots=True)
@@ -29,8 +33,8 @@ class Node:
     itself, which is not a variable.
     """
 
-    aval: Any
-    constant: Any = None
+    aval: Aval
+    constant: object = None
     fixed: bool = False
 
 
@@ -42,7 +46,7 @@ class Placed:
     inlined here and contains the equation.
     """
 
-    equation: Any
+    equation: Equation
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
     within: Placed | None = None
@@ -50,12 +54,11 @@ class Placed:
 
     @property
     def name(self) -> str:
-        return str(self.equation.primitive.name)
+        return self.equation.primitive.name
 
     @property
-    def params(self) -> Mapping[str, Any]:
-        params: Mapping[str, Any] = self.equation.params
-        return params
+    def params(self) -> Params:
+        return self.equation.params
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Solution:
 
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
-    compute: Callable[..., Sequence[Any]]
+    compute: Compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +99,28 @@ class _Step:
     writes: tuple[Node, ...]
     fresh: frozenset[Node]
     """The nodes of `writes` that were not known before; others keep their first value."""
-    compute: Callable[..., Sequence[Any]]
+    compute: Compute
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps that compute `wanted` from the given nodes `reads`."""
+    """Steps that compute `wanted` from the nodes `reads`, whose values are known."""
 
     steps: tuple[_Step, ...]
     reads: frozenset[Node]
     wanted: tuple[Node, ...]
 
-    def __call__(self, given: Mapping[Node, Any]) -> list[Any]:
+    def __call__(self, known_values: Mapping[Node, jax.Array]) -> list[jax.Array]:
         """Return the values of `wanted`.
 
         Operations are bound with the source locations of the user's equations.
         """
-        values: Environment[Any] = Environment()
-        for node, value in given.items():
+        values: Environment[jax.Array] = Environment()
+        for node, value in known_values.items():
             values.write(node, value)
 
-        def read(node: Node) -> Any:
-            return node.constant if node.fixed else values.read(node)
+        def read(node: Node) -> jax.Array:
+            return cast(jax.Array, node.constant) if node.fixed else values.read(node)
 
         for step in self.steps:
             with made_by(step.placed.equation):
@@ -129,11 +132,15 @@ class Plan:
         return [read(node) for node in self.wanted]
 
 
-def _check(step: _Step, node: Node, value: Any) -> None:
-    found = avals.of(value)
-    if found.shape != node.aval.shape or found.dtype != node.aval.dtype:
-        told = f"{avals.text(found)} where {avals.text(node.aval)} was"
-        raise TypeError(f"the rule for {step.placed.name} gave {told}")
+def _check(step: _Step, node: Node, value: object) -> None:
+    aval = avals.of(value)
+    if aval.shape != node.aval.shape or aval.dtype != node.aval.dtype:
+        types = f"{avals.text(aval)} where {avals.text(node.aval)} was"
+        raise TypeError(f"the rule for {step.placed.name} gave {types}")
+
+
+_Key: TypeAlias = tuple[int, frozenset[int], frozenset[int], frozenset[tuple[int, int]]]
+"""The id of a jaxpr, the positions of known inputs and outputs, and the ids of constants."""
 
 
 @dataclass(slots=True)
@@ -141,14 +148,14 @@ class Solver:
     """Solves programs by a set of rules, each program once for each set of its known values."""
 
     rules: Rules[Rule]
-    _known: dict[tuple[Any, ...], Network] = field(default_factory=dict)
+    _networks: dict[_Key, Network] = field(default_factory=dict)
 
     def solved(
         self,
         program: Program,
         inputs: Iterable[int],
         outputs: Iterable[int],
-        constants: Mapping[int, Any],
+        constants: Mapping[int, object],
     ) -> Network:
         """Return the network of a program whose inputs and outputs at these positions are known.
 
@@ -158,9 +165,9 @@ class Solver:
         inputs, outputs = frozenset(inputs), frozenset(outputs)
         values = frozenset((index, id(value)) for index, value in constants.items())
         key = (id(program.jaxpr), inputs, outputs, values)
-        network = self._known.get(key)
+        network = self._networks.get(key)
         if network is None:
-            network = self._known[key] = Network(program, inputs, outputs, self, constants)
+            network = self._networks[key] = Network(program, inputs, outputs, self, constants)
         return network
 
 
@@ -176,7 +183,7 @@ class Network:
         inputs: Iterable[int],
         outputs: Iterable[int],
         solver: Solver,
-        constants: Mapping[int, Any],
+        constants: Mapping[int, object],
     ) -> None:
         self.solver = solver
         self._program = program
@@ -190,7 +197,7 @@ class Network:
         self.inputs = [
             Node(var.aval, constants.get(index)) for index, var in enumerate(jaxpr.invars)
         ]
-        self._constants: dict[Node, Any] = {}
+        self._constants: dict[Node, jax.Array | None] = {}
         self.outputs = self._place(program, self.inputs)
         for index in inputs:
             self._learn([self.inputs[index]])
@@ -211,12 +218,12 @@ class Network:
 
         Those with all results known come first.
         """
-        found = [
+        blocked = [
             (placed, why)
             for placed, why in self._pending.items()
             if why is not None and not self.knows(*placed.inputs)
         ]
-        return sorted(found, key=lambda each: not self.knows(*each[0].outputs))
+        return sorted(blocked, key=lambda pair: not self.knows(*pair[0].outputs))
 
     def plan(self, wanted: Iterable[Node]) -> Plan:
         """Return the plan that computes `wanted`, which must be known."""
@@ -231,26 +238,26 @@ class Network:
         reads = frozenset(node for node in needed if not node.fixed)
         return Plan(tuple(reversed(steps)), reads, wanted)
 
-    def constant(self, node: Node) -> Any:
+    def constant(self, node: Node) -> jax.Array | None:
         """Return the value of a node that is the same in all calls of the program.
 
         Return None if it depends on the arguments or is not known.
         """
         if node.constant is not None:
-            return None if isinstance(node.constant, jax.core.Tracer) else node.constant
+            return None if is_tracer(node.constant) else cast(jax.Array, node.constant)
         if node not in self._known:
             return None
         if node not in self._constants:
             self._constants[node] = self._computed(node)
         return self._constants[node]
 
-    def _computed(self, node: Node) -> Any:
+    def _computed(self, node: Node) -> jax.Array | None:
         plan = self.plan([node])
         sources = {read for step in plan.steps for read in step.reads if read.fixed} | plan.reads
-        if any(s.constant is None or isinstance(s.constant, jax.core.Tracer) for s in sources):
+        if any(source.constant is None or is_tracer(source.constant) for source in sources):
             return None
         with jax.ensure_compile_time_eval():
-            (value,) = plan({read: read.constant for read in plan.reads})
+            (value,) = plan({read: cast(jax.Array, read.constant) for read in plan.reads})
         return value
 
     def _place(
@@ -264,16 +271,16 @@ class Network:
         for var, value in zip(jaxpr.constvars, program.consts, strict=True):
             nodes.write(var, Node(var.aval, value, True))
 
-        def node_of(atom: Any) -> Node:
+        def node_of(atom: Atom) -> Node:
             return Node(atom.aval, atom.val, True) if is_literal(atom) else nodes.read(atom)
 
         for equation in jaxpr.eqns:
-            read = tuple(map(node_of, equation.invars))
-            made = tuple(Node(var.aval) for var in equation.outvars)
-            for var, node in zip(equation.outvars, made, strict=True):
+            operands = tuple(map(node_of, equation.invars))
+            results = tuple(Node(var.aval) for var in equation.outvars)
+            for var, node in zip(equation.outvars, results, strict=True):
                 if not is_dropped(var):
                     nodes.write(var, node)
-            self._add(Placed(equation, read, made, within))
+            self._add(Placed(equation, operands, results, within))
         return [node_of(atom) for atom in jaxpr.outvars]
 
     def _add(self, placed: Placed) -> None:
@@ -307,9 +314,9 @@ class Network:
 
     def _open(self, chosen: Callable[[Placed], bool]) -> bool:
         """Inline the pending calls that `chosen` selects; return whether there were any."""
-        found = [placed for placed in self._pending if placed.name in CALLS and chosen(placed)]
+        calls = [placed for placed in self._pending if placed.name in CALLS and chosen(placed)]
         opened = False
-        for placed in found:
+        for placed in calls:
             program = called(placed.equation)
             if program is None:
                 continue
@@ -335,11 +342,11 @@ class Network:
             return
         if not self._any(placed.outputs):
             return
-        found = self._backwards(placed)
-        if isinstance(found, Blocked):
-            self._pending[placed] = found
+        solution = self._backwards(placed)
+        if isinstance(solution, Blocked):
+            self._pending[placed] = solution
         else:
-            self._take(placed, found)
+            self._take(placed, solution)
 
     def _backwards(self, placed: Placed) -> Solution | Blocked:
         if placed.joins:
@@ -353,11 +360,11 @@ class Network:
         self._learn(solution.writes)
 
 
-def _forwards(placed: Placed) -> Callable[..., Sequence[Any]]:
+def _forwards(placed: Placed) -> Compute:
     if placed.joins:
         return _itself
     return lambda *values: bind(placed.equation, values)
 
 
-def _itself(value: Any) -> Sequence[Any]:
+def _itself(value: jax.Array) -> Sequence[jax.Array]:
     return (value,)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.inversion.elementwise import unary
 from jaxsight.interpreters.inversion.network import (
     Blocked,
+    Compute,
     Network,
     Node,
     Placed,
@@ -27,7 +28,9 @@ from jaxsight.interpreters.inversion.network import (
 
 
 @unary("transpose")
-def _transpose(y: Any, aval: Any, *, permutation: Sequence[int], **params: Any) -> Any:
+def _transpose(
+    y: jax.Array, aval: Aval, *, permutation: Sequence[int], **params: object
+) -> jax.Array:
     return lax.transpose(y, _inverse_order(permutation))
 
 
@@ -36,17 +39,19 @@ def _inverse_order(order: Sequence[int]) -> list[int]:
 
 
 @unary("rev")
-def _rev(y: Any, aval: Any, *, dimensions: Sequence[int], **params: Any) -> Any:
+def _rev(y: jax.Array, aval: Aval, *, dimensions: Sequence[int], **params: object) -> jax.Array:
     return lax.rev(y, dimensions)
 
 
 @unary("squeeze")
-def _squeeze(y: Any, aval: Any, **params: Any) -> Any:
-    return lax.expand_dims(y, params["dimensions"])
+def _squeeze(y: jax.Array, aval: Aval, *, dimensions: Sequence[int], **params: object) -> jax.Array:
+    return lax.expand_dims(y, dimensions)
 
 
 @unary("reshape")
-def _reshape(y: Any, aval: Any, *, dimensions: Sequence[int] | None, **params: Any) -> Any:
+def _reshape(
+    y: jax.Array, aval: Aval, *, dimensions: Sequence[int] | None, **params: object
+) -> jax.Array:
     if dimensions is None:
         return lax.reshape(y, aval.shape)
     moved = lax.reshape(y, [aval.shape[index] for index in dimensions])
@@ -55,19 +60,19 @@ def _reshape(y: Any, aval: Any, *, dimensions: Sequence[int] | None, **params: A
 
 @inverses("broadcast_in_dim")
 def _broadcast(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument, *_), (result,) = placed.inputs, placed.outputs
-    if math.prod(argument.aval.shape) != math.prod(result.aval.shape):
+    (argument, *_), (output,) = placed.inputs, placed.outputs
+    if math.prod(argument.aval.shape) != math.prod(output.aval.shape):
         return Blocked("broadcasts its unknown operand")
     shape = argument.aval.shape
-    return Solution((result,), (argument,), lambda y: [lax.reshape(y, shape)])
+    return Solution((output,), (argument,), lambda y: [lax.reshape(y, shape)])
 
 
 @inverses("optimization_barrier", "device_put")
 def _each(placed: Placed, network: Network) -> Solution | Blocked:
     pairs = [
-        (argument, result)
-        for argument, result in zip(placed.inputs, placed.outputs, strict=True)
-        if network.knows(result) and not network.knows(argument)
+        (argument, output)
+        for argument, output in zip(placed.inputs, placed.outputs, strict=True)
+        if network.knows(output) and not network.knows(argument)
     ]
     if not pairs:
         return Blocked("has unknown results where its operands are unknown")
@@ -93,7 +98,7 @@ def _stack(placed: Placed, network: Network) -> Solution | Blocked:
     ])  # fmt: skip
 
 
-def _parts(placed: Placed, network: Network, parts: Any) -> Solution | Blocked:
+def _parts(placed: Placed, network: Network, parts: Compute) -> Solution | Blocked:
     """Solve an equation whose inputs are all parts of its result."""
     return Solution(placed.outputs, placed.inputs, parts)
 
@@ -101,16 +106,16 @@ def _parts(placed: Placed, network: Network, parts: Any) -> Solution | Blocked:
 @inverses("split")
 def _split(placed: Placed, network: Network) -> Solution | Blocked:
     axis = placed.params["axis"]
-    return _whole(placed, network, lambda *parts: [lax.concatenate(parts, axis)])
+    return _from_parts(placed, network, lambda *parts: [lax.concatenate(parts, axis)])
 
 
 @inverses("unstack")
 def _unstack(placed: Placed, network: Network) -> Solution | Blocked:
     axis = placed.params["axis"]
-    return _whole(placed, network, lambda *parts: [jnp.stack(parts, axis)])
+    return _from_parts(placed, network, lambda *parts: [jnp.stack(parts, axis)])
 
 
-def _whole(placed: Placed, network: Network, join: Any) -> Solution | Blocked:
+def _from_parts(placed: Placed, network: Network, join: Compute) -> Solution | Blocked:
     """Solve an equation whose results are all parts of its input."""
     if not network.knows(*placed.outputs):
         return Blocked("has unknown results")
@@ -119,7 +124,7 @@ def _whole(placed: Placed, network: Network, join: Any) -> Solution | Blocked:
 
 @inverses("pad")
 def _pad(placed: Placed, network: Network) -> Solution | Blocked:
-    (argument, _), (result,) = placed.inputs, placed.outputs
+    (argument, _), (output,) = placed.inputs, placed.outputs
     config = placed.params["padding_config"]
     if network.knows(argument):
         return Blocked("has an unknown padding value")
@@ -131,7 +136,7 @@ def _pad(placed: Placed, network: Network) -> Solution | Blocked:
         for size, (low, _, interior) in zip(argument.aval.shape, config, strict=True)
     ]
     strides = [interior + 1 for _, _, interior in config]
-    return Solution((result,), (argument,), lambda y: [lax.slice(y, starts, limits, strides)])
+    return Solution((output,), (argument,), lambda y: [lax.slice(y, starts, limits, strides)])
 
 
 @inverses("cumsum")
@@ -150,7 +155,7 @@ def _cumprod(placed: Placed, network: Network) -> Solution | Blocked:
     )
 
 
-def _before(y: Any, first: int, *, axis: int, reverse: bool, **params: Any) -> Any:
+def _before(y: jax.Array, first: int, *, axis: int, reverse: bool, **params: object) -> jax.Array:
     """Return the running value before each element."""
     size = y.shape[axis]
     shape = [*y.shape[:axis], min(size, 1), *y.shape[axis + 1 :]]
@@ -172,12 +177,12 @@ def _piece(placed: Placed, network: Network) -> Solution | Blocked:
     if network.knows(argument):
         return Blocked("has unknown indices")
     pieces = [
-        other
-        for other in network.readers(argument)
-        if other.name in _PIECES
-        and other.inputs[0] is argument
-        and argument not in other.inputs[1:]
-        and network.knows(*other.outputs, *other.inputs[1:])
+        reader
+        for reader in network.readers(argument)
+        if reader.name in _PIECES
+        and reader.inputs[0] is argument
+        and argument not in reader.inputs[1:]
+        and network.knows(*reader.outputs, *reader.inputs[1:])
     ]
     along = _in_line(pieces, argument)
     if along is not None:
@@ -186,14 +191,14 @@ def _piece(placed: Placed, network: Network) -> Solution | Blocked:
         return Solution(reads, (argument,), lambda *parts: [_joined(parts, axis)])
     if math.prod(argument.aval.shape) > _LARGEST:
         return Blocked(f"reads from an array of more than {_LARGEST:,} elements")
-    found = [(piece, _positions(piece, network, argument.aval.shape)) for piece in pieces]
-    told = [(piece, where) for piece, where in found if where is not None]
-    if len(told) < len(found) and not told:
+    positions = [(piece, _positions(piece, network, argument.aval.shape)) for piece in pieces]
+    located = [(piece, where) for piece, where in positions if where is not None]
+    if len(located) < len(positions) and not located:
         return Blocked("has indices that are unknown at trace time")
-    return _assembled(argument, told)
+    return _assembled(argument, located)
 
 
-def _joined(parts: Sequence[Any], axis: int) -> Any:
+def _joined(parts: Sequence[jax.Array], axis: int) -> jax.Array:
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
 
 
@@ -215,9 +220,9 @@ def _in_line(pieces: Sequence[Placed], argument: Node) -> tuple[int, list[Placed
             return None
         axis = cut[0] if cut else -1
         spans.append((axis, starts[axis] if cut else 0, limits[axis] if cut else 0, piece))
-    whole = [span for span in spans if span[0] == -1]
-    if whole:
-        return 0, [whole[0][3]]
+    complete = [piece for axis, _, _, piece in spans if axis == -1]
+    if complete:
+        return 0, complete[:1]
     axes = {span[0] for span in spans}
     if len(axes) != 1:
         return None
@@ -235,8 +240,8 @@ def _positions(piece: Placed, network: Network, shape: Sequence[int]) -> np.ndar
 
     Return None if the positions depend on unknown values.
     """
-    places = [network.constant(node) for node in piece.inputs[1:]]
-    if any(place is None for place in places):
+    indices = [network.constant(node) for node in piece.inputs[1:]]
+    if any(index is None for index in indices):
         return None
     params = dict(piece.params)
     if "fill_value" in params:
@@ -244,24 +249,24 @@ def _positions(piece: Placed, network: Network, shape: Sequence[int]) -> np.ndar
     with jax.ensure_compile_time_eval():
         numbers = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
         moved = piece.equation.primitive.bind(
-            jnp.asarray(numbers), *map(jnp.asarray, places), **params
+            jnp.asarray(numbers), *map(jnp.asarray, indices), **params
         )
     return np.asarray(moved)
 
 
 def _assembled(argument: Node, pieces: Sequence[tuple[Placed, np.ndarray]]) -> Solution | Blocked:
     size = math.prod(argument.aval.shape)
-    places = np.concatenate([np.zeros(0, np.int32), *(where.ravel() for _, where in pieces)])
+    positions = np.concatenate([np.zeros(0, np.int32), *(where.ravel() for _, where in pieces)])
     source = np.full(size, -1, np.int32)
-    inside = places >= 0
-    source[places[inside]] = np.arange(len(places), dtype=np.int32)[inside]
+    inside = positions >= 0
+    source[positions[inside]] = np.arange(len(positions), dtype=np.int32)[inside]
     if (source < 0).any():
         missing = int((source < 0).sum())
         return Blocked(f"does not determine {missing:,} of the {size:,} elements of its operand")
 
-    def compute(*parts: Any) -> list[Any]:
+    def compute(*parts: jax.Array) -> list[jax.Array]:
         flat = _joined([lax.reshape(part, (part.size,)) for part in parts], 0)
-        taken = jnp.take(flat, source, mode="clip", unique_indices=True)
-        return [lax.reshape(taken, argument.aval.shape)]
+        elements = jnp.take(flat, source, mode="clip", unique_indices=True)
+        return [lax.reshape(elements, argument.aval.shape)]
 
     return Solution(tuple(piece.outputs[0] for piece, _ in pieces), (argument,), compute)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,20 +19,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.depth import room_for_nesting
-from jaxsight.interpreters.inversion import composites, control, elementwise, linear, structure
+from jaxsight.interpreters.inversion import (
+    branches,
+    composites,
+    elementwise,
+    linear,
+    loops,
+    structure,
+)
 from jaxsight.interpreters.inversion.errors import NotInvertible
 from jaxsight.interpreters.inversion.network import Network, Node, Solver, inverses
 
-_MODULES = (composites, control, elementwise, linear, structure)
+_MODULES = (branches, composites, elementwise, linear, loops, structure)
 """Imported for the rules that they register."""
 
 _ROUNDS = 8
 """How often a function is traced to find argument types that lead to the given result types."""
 
 
-def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
+def inverse(function: Callable[..., object], *like: object) -> Callable[..., Any]:
     """Return the inverse of a function: `inverse(f)(f(x))` is `x`.
 
     >>> f = lambda x: jnp.exp(jnp.tanh(x))
@@ -57,28 +66,28 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
     if not callable(function):
         raise TypeError(f"expected a function to invert, got {type(function).__name__}")
 
-    def inverted(*outputs: Any, **known: Any) -> Any:
-        called = functools.partial(function, **known) if known else function
+    def inverted(*outputs: object, **keywords: object) -> Any:
+        called = functools.partial(function, **keywords) if keywords else function
         name = getattr(function, "__name__", type(function).__name__)
-        strange = [leaf for leaf in jax.tree.leaves(outputs) if not _is_array(leaf)]
-        if strange or not outputs:
-            told = type(strange[0]).__name__ if strange else "nothing"
-            raise TypeError(f"the inverse of {name} expects results of {name}, got {told}")
+        invalid = [leaf for leaf in jax.tree.leaves(outputs) if not _is_array(leaf)]
+        if invalid or not outputs:
+            got = type(invalid[0]).__name__ if invalid else "nothing"
+            raise TypeError(f"the inverse of {name} expects results of {name}, got {got}")
         with room_for_nesting():
             traced, results = _traced(called, name, like, outputs)
             network = _solved(name, traced)
         values = iter(_values(network, results))
         leaves = [
-            next(values) if is_asked else leaf
-            for leaf, is_asked in zip(traced.leaves, traced.asked, strict=True)
+            next(values) if is_array else leaf
+            for leaf, is_array in zip(traced.leaves, traced.are_arrays, strict=True)
         ]
         arguments = jax.tree.unflatten(traced.structure, leaves)
         return arguments[0] if len(arguments) == 1 else arguments
 
-    own = getattr(function, "__name__", "function")
-    inverted.__name__ = f"{own}_inverse" if own.isidentifier() else "inverse"
+    function_name = getattr(function, "__name__", "function")
+    inverted.__name__ = f"{function_name}_inverse" if function_name.isidentifier() else "inverse"
     inverted.__qualname__ = inverted.__name__
-    inverted.__doc__ = f"Return the arguments of `{own}` for its results."
+    inverted.__doc__ = f"Return the arguments of `{function_name}` for its results."
     return inverted
 
 
@@ -86,34 +95,33 @@ def inverse(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
 class _Traced:
     """A function's program, with the leaves of the arguments on which it was traced.
 
-    `asked` marks the leaves to compute; the others are constants. `outputs` is the tree of the
-    results.
+    `are_arrays` marks the leaves to compute; the others are constants. `outputs` is the tree of
+    the results.
     """
 
     program: Program
-    structure: Any
-    leaves: Sequence[Any]
-    asked: Sequence[bool]
+    structure: jax.tree_util.PyTreeDef
+    leaves: Sequence[object]
+    are_arrays: Sequence[bool]
     names: Sequence[str]
-    outputs: Any
+    outputs: jax.tree_util.PyTreeDef
 
 
 def _traced(
-    function: Callable[..., Any], name: str, like: Sequence[Any], given: Sequence[Any]
-) -> tuple[_Traced, list[Any]]:
-    """Trace the function on arguments for which its results have the types of `given`.
+    function: Callable[..., object], name: str, like: Sequence[object], results: Sequence[object]
+) -> tuple[_Traced, list[jax.Array]]:
+    """Trace the function on arguments for which its results have the types of `results`.
 
-    Return it with `given` as arrays.
+    Return it with `results` as arrays.
     """
     if like:
         traced = _trace(function, like)
-        return traced, _matched(name, traced, like, given, weak=True)
-    found = _arguments(function, given)
-    if found is None:
+        return traced, _matched(name, traced, like, results, weak=True)
+    example = _arguments(function, results)
+    if example is None:
         raise TypeError(
             f"{name} does not take as many arguments as it returns results{_advice(name)}"
         )
-    example = found
     first: TypeError | None = None
     for round in range(_ROUNDS):
         try:
@@ -123,7 +131,7 @@ def _traced(
                 raise
             break  # the guessed arguments are invalid
         try:
-            return traced, _matched(name, traced, example, given, weak=round > 0)
+            return traced, _matched(name, traced, example, results, weak=round > 0)
         except TypeError as error:
             first = first or error
         following = _results_as_arguments(function, traced)
@@ -134,14 +142,19 @@ def _traced(
     raise first
 
 
-def _arguments(function: Callable[..., Any], given: Sequence[Any]) -> Sequence[Any] | None:
+def _arguments(
+    function: Callable[..., object], results: Sequence[object]
+) -> Sequence[object] | None:
     """Return the results as arguments, if the function takes as many, or None."""
-    spread = [given, *([tuple(given[0])] if _is_sequence(given) else []), (tuple(given),)]
+    candidates: list[Sequence[object]] = [results, (tuple(results),)]
+    match results:
+        case [tuple() | list() as only]:
+            candidates.insert(1, tuple(only))
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return given
-    for candidate in spread:
+        return results
+    for candidate in candidates:
         try:
             signature.bind(*candidate)
         except TypeError:
@@ -150,11 +163,9 @@ def _arguments(function: Callable[..., Any], given: Sequence[Any]) -> Sequence[A
     return None
 
 
-def _is_sequence(given: Sequence[Any]) -> bool:
-    return len(given) == 1 and isinstance(given[0], tuple | list)
-
-
-def _results_as_arguments(function: Callable[..., Any], traced: _Traced) -> Sequence[Any] | None:
+def _results_as_arguments(
+    function: Callable[..., object], traced: _Traced
+) -> Sequence[object] | None:
     """Return the types of the function's results as its next arguments, or None.
 
     A function that permutes dimensions reaches its own argument types after a few calls.
@@ -167,37 +178,37 @@ def _results_as_arguments(function: Callable[..., Any], traced: _Traced) -> Sequ
     return example
 
 
-def _struct(aval: Any) -> Any:
+def _struct(aval: Aval) -> jax.ShapeDtypeStruct:
     return avals.struct(aval.shape, aval.dtype, False)
 
 
-def _trace(function: Callable[..., Any], example: Sequence[Any]) -> _Traced:
+def _trace(function: Callable[..., object], example: Sequence[object]) -> _Traced:
     flat, structure = jax.tree_util.tree_flatten_with_path(tuple(example))
     leaves = [leaf for _, leaf in flat]
-    asked = [_is_array(leaf) for leaf in leaves]
-    trees: list[Any] = []
+    are_arrays = [_is_array(leaf) for leaf in leaves]
+    trees: list[jax.tree_util.PyTreeDef] = []
 
-    def arrays_alone(*arrays: Any) -> list[Any]:
-        own = iter(arrays)
-        whole = [next(own) if each else leaf for leaf, each in zip(leaves, asked, strict=True)]
-        results, tree = jax.tree.flatten(function(*jax.tree.unflatten(structure, whole)))
+    def arrays_alone(*arrays: object) -> list[object]:
+        remaining = iter(arrays)
+        arguments = [
+            next(remaining) if is_array else leaf
+            for leaf, is_array in zip(leaves, are_arrays, strict=True)
+        ]
+        results, tree = jax.tree.flatten(function(*jax.tree.unflatten(structure, arguments)))
         trees.append(tree)
         return results
 
-    closed = jax.make_jaxpr(arrays_alone)(
-        *(leaf for leaf, each in zip(leaves, asked, strict=True) if each)
-    )
-    names = [_path(path) for (path, _), each in zip(flat, asked, strict=True) if each]
-    return _Traced(opened(closed), structure, leaves, asked, names, trees[-1])
+    closed = jax.make_jaxpr(arrays_alone)(*itertools.compress(leaves, are_arrays))
+    names = [_path(path) for path, _ in itertools.compress(flat, are_arrays)]
+    return _Traced(opened(closed), structure, leaves, are_arrays, names, trees[-1])
 
 
-def _path(path: Sequence[Any]) -> str:
+def _path(path: tuple[Any, ...]) -> str:
     """Return the name of a leaf of the arguments: `argument 0`, `argument 1['w']`."""
-    first, *rest = path
-    return f"argument {first.idx}{jax.tree_util.keystr(tuple(rest))}"
+    return f"argument {path[0].idx}{jax.tree_util.keystr(path[1:])}"
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: object) -> bool:
     return isinstance(
         leaf,
         jax.Array | jax.ShapeDtypeStruct | np.ndarray | np.generic | bool | int | float | complex,
@@ -205,48 +216,49 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _matched(
-    name: str, traced: _Traced, example: Sequence[Any], given: Sequence[Any], *, weak: bool
-) -> list[Any]:
-    """Return the leaves of `given` as arrays with the types of the results.
+    name: str, traced: _Traced, example: Sequence[object], results: Sequence[object], *, weak: bool
+) -> list[jax.Array]:
+    """Return the leaves of `results` as arrays with the types of the function's results.
 
     Python numbers take the results' dtypes if `weak`. Raise `TypeError` if the types differ.
     """
     expected = [var.aval for var in traced.program.jaxpr.outvars]
-    for candidate in [*([given[0]] if len(given) == 1 else []), tuple(given)]:
+    only = results[0] if len(results) == 1 else tuple(results)
+    for candidate in (only, tuple(results)):
         leaves, structure = jax.tree.flatten(candidate)
         if structure == traced.outputs and all(map(_is_array, leaves)):
             break
     else:
         raise TypeError(
             f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))}, "
-            "but its inverse got "
-            f"{_shown(given[0] if len(given) == 1 else tuple(given))}{_advice(name)}"
+            f"but its inverse got {_shown(only)}{_advice(name)}"
         )
-    out = []
+    arrays = []
     for leaf, aval in zip(leaves, expected, strict=True):
         array = jnp.asarray(leaf)
         if weak and isinstance(leaf, int | float | complex) and not array.shape:
             array = jnp.asarray(leaf, aval.dtype)
-        out.append(array)
-    told = [(array.shape, array.dtype) for array in out]
-    if told != [(aval.shape, aval.dtype) for aval in expected]:
+        arrays.append(array)
+    if [(array.shape, array.dtype) for array in arrays] != [
+        (aval.shape, aval.dtype) for aval in expected
+    ]:
         arguments = ", ".join(_shown(argument) for argument in example)
         raise TypeError(
             f"{name} returns {_shown(jax.tree.unflatten(traced.outputs, expected))} for "
             f"{arguments}, but its inverse got "
-            f"{_shown(jax.tree.unflatten(traced.outputs, out))}{_advice(name)}"
+            f"{_shown(jax.tree.unflatten(traced.outputs, arrays))}{_advice(name)}"
         )
-    return out
+    return arrays
 
 
 def _advice(name: str) -> str:
     return f"; pass example arguments: inverse({name}, jax.ShapeDtypeStruct(shape, dtype))"
 
 
-def _shown(tree: Any) -> str:
+def _shown(tree: object) -> str:
     """Return the text of a pytree with its arrays as `f32[3]`."""
 
-    def text(leaf: Any) -> _Text:
+    def text(leaf: object) -> _Text:
         return _Text(avals.text(leaf if avals.is_aval(leaf) else avals.of(leaf)))
 
     return str(jax.tree.map(text, tree))
@@ -270,11 +282,11 @@ def _solved(name: str, traced: _Traced) -> Network:
     return network
 
 
-def _values(network: Network, results: Sequence[Any]) -> list[Any]:
-    given: dict[Node, Any] = {}
+def _values(network: Network, results: Sequence[jax.Array]) -> list[jax.Array]:
+    known_values: dict[Node, jax.Array] = {}
     for node, value in zip(network.outputs, results, strict=True):
-        given.setdefault(node, value)
-    return network.plan(network.inputs)(given)
+        known_values.setdefault(node, value)
+    return network.plan(network.inputs)(known_values)
 
 
 def _blame(name: str, network: Network, argument: str) -> NotInvertible:

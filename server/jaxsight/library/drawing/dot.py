@@ -57,10 +57,10 @@ def _inside(graph: Graph, source: Callable[[str], str], loop: int, indent: str) 
 
 def _label(index: int, kernel: Kernel, source: Callable[[str], str]) -> str:
     lines = [f"{index + 1}: {kernel.what}"]
-    told = list(dict.fromkeys(_short(source(path)) for path in kernel.equations))
-    lines += told[:_MOST]
-    if len(told) > _MOST:
-        lines.append(f"… {len(told) - _MOST} more")
+    sources = list(dict.fromkeys(_short(source(path)) for path in kernel.equations))
+    lines += sources[:_MOST]
+    if len(sources) > _MOST:
+        lines.append(f"… {len(sources) - _MOST} more")
     return "\n".join(lines)
 
 

@@ -23,7 +23,7 @@ from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
-from jaxsight.workers.compiler_environments import ready
+from jaxsight.workers.compilation.environments import ready
 
 log = logging.getLogger(__name__)
 

@@ -74,7 +74,7 @@ class Diagnostics:
         context, uri = self._context, params.text_document.uri
         diagnostics: list[types.Diagnostic] = []
         if (view := context.documents.view(uri)) is not None:
-            findings = await context.session.findings(view.path)
+            findings = await _findings(context, view.path)
             closed_files = await _read_closed_files(context, findings)
             view = context.documents.view(uri)
             if view is not None:
@@ -109,7 +109,7 @@ class Diagnostics:
 
     async def _push(self, path: str) -> None:
         context = self._context
-        findings = await context.session.findings(path)
+        findings = await _findings(context, path)
         closed_files = await _read_closed_files(context, findings)
         for view in context.documents.views(path):
             diagnostics = _diagnostics_in(context, view, findings, closed_files)
@@ -119,6 +119,13 @@ class Diagnostics:
         self._context.connection.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=diagnostics)
         )
+
+
+async def _findings(context: Context, path: str) -> list[Finding]:
+    """Return the findings of a file, and begin to verify their fixes."""
+    report = await context.session.report(path)
+    context.session.start_fixes(path, report)
+    return report.reported
 
 
 async def _read_closed_files(context: Context, findings: Iterable[Finding]) -> dict[str, Document]:

@@ -24,7 +24,7 @@ from jaxsight.source.text import Position, Range
 from jaxsight.wire.kernel_graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
 from jaxsight.wire.messages.compiling import Compiled, Memory
 from jaxsight.wire.messages.requests import STYLES
-from jaxsight.workers.compiler_environments import ready
+from jaxsight.workers.compilation.environments import ready
 
 REQUEST = "jaxsight/panel"
 REFRESH = "jaxsight/panelRefresh"

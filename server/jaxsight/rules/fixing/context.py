@@ -6,7 +6,6 @@ Edits that it makes leave all other text unchanged.
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from functools import cached_property
 from typing import Protocol
 
 from jaxsight.rules.finding import Finding
+from jaxsight.rules.fixing.module_names import ModuleNames
+from jaxsight.rules.fixing.syntax import FunctionNode, bound_names, free_names
 from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
@@ -26,21 +27,8 @@ _APART = (
     ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
 """Expressions whose parts are evaluated later, repeatedly or never: they are not hoisted."""
-_METHODS = frozenset(
-    {
-        "all", "any", "argmax", "argmin", "astype", "conj", "cumsum", "dot", "flatten", "max",
-        "mean", "min", "prod", "ravel", "repeat", "reshape", "round", "squeeze", "std", "sum",
-        "swapaxes", "take", "transpose", "var", "view", "set", "add", "multiply", "get",
-    }
-)  # fmt: skip
-"""Methods of arrays without side effects. Sets have `add` too, but there it returns `None`."""
-_BUILTINS = frozenset(
-    {"abs", "len", "max", "min", "range", "round", "sum", "float", "int", "tuple"}
-)
 _BOUND = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.Tuple, ast.List)
 """Expressions that need no brackets anywhere."""
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +77,14 @@ class TracedText(Protocol):
     def seen(self, observation: Observation) -> tuple[Seen, ...]: ...
 
 
-class FixContext:
+class FixContext(ModuleNames):
     """A finding of a view that is not stale, in its chunk."""
 
     def __init__(self, view: TracedText, finding: Finding, chunk: ModuleChunk) -> None:
         self.view = view
         self.finding = finding
         self.chunk = chunk
-        self.module: Module = view.module
-        self.tree = tree_of(chunk.text)
+        super().__init__(view.module, tree_of(chunk.text))
         self.source = Source(chunk.text)
 
     @staticmethod
@@ -140,15 +127,15 @@ class FixContext:
 
         If there are none, it is the smallest node around the range.
         """
-        place = self.finding.range
+        extent = self.finding.range
         within, around = [], []
         for node in ast.walk(self.tree):
             if not isinstance(node, ast.expr | ast.stmt):
                 continue
             at = self.range(node)
-            if place.start <= at.start and at.end <= place.end:
+            if extent.start <= at.start and at.end <= extent.end:
                 within.append(node)
-            elif at.start <= place.start and place.end <= at.end:
+            elif at.start <= extent.start and extent.end <= at.end:
                 around.append(node)
         return within or around[-1:]
 
@@ -164,15 +151,15 @@ class FixContext:
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """Return the `def` around a node."""
-        found = (each for each in self.around(node) if isinstance(each, FunctionNode))
-        return next(found, None)
+        functions = (node for node in self.around(node) if isinstance(node, FunctionNode))
+        return next(functions, None)
 
     @cached_property
     def subject(self) -> FunctionNode | None:
         """The `def` of the traced function, if it is in this chunk."""
-        place = self.view.subject_range
+        extent = self.view.subject_range
         for node in ast.walk(self.tree):
-            if isinstance(node, FunctionNode) and self.range(node).end == place.end:
+            if isinstance(node, FunctionNode) and self.range(node).end == extent.end:
                 return node
         return None
 
@@ -184,16 +171,16 @@ class FixContext:
         """Return the text of a node."""
         return self.source.between(self.source.range(node))
 
-    def seen(self, node: ast.expr) -> Aval | None:
+    def aval_of(self, node: ast.expr) -> Aval | None:
         """Return the type of an expression in the trace, if it always had the same."""
         observation = self.view.observed.get(self.range(node))
         if observation is None or observation.more or not observation.values:
             return None
-        texts = {each.text for each in self.view.seen(observation)}
-        found = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
-        if found is None:
+        texts = {value.text for value in self.view.seen(observation)}
+        match = _AVAL.fullmatch(texts.pop()) if len(texts) == 1 else None
+        if match is None:
             return None
-        return Aval(found["dtype"], tuple(map(int, filter(None, found["shape"].split(",")))))
+        return Aval(match["dtype"], tuple(map(int, filter(None, match["shape"].split(",")))))
 
     def replace(self, node: ast.expr | ast.stmt | ast.keyword, text: str) -> Edit:
         """Return the edit that replaces a node."""
@@ -221,11 +208,11 @@ class FixContext:
 
         Returns `None` inside lambdas and the like.
         """
-        for each in self.around(node):
-            if isinstance(each, _APART):
+        for part in self.around(node):
+            if isinstance(part, _APART):
                 return None
-            if isinstance(each, ast.stmt):
-                return each if isinstance(each, _SIMPLE) and self.begins_line(each) else None
+            if isinstance(part, ast.stmt):
+                return part if isinstance(part, _SIMPLE) and self.begins_line(part) else None
         return None
 
     def begins_statement(self, node: ast.expr) -> bool:
@@ -240,18 +227,18 @@ class FixContext:
 
     def begins_line(self, node: ast.stmt) -> bool:
         """Return whether a statement is the first on its line."""
-        place = self.range(node)
-        return not self.module.line(place.start.line)[: place.start.column].strip()
+        extent = self.range(node)
+        return not self.module.line(extent.start.line)[: extent.start.column].strip()
 
     def ends_line(self, node: ast.stmt) -> bool:
         """Return whether a statement is the last on its line, without a comment."""
-        place = self.range(node)
-        return not self.module.line(place.end.line)[place.end.column :].strip()
+        extent = self.range(node)
+        return not self.module.line(extent.end.line)[extent.end.column :].strip()
 
     def indent(self, node: ast.stmt) -> str:
         """Return the white space before a statement."""
-        place = self.range(node)
-        return self.module.line(place.start.line)[: place.start.column]
+        extent = self.range(node)
+        return self.module.line(extent.start.line)[: extent.start.column]
 
     def before(self, statement: ast.stmt, line: str) -> Edit:
         """Return the edit that inserts a line before a statement that begins its own."""
@@ -260,183 +247,23 @@ class FixContext:
 
     def lines(self, statement: ast.stmt) -> Range:
         """Return the whole lines of a statement, with the end of the last one."""
-        place = self.range(statement)
-        return Range(Position(place.start.line, 0), Position(place.end.line + 1, 0))
+        extent = self.range(statement)
+        return Range(Position(extent.start.line, 0), Position(extent.end.line + 1, 0))
 
     def hoisted(self, node: ast.expr, name: str, title: str) -> Iterator[Candidate]:
         """Yield the candidate that hoists an expression of a function to a module-level name.
 
         There is none if the expression needs names that functions bind.
         """
-        around = [each for each in self.around(node) if isinstance(each, ast.stmt)]
+        around = [node for node in self.around(node) if isinstance(node, ast.stmt)]
         if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
             return
-        if _free(node) & _bound([*self.around(node)]):
+        if free_names(node) & bound_names([*self.around(node)]):
             return
-        first = min([top.lineno, *(each.lineno for each in top.decorator_list)])
+        first = min([top.lineno, *(decorator.lineno for decorator in top.decorator_list)])
         start = Position(self.chunk.first_line + first - 1, 0)
         text = f"{name} = {self.text(node)}\n\n\n"
         yield Candidate(title, (Edit(Range(start, start), text), self.replace(node, name)))
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """All names of the chunk."""
-        found = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        found |= {node.arg for node in ast.walk(self.tree) if isinstance(node, ast.arg)}
-        return frozenset(found | {f.qualname.rpartition(".")[2] for _, f in self.module.functions})
-
-    def fresh(self, name: str) -> str:
-        """Return a name that is not in use."""
-        candidates = (name, *(f"{name}_{number}" for number in range(2, 100)))
-        return next(each for each in candidates if each not in self.names)
-
-    @cached_property
-    def imports(self) -> dict[str, str]:
-        """Local names by the module or function (`jax.numpy`, `jax.jit`) that they refer to."""
-        found: dict[str, str] = {}
-        for chunk in self.module.chunks:
-            if chunk.broken is not None or "import" not in chunk.text:
-                continue
-            for node in tree_of(chunk.text).body:
-                if isinstance(node, ast.Import):
-                    for each in node.names:
-                        found.setdefault(
-                            each.name if each.asname else each.name.partition(".")[0],
-                            each.asname or each.name.partition(".")[0],
-                        )
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    for each in node.names:
-                        found.setdefault(f"{node.module}.{each.name}", each.asname or each.name)
-        return found
-
-    @property
-    def jnp(self) -> str:
-        """The name of `jax.numpy` here; empty if it has none."""
-        named = self.imports.get("jax.numpy", "")
-        return named or (f"{self.imports['jax']}.numpy" if "jax" in self.imports else "")
-
-    @property
-    def np(self) -> str:
-        """The name of `numpy` here; empty if it has none."""
-        return self.imports.get("numpy", "")
-
-    @property
-    def lax(self) -> str:
-        """The name of `jax.lax` here; without one, `jax.lax`, which `jax_import` imports."""
-        return self.imports.get("jax.lax", f"{self.imports.get('jax', 'jax')}.lax")
-
-    @property
-    def partial(self) -> str:
-        """The name of `functools.partial` here; without one, `functools_import` imports it."""
-        module = self.imports.get("functools", "functools")
-        return self.imports.get("functools.partial", f"{module}.partial")
-
-    def functools_import(self) -> tuple[Edit, ...]:
-        """Return the edit that imports `functools` before other modules if `partial` needs it."""
-        known = {"functools", "functools.partial"} & self.imports.keys()
-        return () if known else self._imported("functools")
-
-    def jax_import(self) -> tuple[Edit, ...]:
-        """Return the edit that imports `jax` before other modules if `lax` needs it."""
-        known = {"jax", "jax.lax"} & self.imports.keys()
-        return () if known else self._imported("jax")
-
-    def _imported(self, module: str) -> tuple[Edit, ...]:
-        """Return the edit that adds an import before the first one; nothing if there is none."""
-        for chunk in self.module.chunks:
-            if chunk.broken is not None:
-                continue
-            for node in tree_of(chunk.text).body:
-                future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-                if isinstance(node, ast.Import | ast.ImportFrom) and not future:
-                    start = Position(chunk.first_line + node.lineno - 1, 0)
-                    return (Edit(Range(start, start), f"import {module}\n"),)
-        return ()
-
-    def is_pure(self, node: ast.AST) -> bool:
-        """Return whether an expression may run more often, or never.
-
-        It may if it calls only functions of JAX and NumPy and methods of arrays.
-        """
-        for call in ast.walk(node):
-            if isinstance(call, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
-                return False
-            if not isinstance(call, ast.Call):
-                continue
-            name = self.called(call.func)
-            known = name.startswith(("jax.", "numpy.")) and "debug" not in name
-            method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
-            if not known and not method and name not in _BUILTINS:
-                return False
-        return True
-
-    def called(self, node: ast.expr) -> str:
-        """Return the full name of a called function, such as `jax.numpy.sum`.
-
-        A name without an import is returned as written; other expressions give the empty string.
-        """
-        dotted = _dotted(node)
-        if not dotted:
-            return ""
-        for module, name in sorted(self.imports.items(), key=lambda each: -len(each[1])):
-            if dotted == name or dotted.startswith(name + "."):
-                return module + dotted[len(name) :]
-        return dotted
-
-
-def _dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
-
-
-def _free(node: ast.AST) -> set[str]:
-    """Return the names that an expression reads and does not bind."""
-    names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
-    bound = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
-    bound |= {each.id for each in names if isinstance(each.ctx, ast.Store)}
-    return {each.id for each in names} - bound - set(dir(builtins))
-
-
-def _bound(scopes: Sequence[ast.AST]) -> set[str]:
-    """Return the names that functions and classes bind locally."""
-    found: set[str] = set()
-    for scope in scopes:
-        if not isinstance(scope, FunctionNode | ast.Lambda | ast.ClassDef):
-            continue
-        for each in ast.walk(scope):
-            if isinstance(each, ast.arg):
-                found.add(each.arg)
-            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                found.add(each.id)
-            elif isinstance(each, FunctionNode) and each is not scope:
-                found.add(each.name)
-    return found
-
-
-def keyword(call: ast.Call, name: str) -> ast.keyword | None:
-    """Return a keyword argument."""
-    return next((each for each in call.keywords if each.arg == name), None)
-
-
-def integer(node: ast.expr | None) -> int | None:
-    """Return the value of a whole number, as written."""
-    match node:
-        case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
-            return -value
-        case ast.Tuple(elts=[one]):
-            return integer(one)
-        case _:
-            return None
-
-
-def same(one: ast.AST, other: ast.AST) -> bool:
-    """Return whether two expressions have the same syntax tree."""
-    return ast.dump(one) == ast.dump(other)
 
 
 def applied(text: str, edits: Sequence[Edit]) -> str:
@@ -445,15 +272,15 @@ def applied(text: str, edits: Sequence[Edit]) -> str:
     Raises:
         ValueError: two edits overlap.
     """
-    starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", text))]
+    starts = [0, *(line_end.end() for line_end in re.finditer(r"\r\n|\r|\n", text))]
 
     def offset(position: Position) -> int:
         return min(starts[min(position.line, len(starts) - 1)] + position.column, len(text))
 
     end = "\r\n" if "\r\n" in text else "\n"
     spans = sorted(
-        (offset(each.range.start), offset(each.range.end), each.text.replace("\n", end))
-        for each in edits
+        (offset(edit.range.start), offset(edit.range.end), edit.text.replace("\n", end))
+        for edit in edits
     )
     parts, last = [], 0
     for start, stop, new in spans:

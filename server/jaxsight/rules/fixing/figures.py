@@ -51,7 +51,7 @@ class Figures:
         if self.compiled is None:
             return 0, 0
         kernels = self.compiled.graph.kernels
-        moved = sum((each.bytes_in + each.bytes_out) * each.launches for each in kernels)
+        moved = sum((kernel.bytes_in + kernel.bytes_out) * kernel.launches for kernel in kernels)
         return max(self.compiled.memory.temporaries, 0), moved
 
     @property
@@ -147,10 +147,10 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
             if was != now and not (name == "launches" and launches == kernels):
                 yield f"{name} {was} → {now}"
         stored, moved = zip(before.memory, after.memory, strict=True)
-        told = _grown(*stored) or _grown(*reversed(stored))
-        if told:
+        has_stored = _grown(*stored) or _grown(*reversed(stored))
+        if has_stored:
             yield f"temp {units.size(stored[0])} → {units.size(stored[1])}"
-        if _grown(*moved) or (not told and _grown(*reversed(moved))):
+        if _grown(*moved) or (not has_stored and _grown(*reversed(moved))):
             yield f"memory traffic {units.size(moved[0])} → {units.size(moved[1])}"
         if slower(before, after):
             yield f"≈ time {units.time(before.time or 0)} → {units.time(after.time or 0)}"

@@ -7,8 +7,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, FunctionNode
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.jx101_captured_constant.rule import CapturedArray
 from jaxsight.source.text import Edit, Position, Range
 
@@ -45,9 +46,9 @@ def by_jnp(context: FixContext) -> Iterator[Candidate]:
         return
     edits: dict[Range, Edit] = {}
     for node in _with_assignments(context):
-        for each in ast.walk(node):
-            if isinstance(each, ast.Attribute) and NUMPY.fullmatch(context.called(each)):
-                root: ast.expr = each
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and NUMPY.fullmatch(context.called(part)):
+                root: ast.expr = part
                 while isinstance(root, ast.Attribute):
                     root = root.value
                 edits[context.range(root)] = context.replace(root, context.jnp)
@@ -58,23 +59,23 @@ def by_jnp(context: FixContext) -> Iterator[Candidate]:
 
 def _with_assignments(context: FixContext) -> list[ast.AST]:
     """Return the largest node in the range, and the assignments that it depends on."""
-    found: list[ast.AST] = list(context.nodes[:1])
-    function = context.function(found[0]) if found else None
+    nodes: list[ast.AST] = list(context.nodes[:1])
+    function = context.function(nodes[0]) if nodes else None
     if function is None:
-        return found
+        return nodes
     assignments = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
-    for node in found:  # grows
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    for node in nodes:  # grows
+        names = {node.id for node in ast.walk(node) if isinstance(node, ast.Name)}
         for assignment in assignments:
             targets = {
-                each.id
+                node.id
                 for target in assignment.targets
-                for each in ast.walk(target)
-                if isinstance(each, ast.Name)
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name)
             }
-            if targets & names and assignment not in found:
-                found.append(assignment)
-    return found
+            if targets & names and assignment not in nodes:
+                nodes.append(assignment)
+    return nodes
 
 
 def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
@@ -91,7 +92,7 @@ def _generated(context: FixContext, equal_to: str) -> Iterator[Candidate]:
 
 def globals_in(context: FixContext) -> list[ast.Name]:
     """Return the names in the finding's range that the module binds by an assignment."""
-    found = []
+    names = []
     for name in context.find(ast.Name):
         assert isinstance(name, ast.Name)
         if (
@@ -99,8 +100,8 @@ def globals_in(context: FixContext) -> list[ast.Name]:
             and not _is_local(context, name)
             and _assigned(context, name)
         ):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _is_local(context: FixContext, name: ast.Name) -> bool:
@@ -131,15 +132,15 @@ def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
         return
     if not _TYPE.fullmatch(type):
         return
-    places = [place for _, place in context.view.example_places]
+    places = [range_ for _, range_ in context.view.example_places]
     if not places:
         return
     last = max(places).shifted(context.chunk.first_line)
     line = context.module.line(last.end.line)
     indent = line[: len(line) - len(line.lstrip())]
-    taken = [*function.args.posonlyargs, *function.args.args]
+    parameters = [*function.args.posonlyargs, *function.args.args]
     for name in globals_in(context):
-        if context.function(name) is not function or not taken:
+        if context.function(name) is not function or not parameters:
             continue
         argument = name.id.lower() if name.id.lower() not in context.names else name.id
         uses = [
@@ -147,7 +148,7 @@ def to_argument(context: FixContext, type: str) -> Iterator[Candidate]:
             for node in ast.walk(function)
             if isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Load)
         ]
-        end = context.range(taken[-1]).end
+        end = context.range(parameters[-1]).end
         below = Position(last.end.line + 1, 0)
         text = type.replace(",", ", ")
         yield Candidate(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import CONSTANT, Step, Value
 
@@ -34,11 +34,11 @@ class CapturedArray:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find captured arrays of a mebibyte or more, where each is first used."""
-    for value, users in captured(reading):
-        equal_to = value.said if reading.exact else ""
-        yield Noticed(
+    for value, users in captured(view):
+        equal_to = value.said if view.exact else ""
+        yield Violation(
             f"array of {size(value.bytes)} captured as a constant",
             users[0].path,
             help="pass it as an argument, or build it inside the function with "
@@ -49,9 +49,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         )
 
 
-def captured(reading: Reading) -> Iterator[tuple[Value, Sequence[Step]]]:
+def captured(view: ProgramView) -> Iterator[tuple[Value, Sequence[Step]]]:
     """Yield the large captured arrays that are used, with the equations that read them."""
-    flow = reading.flow
+    flow = view.flow
     for number, value in enumerate(flow.values):
         if value.origin != CONSTANT or value.bytes < LARGE or flow.of(number) != number:
             continue

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import keyword
 from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx102_folded_while_compiling.rule import Folded
 from jaxsight.source.text import Edit, Position, Range

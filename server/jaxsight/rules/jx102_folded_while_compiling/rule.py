@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import size
 from jaxsight.wire.messages.compiling import Folding
 from jaxsight.wire.messages.replies import Fold
@@ -68,23 +68,23 @@ def is_slow(measured: Folding) -> bool:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Report what folding was measured to cost, where it is predicted to take the longest."""
-    measured, target = reading.folding, reading.target
-    if measured is None or target is None or not reading.folds or not is_slow(measured):
+    measured, target = view.folding, view.target
+    if measured is None or target is None or not view.folds or not is_slow(measured):
         return
-    worst = max(reading.folds, key=lambda fold: fold.seconds)
-    others = sum(fold.seconds >= worst.seconds * _SHARE for fold in reading.folds) - 1
-    more = f" and {others} more" if others else ""
+    worst = max(view.folds, key=lambda fold: fold.seconds)
+    further = sum(fold.seconds >= worst.seconds * _SHARE for fold in view.folds) - 1
+    more = f" and {further} more" if further else ""
     least = "more than " if measured.is_ended else ""
-    yield Noticed(
+    yield Violation(
         f"compiling for {target.short} takes {least}{_time(measured.folded)} with constant folding,"
         f" {_time(measured.unfolded)} without",
         worst.path,
         help="compute it once outside the function, pass an operand as an argument, or turn "
         "folding off with `compiler_options`",
         notes=(
-            f"XLA folds {reading.quoted(worst.path)} ({size(worst.bytes)}){more}",
+            f"XLA folds {view.quoted(worst.path)} ({size(worst.bytes)}){more}",
             "both compile times were measured on this machine",
         ),
         data=Folded(measured.folded, measured.unfolded, worst.bytes),

@@ -22,15 +22,15 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
 
 def _barrier(context: FixContext) -> Iterator[Candidate]:
-    seen: set[ast.expr] = set()
+    reported: set[ast.expr] = set()
     operands: list[ast.expr] = list(jx101.globals_in(context))
     for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
         operands += call.args[:1]
     for operand in operands:
-        if operand in seen or isinstance(operand, ast.Constant):
+        if operand in reported or isinstance(operand, ast.Constant):
             continue
-        seen.add(operand)
+        reported.add(operand)
         shown = " ".join(context.text(operand).split())
         shown = shown if len(shown) <= 30 else shown[:27] + "…"
         yield Candidate(

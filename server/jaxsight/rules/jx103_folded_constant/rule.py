@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.jx101_captured_constant.rule import captured
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size, time
 
 RULE = Rule(
@@ -40,24 +40,24 @@ _HELP = (
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find folded constants of a mebibyte or more in the optimized program.
 
     A captured array that XLA only stores in another layout or shape is reported by JX101.
     """
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    known = {_kind(value.text) for value, _ in captured(reading)}
-    seconds = reading.compiled.seconds
-    for constant in reading.compiled.graph.constants:
+    captured_kinds = {_kind(value.text) for value, _ in captured(view)}
+    seconds = view.compiled.seconds
+    for constant in view.compiled.graph.constants:
         if not constant.folded or constant.value.bytes < LARGE:
             continue
-        if _kind(constant.value.text) in known:
+        if _kind(constant.value.text) in captured_kinds:
             continue
-        at = next((path for path in constant.equations if path in reading.flow.steps), "")
+        at = next((path for path in constant.equations if path in view.flow.steps), "")
         kind, bytes = constant.value.text, constant.value.bytes
-        origin = f"{reading.quoted(at)} was folded into" if at else "XLA computed"
-        yield Noticed(
+        origin = f"{view.quoted(at)} was folded into" if at else "XLA computed"
+        yield Violation(
             f"folded constant of {size(bytes)} is embedded in the executable",
             at,
             help=_HELP,

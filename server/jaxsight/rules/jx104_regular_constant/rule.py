@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Iterator
 
 from jaxsight.rules.jx101_captured_constant.rule import LARGE, CapturedArray
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.program import CONSTANT
 
@@ -26,15 +28,15 @@ _SHOWN = 75
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find captured arrays that `jnp.arange`, `jnp.full` and the like generate.
 
     Larger ones are reported by JX101. Nothing is reported where a statement that may fill the
     array was not executed. Indices that `x[::2]`, `jnp.tril_indices` or a convolution computes in
     NumPy are JAX's own.
     """
-    flow = reading.flow
-    if not reading.exact:
+    flow = view.flow
+    if not view.exact:
         return
     for number, value in enumerate(flow.values):
         if value.origin != CONSTANT or not value.said or not LEAST <= value.bytes < LARGE:
@@ -42,10 +44,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
         users = flow.used_by(number)
         if flow.of(number) != number or not users or _selects(flow, number):
             continue
-        if not reading.quote(users[0].path) or not _is_written(reading, users[0].path):
+        if not view.quote(users[0].path) or not _is_written(view, users[0].path):
             continue
         shown = textwrap.shorten(value.said, _SHOWN, placeholder="…")
-        yield Noticed(
+        yield Violation(
             f"captured array equals `{shown}`",
             users[0].path,
             help="generate it inside the function, so that XLA fuses it with the code that uses it",
@@ -56,12 +58,12 @@ def find(reading: Reading) -> Iterator[Noticed]:
 
 def _selects(flow: Flow, number: int) -> bool:
     """Whether a value ends up as indices of a read or a write."""
-    waiting, seen = [flow.of(number)], set[int]()
-    while waiting and len(seen) < _MOST:
+    waiting, visited = [flow.of(number)], set[int]()
+    while waiting and len(visited) < _MOST:
         value = waiting.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         for user in flow.used_by(value):
             if user.primitive.startswith(("gather", "scatter", "dynamic_")):
                 if any(flow.of(operand) == value for operand in user.operands[1:2]):
@@ -71,11 +73,11 @@ def _selects(flow: Flow, number: int) -> bool:
     return False
 
 
-def _is_written(reading: Reading, path: str) -> bool:
+def _is_written(view: ProgramView, path: str) -> bool:
     """Whether the user's expression names the array, with a name that is not an argument."""
-    function = next((n for n in reading.around(path) if isinstance(n, _FUNCTIONS)), None)
+    function = next((n for n in view.around(path) if isinstance(n, _FUNCTIONS)), None)
     try:
-        expression = ast.parse(reading.quote(path), mode="eval")
+        expression = ast.parse(view.quote(path), mode="eval")
     except SyntaxError:
         return True  # a statement, such as `x *= TABLE`
     arguments = ast.walk(function.args) if function is not None else ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import integer, keyword
 
 _JOINED = {"sum": " + ", "prod": " * ", "any": " | ", "all": " & "}
 _PAIRED = {"max": "maximum", "min": "minimum", "amax": "maximum", "amin": "minimum"}
@@ -24,7 +25,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         if read is None:
             continue
         name, operand, axis, keep = read
-        aval = context.seen(operand)
+        aval = context.aval_of(operand)
         if aval is None or not -len(aval.shape) <= axis < len(aval.shape):
             continue
         length = aval.shape[axis]
@@ -56,35 +57,35 @@ def _read(context: FixContext, call: ast.Call) -> tuple[str, ast.expr, int, bool
     """
     if not isinstance(call.func, ast.Attribute | ast.Name):
         return None
-    given = list(call.args)
+    arguments = list(call.args)
     called = context.called(call.func)
     if called.startswith("jax.numpy."):
         name = called.rpartition(".")[2]
-        if not given:
+        if not arguments:
             return None
-        operand, given = given[0], given[1:]
+        operand, arguments = arguments[0], arguments[1:]
     elif isinstance(call.func, ast.Attribute):
         name, operand = call.func.attr, call.func.value
     else:
         return None
-    if (name not in _JOINED and name not in _PAIRED) or len(given) > 1:
+    if (name not in _JOINED and name not in _PAIRED) or len(arguments) > 1:
         return None
-    if any(each.arg not in ("axis", "keepdims") for each in call.keywords):
+    if any(keyword.arg not in ("axis", "keepdims") for keyword in call.keywords):
         return None
-    along = given[0] if given else (key.value if (key := keyword(call, "axis")) else None)
+    along = arguments[0] if arguments else (key.value if (key := keyword(call, "axis")) else None)
     axis = integer(along)
     keep = keyword(call, "keepdims")
-    kept = keep.value.value if keep and isinstance(keep.value, ast.Constant) else False
-    if along is None and (aval := context.seen(operand)) is not None and len(aval.shape) == 1:
+    keeps = keep.value.value if keep and isinstance(keep.value, ast.Constant) else False
+    if along is None and (aval := context.aval_of(operand)) is not None and len(aval.shape) == 1:
         axis = 0
-    return (name, operand, axis, bool(kept)) if axis is not None else None
+    return (name, operand, axis, bool(keeps)) if axis is not None else None
 
 
 def _index(axis: int, keep: bool, index: int) -> str:
-    one = f"{index}:{index + 1}" if keep else str(index)
+    index_text = f"{index}:{index + 1}" if keep else str(index)
     if axis >= 0:
-        return ", ".join((*(":" for _ in range(axis)), one))
-    return ", ".join(("...", one, *(":" for _ in range(-axis - 1))))
+        return ", ".join((*(":" for _ in range(axis)), index_text))
+    return ", ".join(("...", index_text, *(":" for _ in range(-axis - 1))))
 
 
 def _joined(context: FixContext, name: str, operand: str, parts: list[str]) -> str:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading, numbers
+from jaxsight.rules.program.steps import numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 
 RULE = Rule(
@@ -53,14 +54,14 @@ class TinyReduction:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find tiny reductions whose kernel is followed by a fusion that could contain them.
 
     A product or a sort could not.
     """
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    graph = reading.compiled.graph
+    graph = view.compiled.graph
     awaited: dict[int, int] = {}
     for edge in graph.edges:
         ends = edge.source, edge.target
@@ -69,32 +70,34 @@ def find(reading: Reading) -> Iterator[Noticed]:
             and graph.kernels[edge.target.index].kind == "fusion"
         ):
             awaited[edge.source.index] = max(awaited.get(edge.source.index, 0), edge.value.bytes)
-    seen: set[object] = set()
+    reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
-        step = reading.flow.steps.get(kernel.ends_at)
+        step = view.flow.steps.get(kernel.ends_at)
         if kernel.ends_because != "reduction" or index not in awaited or step is None:
             continue
         axes = numbers(step, "axes")
-        place = step.span or step.path
-        shape = reading.flow.value(step.operands[0]).shape if step.operands else ()
-        if step.primitive not in _REDUCTIONS or not axes or place in seen:
+        origin = step.span or step.path
+        shape = view.flow.value(step.operands[0]).shape if step.operands else ()
+        if step.primitive not in _REDUCTIONS or not axes or origin in reported:
             continue
         length = math.prod(shape[axis] for axis in axes if axis < len(shape))
         if not 1 < length <= TINY:
             continue
-        stored = reading.flow.value(step.results[0])
+        stored = view.flow.value(step.results[0])
         # The next kernel may read a smaller type, but has to read as many elements.
         if stored.bytes < LEAST or awaited[index] * 2 < stored.bytes:
             continue
-        if not reading.wrote(step.path, *_WRITTEN_OUT):
+        if not view.wrote(step.path, *_WRITTEN_OUT):
             continue
-        called = _CALLED.match(reading.quote(step.path))
-        seen.add(place)
+        called = _CALLED.match(view.quote(step.path))
+        reported.add(origin)
         form = _WRITTEN_OUT.get(called["name"] if called else "", _SUM)
-        one = len(axes) == 1
-        over = f"an axis of size {length}" if one else f"{len(axes)} axes of {length} elements"
+        is_one_axis = len(axes) == 1
+        over = (
+            f"an axis of size {length}" if is_one_axis else f"{len(axes)} axes of {length} elements"
+        )
         where = f"kernel {index + 1} of {graph.kernel_count}"
-        yield Noticed(
+        yield Violation(
             f"reduction over {over} prevents fusion ({size(stored.bytes)} written to memory)",
             step.path,
             help=f"write it out over the axis: `{_of_axis(form, axes[-1], len(shape))}`",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 
 RULE = Rule(
     "JX202",
@@ -43,22 +43,22 @@ class FusionBoundary:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find such operations, one for each place."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    graph = reading.compiled.graph
-    seen: set[object] = set()
+    graph = view.compiled.graph
+    reported: set[object] = set()
     for index, kernel in enumerate(graph.kernels):
-        step = reading.flow.steps.get(kernel.ends_at)
-        place = step.span if step is not None and step.span is not None else kernel.ends_at
-        if kernel.ends_because in BARRIERS and place and place not in seen:
-            seen.add(place)
+        step = view.flow.steps.get(kernel.ends_at)
+        origin = step.span if step is not None and step.span is not None else kernel.ends_at
+        if kernel.ends_because in BARRIERS and origin and origin not in reported:
+            reported.add(origin)
             operation, count = kernel.ends_because, graph.kernel_count
-            yield Noticed(
+            yield Violation(
                 f"nothing fuses through {_WORDS.get(operation, f'a {operation}')} "
                 f"(kernel {index + 1} of {count})",
                 kernel.ends_at,
-                notes=(f"{reading.quoted(kernel.ends_at)} is its last operation ({kernel.what})",),
+                notes=(f"{view.quoted(kernel.ends_at)} is its last operation ({kernel.what})",),
                 data=FusionBoundary(operation, index + 1, count),
             )

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, FunctionNode, integer, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode, integer, keyword
 from jaxsight.source.text import Edit, Range
 
 _FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]?)")
@@ -39,14 +40,18 @@ class _Fft:
         """Return `None` for other calls, and for those with lengths or norms."""
         if not isinstance(node, ast.Call) or len(node.args) != 1:
             return None
-        found = _FFT.fullmatch(context.called(node.func))
-        if found is None or any(each.arg not in ("axis", "axes") for each in node.keywords):
+        match = _FFT.fullmatch(context.called(node.func))
+        if match is None or any(keyword.arg not in ("axis", "axes") for keyword in node.keywords):
             return None
-        many, given = found["many"], keyword(node, "axes" if found["many"] else "axis")
-        axes = _integers(given.value) if given is not None else {"": (-1,), "2": (-2, -1)}.get(many)
+        many, argument = match["many"], keyword(node, "axes" if match["many"] else "axis")
+        axes = (
+            _integers(argument.value)
+            if argument is not None
+            else {"": (-1,), "2": (-2, -1)}.get(many)
+        )
         if axes is None:
             return None
-        return _Fft(node, bool(found["inverse"]), bool(found["real"]), axes)
+        return _Fft(node, bool(match["inverse"]), bool(match["real"]), axes)
 
     @property
     def operand(self) -> ast.expr:
@@ -55,8 +60,8 @@ class _Fft:
 
 def _integers(node: ast.expr) -> tuple[int, ...] | None:
     parts = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
-    found = [value for part in parts if (value := integer(part)) is not None]
-    return tuple(found) if len(found) == len(parts) else None
+    values = [value for part in parts if (value := integer(part)) is not None]
+    return tuple(values) if len(values) == len(parts) else None
 
 
 def _joined(context: FixContext) -> Iterator[Candidate]:
@@ -67,23 +72,23 @@ def _joined(context: FixContext) -> Iterator[Candidate]:
     function = context.subject
     if function is None:
         return
-    place = context.finding.range
+    extent = context.finding.range
     chains = [_chain(context, function, node) for node in ast.walk(function)]
-    for chain, removed in sorted(chains, key=lambda each: -len(each[0])):
+    for chain, removed in sorted(chains, key=lambda pair: -len(pair[0])):
         name = _one_for(chain)
-        seen = context.seen(chain[-1].operand) if name else None
-        if seen is None or not any(context.range(each.call).touches(place) for each in chain):
+        aval = context.aval_of(chain[-1].operand) if name else None
+        if aval is None or not any(context.range(fft.call).touches(extent) for fft in chain):
             continue
         outer, inner = chain[0], chain[-1]
-        rank = len(seen.shape)
+        rank = len(aval.shape)
         real = inner if inner.real else outer if outer.real else None
         last = [axis % rank for axis in real.axes] if real is not None else []
-        first = sorted(axis % rank for each in chain if each is not real for axis in each.axes)
+        first = sorted(axis % rank for fft in chain if fft is not real for axis in fft.axes)
         axes = (*first, *last)
         if len(set(axes)) == len(axes):
             head = context.text(outer.call.func).rpartition(".")
             text = f"{head[0]}{head[1]}{name}({context.text(inner.operand)}, axes={axes})"
-            lines = (Edit(context.lines(each), "") for each in removed)
+            lines = (Edit(context.lines(statement), "") for statement in removed)
             title = f"Transform axes {', '.join(map(str, axes))} with one FFT"
             yield Candidate(title, (context.replace(outer.call, text), *lines))
 
@@ -117,11 +122,11 @@ def _only(context: FixContext, function: FunctionNode, name: ast.Name) -> ast.As
                 pass
             case _:
                 continue
-        rest = function.body[function.body.index(statement) + 1 :]
+        following = function.body[function.body.index(statement) + 1 :]
         again = _counted([statement], name.id, ast.Store) > 0
         if name not in ast.walk(statement) or _counted([statement], name.id, ast.Load) != 1:
             continue
-        if again or not _counted(rest, name.id, ast.Load):
+        if again or not _counted(following, name.id, ast.Load):
             alone = context.begins_line(before) and context.ends_line(before)
             return before if alone else None
     return None
@@ -137,10 +142,10 @@ def _counted(body: Sequence[ast.stmt], name: str, kind: type[ast.expr_context]) 
 
 def _one_for(chain: Sequence[_Fft]) -> str:
     """Return the name of the one function that does what a chain does; empty if there is none."""
-    if len(chain) < 2 or len({each.inverse for each in chain}) > 1:
+    if len(chain) < 2 or len({fft.inverse for fft in chain}) > 1:
         return ""
     inverse = chain[0].inverse
-    real = [index for index, each in enumerate(chain) if each.real]
+    real = [index for index, fft in enumerate(chain) if fft.real]
     # The real FFT is applied first (innermost), the real inverse FFT last (outermost).
     if real and real != [0 if inverse else len(chain) - 1]:
         return ""
@@ -156,11 +161,11 @@ def _batch_first(context: FixContext) -> Iterator[Candidate]:
     if function is None or not context.view.example_places:
         return
     ffts = [fft for node in ast.walk(function) if (fft := _Fft.of(context, node)) is not None]
-    ranks = {len(seen.shape) for each in ffts if (seen := context.seen(each.operand)) is not None}
+    ranks = {len(aval.shape) for fft in ffts if (aval := context.aval_of(fft.operand)) is not None}
     if len(ranks) != 1:
         return
     (rank,) = ranks
-    transformed = {axis % rank for each in ffts for axis in each.axes}
+    transformed = {axis % rank for fft in ffts for axis in fft.axes}
     order = [*(axis for axis in range(rank) if axis not in transformed), *sorted(transformed)]
     if order == list(range(rank)):
         return
@@ -183,13 +188,13 @@ def _batch_first(context: FixContext) -> Iterator[Candidate]:
 
 def _examples(context: FixContext, order: Sequence[int]) -> Iterator[tuple[str, Edit]]:
     """Yield the arguments of the FFTs' rank, with the edits of their example inputs."""
-    for name, place in context.view.example_places:
-        where = place.shifted(context.chunk.first_line)
-        found = _EXAMPLE.fullmatch(context.module.slice_text(where).strip())
-        sizes = [each.strip() for each in found["shape"].split(",")] if found else []
-        if found is not None and len(sizes) == len(order):
+    for name, line_range in context.view.example_places:
+        where = line_range.shifted(context.chunk.first_line)
+        match = _EXAMPLE.fullmatch(context.module.slice_text(where).strip())
+        sizes = [size.strip() for size in match["shape"].split(",")] if match else []
+        if match is not None and len(sizes) == len(order):
             shape = ", ".join(sizes[axis] for axis in order)
-            yield name, Edit(where, f"{found['dtype']}[{shape}]")
+            yield name, Edit(where, f"{match['dtype']}[{shape}]")
 
 
 def _axes(context: FixContext, function: FunctionNode, order: Sequence[int]) -> Iterator[Edit]:
@@ -213,12 +218,12 @@ def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:
     of `stack`, it is the result.
     """
     about = call.args[0] if call.args else call
-    if isinstance(call.func, ast.Attribute) and context.seen(call.func.value) is not None:
+    if isinstance(call.func, ast.Attribute) and context.aval_of(call.func.value) is not None:
         about = call.func.value
     if isinstance(about, ast.List | ast.Tuple):
         about = call
-    seen = context.seen(about)
-    return seen is not None and len(seen.shape) == rank
+    aval = context.aval_of(about)
+    return aval is not None and len(aval.shape) == rank
 
 
 def _broadcasts(
@@ -231,9 +236,9 @@ def _broadcasts(
         match node:
             case ast.Subscript(
                 value=value, slice=ast.Tuple(elts=[*before, ast.Constant(value=None)])
-            ) if all(_is_whole(each) for each in before):
-                seen = context.seen(node)
-                if seen is not None and len(seen.shape) == rank:
+            ) if all(_is_whole(index) for index in before):
+                aval = context.aval_of(node)
+                if aval is not None and len(aval.shape) == rank:
                     yield Edit(Range(context.range(value).end, context.range(node).end), "")
 
 
@@ -258,12 +263,12 @@ def _adapted(
         if isinstance(node, ast.Return) and node.value is not None:
             if context.function(node) is not function:
                 continue
-            place = context.range(node.value)
+            extent = context.range(node.value)
             turn = (
                 f"lambda each: each.transpose({tuple(back)}) if each.ndim == {len(order)} else each"
             )
-            yield Edit(Range(place.start, place.start), f'__import__("jax").tree.map({turn}, (')
-            yield Edit(Range(place.end, place.end), "))")
+            yield Edit(Range(extent.start, extent.start), f'__import__("jax").tree.map({turn}, (')
+            yield Edit(Range(extent.end, extent.end), "))")
 
 
 # Fewer kernels, for larger temporaries.

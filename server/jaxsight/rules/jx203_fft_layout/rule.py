@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.kernel_graph import Graph, Kernel
 
@@ -31,27 +31,27 @@ class Transposes:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find FFTs that the program transposes for, in kernels that do nothing else."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    graph = reading.compiled.graph
-    seen: set[str] = set()
+    graph = view.compiled.graph
+    reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
-        if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in seen:
+        if kernel.ends_because != "fft" or not kernel.ends_at or kernel.ends_at in reported:
             continue
-        before, after = _transposed(reading, kernel.ends_at)
+        before, after = _transposed(view, kernel.ends_at)
         moves = [
             move
             for move in _neighbours(graph, index, before=before, after=after)
-            if _moves(reading, graph.kernels[move])
+            if _moves(view, graph.kernels[move])
         ]
         moved = sum(graph.kernels[move].bytes_out for move in moves)
         if not moves or moved < LEAST:
             continue
-        seen.add(kernel.ends_at)
+        reported.add(kernel.ends_at)
         count = f"{len(moves)} transpose kernel{'s' if len(moves) > 1 else ''}"
-        yield Noticed(
+        yield Violation(
             f"FFT over non-trailing axes adds {count} ({size(moved)})",
             kernel.ends_at,
             help="move the batch axes first, so that the transformed axes are the last ones",
@@ -61,42 +61,44 @@ def find(reading: Reading) -> Iterator[Noticed]:
 
 def _neighbours(graph: Graph, index: int, *, before: bool, after: bool) -> list[int]:
     """Return the kernels whose results an FFT's kernel reads, and those that read its result."""
-    found: list[int] = []
+    neighbours: list[int] = []
     for edge in graph.edges:
         if edge.source.what == edge.target.what == "kernel":
             if before and edge.target.index == index:
-                found.append(edge.source.index)
+                neighbours.append(edge.source.index)
             elif after and edge.source.index == index:
-                found.append(edge.target.index)
-    return list(dict.fromkeys(found))
+                neighbours.append(edge.target.index)
+    return list(dict.fromkeys(neighbours))
 
 
-def _moves(reading: Reading, kernel: Kernel) -> bool:
+def _moves(view: ProgramView, kernel: Kernel) -> bool:
     """Whether a kernel only moves elements: one that also computes is launched in any layout.
 
     The kernels that an FFT consists of do not count.
     """
-    steps = [s for path in kernel.equations if (s := reading.flow.steps.get(path)) is not None]
+    steps = [s for path in kernel.equations if (s := view.flow.steps.get(path)) is not None]
     if not steps:
         return "transpose" in kernel.what or kernel.kind == "copy"
     return all(step.primitive in _MOVES for step in steps)
 
 
-def _transposed(reading: Reading, path: str) -> tuple[bool, bool]:
+def _transposed(view: ProgramView, path: str) -> tuple[bool, bool]:
     """Whether the program transposes for an FFT before it, and whether after it.
 
     Transposes that only cuFFT asks for are not the user's, and those of other FFTs are reported
     there.
     """
-    flow = reading.flow
+    flow = view.flow
     fft = flow.steps.get(path)
     if fft is None or fft.primitive != "fft":
         return False, False
-    others = {step.span for step in flow.steps.values() if step.primitive == "fft"} - {fft.span}
+    other_ffts = {step.span for step in flow.steps.values() if step.primitive == "fft"} - {fft.span}
     maker = flow.made_by(fft.operands[0])
     users = [step for number in fft.results for step in flow.used_by(number)]
     before, after = (
-        any(s is not None and s.primitive == "transpose" and s.span not in others for s in steps)
+        any(
+            s is not None and s.primitive == "transpose" and s.span not in other_ffts for s in steps
+        )
         for steps in ([maker], users)
     )
     return before, after

@@ -22,9 +22,9 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if function is None:
         return
     assignments = [
-        (each, names)
-        for each in function.body
-        if isinstance(each, ast.Assign) and (names := _names(each.targets))
+        (statement, names)
+        for statement in function.body
+        if isinstance(statement, ast.Assign) and (names := _names(statement.targets))
     ]
     for body in _bodies(context, function):
         for deep in (False, True):
@@ -45,7 +45,7 @@ def _moved(
     body: ast.FunctionDef | ast.Lambda,
     chosen: list[ast.Assign],
 ) -> Candidate:
-    inside = {node for each in (body, *chosen) for node in ast.walk(each)}
+    inside = {node for root in (body, *chosen) for node in ast.walk(root)}
     read_elsewhere = {
         node.id
         for node in ast.walk(function)
@@ -60,17 +60,17 @@ def _moved(
         statement = next(node for node in context.around(body) if isinstance(node, ast.stmt))
         name, indent = context.fresh("body"), context.indent(statement)
         lines = [f"def {name}({context.text_of_parameters(body)}):"]
-        lines += [f"{indent}    {context.text(each)}" for each in chosen]
+        lines += [f"{indent}    {context.text(statement)}" for statement in chosen]
         lines += [f"{indent}    return {context.text(body.body)}", ""]
         edits += [context.before(statement, "\n".join(lines)), context.replace(body, name)]
     edits += [
-        Edit(context.lines(each), "")
-        for each in chosen
-        if not _names(each.targets) & read_elsewhere
-        and context.begins_line(each)
-        and context.ends_line(each)
+        Edit(context.lines(assignment), "")
+        for assignment in chosen
+        if not _names(assignment.targets) & read_elsewhere
+        and context.begins_line(assignment)
+        and context.ends_line(assignment)
     ]
-    names = ", ".join(sorted(set().union(*(_names(each.targets) for each in chosen))))
+    names = ", ".join(sorted(set().union(*(_names(assignment.targets) for assignment in chosen))))
     return Candidate(f"Compute `{names}` inside the loop", tuple(edits))
 
 
@@ -80,23 +80,25 @@ def _bodies(context: FixContext, function: ast.AST) -> Iterator[ast.FunctionDef 
     for call in ast.walk(function):
         if not isinstance(call, ast.Call) or context.called(call.func) not in _LOOPS:
             continue
-        for given in call.args:
-            if isinstance(given, ast.Lambda) and context.begins_statement(given):
-                yield given
-            body = named.get(given.id) if isinstance(given, ast.Name) else None
+        for argument in call.args:
+            if isinstance(argument, ast.Lambda) and context.begins_statement(argument):
+                yield argument
+            body = named.get(argument.id) if isinstance(argument, ast.Name) else None
             if body is not None and context.begins_line(body.body[0]):
                 yield body
 
 
 def _names(targets: list[ast.expr]) -> set[str]:
-    return {node.id for each in targets for node in ast.walk(each) if isinstance(node, ast.Name)}
+    return {
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    }
 
 
 def _read(node: ast.AST) -> set[str]:
     return {
-        each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        node.id
+        for node in ast.walk(node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
 
 

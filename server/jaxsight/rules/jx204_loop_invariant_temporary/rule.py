@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, captured, is_known
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import Body, Step
 
@@ -37,50 +39,50 @@ class LoopInvariant:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find arrays of 512 KiB or more that the user's loops capture and that are cheap to compute.
 
     Cheap is what elementwise operations compute from constants, counters and arrays of at most a
     64th of the size.
     """
-    flow = reading.flow
+    flow = view.flow
     for step in flow.steps.values():
-        if not reading.wrote(step.path, *_LOOPS):
+        if not view.wrote(step.path, *_LOOPS):
             continue
         for number in captured(step):
             value = flow.value(number)
             maker = flow.made_by(number)
             if value.bytes < LARGE or maker is None:
                 continue
-            sources = flow.sources(number, lambda each: each.primitive in _CHEAP)
+            sources = flow.sources(number, lambda step: step.primitive in _CHEAP)
             if sources is None or not all(
-                is_known(flow.values[each]) or flow.values[each].bytes * 64 <= value.bytes
-                for each in sources
+                is_known(flow.values[source]) or flow.values[source].bytes * 64 <= value.bytes
+                for source in sources
             ):
                 continue
-            if not _kept(reading, value.shape) or _is_needed_whole(flow, step, value.text):
+            if not _kept(view, value.shape) or _is_needed_whole(flow, step, value.text):
                 continue
-            yield Noticed(
+            yield Violation(
                 f"loop-invariant array ({size(value.bytes)}) is kept in memory for the whole loop",
                 maker.path,
                 help="compute it inside the loop body, where it fuses with the code that uses it",
                 notes=(
                     f"{value.text} is computed from counters and small arrays alone",
-                    f"the loop is {reading.quoted(step.path)}",
+                    f"the loop is {view.quoted(step.path)}",
                 ),
                 data=LoopInvariant(value.bytes, value.text),
                 related=((step.path, "the loop"),),
             )
 
 
-def _kept(reading: Reading, shape: tuple[int, ...]) -> bool:
+def _kept(view: ProgramView, shape: tuple[int, ...]) -> bool:
     """Whether a loop of the target's program carries an array of that shape."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return False
     text = f"[{','.join(map(str, shape))}]"
-    graph = reading.compiled.graph
-    kept = [v for loop in graph.loops for v in loop.carried]
-    return any(text in each.text for each in kept)
+    graph = view.compiled.graph
+    carried = [v for loop in graph.loops for v in loop.carried]
+    return any(text in value.text for value in carried)
 
 
 def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
@@ -94,12 +96,12 @@ def _is_needed_whole(flow: Flow, loop: Step, text: str) -> bool:
         for number in _unchanged(loop, body)
         if flow.value(number).text == text
     ]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         number = flow.of(waiting.pop())
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             if user.primitive in _WHOLE:
                 return True
@@ -117,5 +119,8 @@ def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
 
 def _adds_little(flow: Flow, step: Step, number: int) -> bool:
     """Whether a step reads, besides a value, only what is known or a number."""
-    others = {flow.of(each) for each in step.operands} - {number}
-    return all(is_known(flow.values[each]) or not flow.values[each].shape for each in others)
+    other_operands = {flow.of(operand) for operand in step.operands} - {number}
+    return all(
+        is_known(flow.values[operand]) or not flow.values[operand].shape
+        for operand in other_operands
+    )

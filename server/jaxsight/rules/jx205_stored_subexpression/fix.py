@@ -26,22 +26,22 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         case _:
             return
     counters = [
-        each
-        for each in ast.walk(value)
-        if isinstance(each, ast.Call) and context.called(each.func) == "jax.numpy.arange"
+        node
+        for node in ast.walk(value)
+        if isinstance(node, ast.Call) and context.called(node.func) == "jax.numpy.arange"
     ]
     uses = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
     ]
-    uses.sort(key=lambda each: (each.lineno, each.col_offset))
+    uses.sort(key=lambda use: (use.lineno, use.col_offset))
     last = context.statement(uses[-1]) if len(uses) > 1 else None
     if last is None or not counters:
         return
     zero, again = context.fresh("zero"), context.fresh(f"{name}_again")
-    whole, part = context.text(value), context.text(counters[0])
-    copy = whole.replace(part, f"({zero} + {part})", 1)
+    source, part = context.text(value), context.text(counters[0])
+    copy = source.replace(part, f"({zero} + {part})", 1)
     yield Candidate(
         f"Recompute `{name}` at its last use",
         (

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, is_known
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.program import Step
@@ -38,12 +40,12 @@ class Materialized:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find temporaries of cheap elementwise operations that a later kernel could compute itself."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    graph, flow = reading.compiled.graph, reading.flow
-    seen: set[str] = set()
+    graph, flow = view.compiled.graph, view.flow
+    reported: set[str] = set()
     for temporary in graph.temporaries:
         if temporary.value.bytes < LARGE or not 0 <= temporary.producer < len(graph.kernels):
             continue
@@ -54,29 +56,29 @@ def find(reading: Reading) -> Iterator[Noticed]:
             or reader.branch != kernel.branch
             or reader.kind != "fusion"
             or reader.ends_because == "sort"
-            or _updates(reading, reader)
+            or _updates(view, reader)
             for reader in consumers
         ):
             continue
-        made = [
+        makers = [
             step
             for path in kernel.equations
             if (step := flow.steps.get(path)) is not None
             and step.primitive in _CHEAP
-            and not any(path in each.equations for each in consumers)
+            and not any(path in consumer.equations for consumer in consumers)
             and flow.value(step.results[0]).text == temporary.value.text
         ]
-        if not made or not _is_cheap(reading, made[-1]):
+        if not makers or not _is_cheap(view, makers[-1]):
             continue
-        if not _is_shared(flow, made[-1], kernel, consumers):
+        if not _is_shared(flow, makers[-1], kernel, consumers):
             continue
-        at = _written(reading, made[-1]).path
-        if at in seen:
+        at = _written(view, makers[-1]).path
+        if at in reported:
             continue
-        seen.add(at)
+        reported.add(at)
         readers = tuple(index + 1 for index in sorted(set(temporary.consumers)))
         bytes = temporary.value.bytes
-        yield Noticed(
+        yield Violation(
             f"cheap intermediate ({size(bytes)}) is materialized for {_listed(readers)}",
             at,
             help="recompute it where it is used; wrap its inputs in "
@@ -94,20 +96,20 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
 
     What one kernel makes for another alone XLA could have fused, and chose not to.
     """
-    waiting, seen = [step.results[0]], set[int]()
-    used, left = False, False
+    waiting, visited = [step.results[0]], set[int]()
+    used, is_read_later = False, False
     while waiting:
         number = flow.of(waiting.pop())
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             inside = user.path in kernel.equations
             used |= inside
-            left |= not inside or any(user.path in reader.equations for reader in readers)
+            is_read_later |= not inside or any(user.path in reader.equations for reader in readers)
             if user.primitive in SHAPED | {"convert_element_type"}:
                 waiting += user.results
-    return left and (used or len(readers) > 1)
+    return is_read_later and (used or len(readers) > 1)
 
 
 def _listed(kernels: tuple[int, ...]) -> str:
@@ -120,31 +122,32 @@ def _listed(kernels: tuple[int, ...]) -> str:
     return f"kernels {', '.join(map(str, first))} and {last}"
 
 
-def _updates(reading: Reading, kernel: Kernel) -> bool:
+def _updates(view: ProgramView, kernel: Kernel) -> bool:
     """Whether a kernel updates something in place."""
-    steps = (reading.flow.steps.get(path) for path in kernel.equations)
+    steps = (view.flow.steps.get(path) for path in kernel.equations)
     return any(step is not None and step.primitive.startswith(_IN_PLACE) for step in steps)
 
 
-def _written(reading: Reading, step: Step) -> Step:
+def _written(view: ProgramView, step: Step) -> Step:
     """Return the step that computes a value before conversions of its dtype."""
     while step.primitive == "convert_element_type":
-        before = reading.flow.made_by(step.operands[0])
+        before = view.flow.made_by(step.operands[0])
         if before is None:
             break
         step = before
     return step
 
 
-def _is_cheap(reading: Reading, step: Step) -> bool:
+def _is_cheap(view: ProgramView, step: Step) -> bool:
     """Whether a value is computed from counters and small values by a few elementwise operations.
 
     Small is at most a 16th of its size.
     """
-    flow = reading.flow
+    flow = view.flow
     number = step.results[0]
-    sources = flow.sources(number, lambda each: each.primitive in _CHEAP, most=60)
+    sources = flow.sources(number, lambda step: step.primitive in _CHEAP, most=60)
     large = flow.value(number).bytes
     return sources is not None and all(
-        is_known(flow.values[each]) or flow.values[each].bytes * 16 <= large for each in sources
+        is_known(flow.values[source]) or flow.values[source].bytes * 16 <= large
+        for source in sources
     )

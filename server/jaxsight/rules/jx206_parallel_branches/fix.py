@@ -30,12 +30,14 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         for target in _targets(statement)
         if isinstance(target, ast.Name) and _is_read(statement, target.id)
     )
-    given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+    parameters = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     read = dict.fromkeys(
-        each.id
+        node.id
         for statement in loop.body
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Name) and each.id in given and context.seen(each) is not None
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+        and node.id in parameters
+        and context.aval_of(node) is not None
     )
     names = ", ".join([*totals, *(name for name in read if name not in totals)])
     if not totals or len(read) != 1:
@@ -63,8 +65,8 @@ def _is_read(statement: ast.stmt, name: str) -> bool:
     if isinstance(statement, ast.AugAssign):
         return True
     return any(
-        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
-        for each in ast.walk(statement)
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(statement)
     )
 
 

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 
 RULE = Rule(
@@ -40,14 +40,14 @@ class ParallelBranches:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find three or more equal heavy equations of one expression that are independent.
 
     Their results together fit in the temporary memory that the target allocates.
     """
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    flow = reading.flow
+    flow = view.flow
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for path, step in flow.steps.items():
         if (
@@ -58,36 +58,40 @@ def find(reading: Reading) -> Iterator[Noticed]:
         ):
             kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
             groups[kind].append(path)
-    temporaries = reading.compiled.memory.temporaries
-    for paths in sorted(groups.values(), key=lambda each: -_bytes(reading, each)):
-        one = flow.value(flow.steps[paths[0]].results[0])
-        if len(paths) < LEAST or one.bytes < LARGE or temporaries < len(paths) * one.bytes:
+    temporaries = view.compiled.memory.temporaries
+    for paths in sorted(groups.values(), key=lambda group: -_bytes(view, group)):
+        first_result = flow.value(flow.steps[paths[0]].results[0])
+        if (
+            len(paths) < LEAST
+            or first_result.bytes < LARGE
+            or temporaries < len(paths) * first_result.bytes
+        ):
             continue
-        if not _independent(reading, paths) or not _in_turn(reading, paths):
+        if not _independent(view, paths) or not _in_turn(view, paths):
             continue
-        target = reading.target.short if reading.target is not None else "the target"
+        target = view.target.short if view.target is not None else "the target"
         copies = f"{len(paths)} independent {_HEAVY[flow.steps[paths[0]].primitive]}"
-        yield Noticed(
+        yield Violation(
             f"{copies} keep {size(temporaries)} of temporaries alive at once",
             paths[0],
             help="serialize them with `jax.lax.fori_loop`, or with "
             "`jax.lax.optimization_barrier` between them",
             notes=(
-                f"each has a result of {size(one.bytes)}",
+                f"each has a result of {size(first_result.bytes)}",
                 f"the function allocates {size(temporaries)} of temporary memory on {target}",
             ),
-            data=ParallelBranches(len(paths), one.bytes, temporaries),
+            data=ParallelBranches(len(paths), first_result.bytes, temporaries),
         )
         return  # the others are parts of the same branches
 
 
-def _bytes(reading: Reading, paths: list[str]) -> int:
-    return sum(reading.flow.value(reading.flow.steps[path].results[0]).bytes for path in paths)
+def _bytes(view: ProgramView, paths: list[str]) -> int:
+    return sum(view.flow.value(view.flow.steps[path].results[0]).bytes for path in paths)
 
 
-def _independent(reading: Reading, paths: list[str]) -> bool:
+def _independent(view: ProgramView, paths: list[str]) -> bool:
     """Whether none of the first few equations depends on another of them."""
-    flow = reading.flow
+    flow = view.flow
     few = set(paths[:4])
     for path in paths[:4]:
         for number in flow.steps[path].operands:
@@ -97,12 +101,12 @@ def _independent(reading: Reading, paths: list[str]) -> bool:
     return True
 
 
-def _in_turn(reading: Reading, paths: list[str]) -> bool:
+def _in_turn(view: ProgramView, paths: list[str]) -> bool:
     """Whether each branch meets the others in at most one place, so that they can be serialized.
 
     A result that is needed in several places is kept in any order.
     """
-    flow = reading.flow
+    flow = view.flow
     branches: dict[int, int] = {}
     for index, path in enumerate(paths):
         branches.update((number, 1 << index) for number in flow.steps[path].results)
@@ -111,11 +115,11 @@ def _in_turn(reading: Reading, paths: list[str]) -> bool:
     for step in flow.steps.values():
         if step.path in started:
             continue
-        given = {branches.get(flow.of(number), 0) for number in step.operands} - {0}
-        whole = 0
-        for each in given:
-            whole |= each
-        if len(given) > 1:
-            meetings.update(each for each in given if each.bit_count() == 1)
-        branches.update((number, whole) for number in step.results if whole)
+        masks = {branches.get(flow.of(number), 0) for number in step.operands} - {0}
+        union = 0
+        for mask in masks:
+            union |= mask
+        if len(masks) > 1:
+            meetings.update(single for single in masks if single.bit_count() == 1)
+        branches.update((number, union) for number in step.results if union)
     return all(count <= 1 for count in meetings.values())

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import keyword
 from jaxsight.source.text import Edit, Range
 
 _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan")
@@ -19,11 +20,11 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         assert isinstance(call, ast.Call)
         if context.called(call.func) not in _LOOPS or not call.args:
             continue
-        given = keyword(call, "unroll")
-        if given is not None and not isinstance(given.value, ast.Constant):
+        argument = keyword(call, "unroll")
+        if argument is not None and not isinstance(argument.value, ast.Constant):
             return  # the caller decides
-        if given is not None:
-            edit = context.replace(given.value, "True")
+        if argument is not None:
+            edit = context.replace(argument.value, "True")
         else:
             last = context.arguments(call)[-1].end
             edit = Edit(Range(last, last), ", unroll=True")

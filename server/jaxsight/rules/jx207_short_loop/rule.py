@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import size
 
 RULE = Rule(
@@ -44,20 +44,20 @@ class ShortLoop:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find innermost loops of two to eight iterations with one kernel of elementwise work."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    graph = reading.compiled.graph
+    graph = view.compiled.graph
     for index, loop in enumerate(graph.loops):
-        step = reading.flow.steps.get(loop.equation)
+        step = view.flow.steps.get(loop.equation)
         if loop.trips is None or not 1 < loop.trips <= SHORT or step is None:
             continue
         if step.primitive not in ("scan", "while") or any(
-            each.parent == index for each in graph.loops
+            loop.parent == index for loop in graph.loops
         ):
             continue
-        if not reading.wrote(loop.equation, "fori_loop", "scan", "while_loop", "map"):
+        if not view.wrote(loop.equation, "fori_loop", "scan", "while_loop", "map"):
             continue
         indices = [i for i, kernel in enumerate(graph.kernels) if index in kernel.loops]
         inside = [graph.kernels[i] for i in indices]
@@ -65,14 +65,14 @@ def find(reading: Reading) -> Iterator[Noticed]:
         work = [kernel for kernel in inside if kernel.bytes_in + kernel.bytes_out > 64]
         if len(work) != 1 or work[0].kind != "fusion" or "update in place" in work[0].what:
             continue  # consecutive updates in place do not fuse
-        if _is_of_a_length(reading, loop.equation):
+        if _is_of_a_length(view, loop.equation):
             continue
         most = "up to " if graph.fewest_of(indices) < launches else ""
-        found = _LOOP.search(reading.quote(loop.equation))
-        name = found["name"] if found else "loop"
+        match = _LOOP.search(view.quote(loop.equation))
+        name = match["name"] if match else "loop"
         unrolled = f"pass `unroll=True` {_FUSE}" if step.primitive == "scan" else _DYNAMIC
         moved = work[0].bytes_in + work[0].bytes_out
-        yield Noticed(
+        yield Violation(
             f"`{name}` runs {loop.trips} iterations of one kernel ({most}{launches} launches)",
             loop.equation,
             help=_HELP.get(name, unrolled),
@@ -84,9 +84,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         )
 
 
-def _is_of_a_length(reading: Reading, path: str) -> bool:
+def _is_of_a_length(view: ProgramView, path: str) -> bool:
     """Whether the bounds of a `fori_loop` come from an array's length, which may be larger."""
-    around = reading.around(path)
+    around = view.around(path)
     call = next((node for node in around if isinstance(node, ast.Call)), None)
     if call is None or "fori_loop" not in ast.unparse(call.func):
         return False

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Proof, Remedy
+from jaxsight.rules.fixing.syntax import keyword
 from jaxsight.source.text import Edit, Range
 
 
@@ -16,7 +17,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         assert isinstance(call, ast.Call)
         if context.called(call.func) != "jax.numpy.meshgrid" or not call.args:
             continue
-        edits = [edit for each in _sources(context, call) for edit in _counted(context, each)]
+        edits = [edit for array in _sources(context, call) for edit in _counted(context, array)]
         if edits:
             yield Candidate("Compute the frequencies from `arange`", tuple(edits))
         if keyword(call, "sparse") is None:
@@ -28,8 +29,8 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 def _sources(context: FixContext, call: ast.Call) -> Iterator[ast.Call]:
     """Yield the calls that compute the grid's axes: arguments, or what names are assigned."""
     function = context.function(call)
-    names = {each.id for each in call.args if isinstance(each, ast.Name)}
-    yield from (each for each in call.args if isinstance(each, ast.Call))
+    names = {argument.id for argument in call.args if isinstance(argument, ast.Name)}
+    yield from (argument for argument in call.args if isinstance(argument, ast.Call))
     for node in ast.walk(function) if function is not None else ():
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as source) if (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 
 RULE = Rule(
     "JX208",
@@ -28,29 +28,29 @@ class Grid:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find kernels that compute one-dimensional arrays for a `meshgrid` of another kernel."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    graph, flow = reading.compiled.graph, reading.flow
-    grids = [step for step in flow.steps.values() if "meshgrid(" in reading.quote(step.path)]
+    graph, flow = view.compiled.graph, view.flow
+    grids = [step for step in flow.steps.values() if "meshgrid(" in view.quote(step.path)]
     above = {
         step.path: grid
         for grid in grids
         for number in grid.operands
-        for step in flow.above(number, lambda each: True)
+        for step in flow.above(number, lambda _: True)
     }
-    seen: set[str] = set()
+    reported: set[str] = set()
     for index, kernel in enumerate(graph.kernels):
         flat = kernel.outputs and all(value.text.count(",") == 0 for value in kernel.outputs)
         paths = [path for path in kernel.equations if path in flow.steps]
         grid = next((above[path] for path in paths if path in above), None)
         if grid is None or not flat or any(path not in above for path in paths):
             continue
-        text = reading.quote(grid.path)
-        if text not in seen:
-            seen.add(text)
-            yield Noticed(
+        text = view.quote(grid.path)
+        if text not in reported:
+            reported.add(text)
+            yield Violation(
                 "`meshgrid` materializes its coordinates in a separate kernel",
                 grid.path,
                 help="compute the coordinates from `jnp.indices(shape, sparse=True)`",

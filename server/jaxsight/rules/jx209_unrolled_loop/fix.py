@@ -22,10 +22,10 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     nodes = context.nodes[:1]
     loop = next(
         (
-            each
+            parent
             for node in nodes
-            for each in (node, *context.around(node))
-            if isinstance(each, ast.For)
+            for parent in (node, *context.around(node))
+            if isinstance(parent, ast.For)
         ),
         None,
     )
@@ -35,18 +35,18 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     bounds = _bounds(context, loop)
     if bounds is None or not isinstance(loop.target, ast.Name):
         return
-    inside = [node for each in loop.body for node in ast.walk(each)]
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
     if any(isinstance(node, _REFUSED) or _is_stored(node) for node in inside):
         return
     state = _state(function, loop)
     if not state or loop.target.id in state:
         return
     text = _written(context, loop, state, *bounds)
-    place = Range(context.range(loop).start, context.range(loop).end)
-    head = Range(place.start, context.range(loop.body[0]).start)
+    range_ = Range(context.range(loop).start, context.range(loop).end)
+    head = Range(range_.start, context.range(loop.body[0]).start)
     yield Candidate(
         f"Loop over `{loop.target.id}` with `{context.lax}.fori_loop`",
-        (*context.jax_import(), Edit(place, text)),
+        (*context.jax_import(), Edit(range_, text)),
         safe="#" not in context.module.slice_text(head) and all(map(context.is_pure, loop.body)),
     )
 
@@ -84,14 +84,14 @@ def _state(function: ast.AST, loop: ast.For) -> list[str]:
 
 
 def _names(body: Sequence[ast.stmt], kind: type[ast.expr_context]) -> list[str]:
-    found = [
+    nodes = [
         node
-        for each in body
-        for node in ast.walk(each)
+        for statement in body
+        for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, kind)
     ]
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    return list(dict.fromkeys(node.id for node in found))
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    return list(dict.fromkeys(node.id for node in nodes))
 
 
 def _read_first(body: Sequence[ast.stmt]) -> set[str]:
@@ -100,16 +100,16 @@ def _read_first(body: Sequence[ast.stmt]) -> set[str]:
     Names that a compound statement assigns count as read: it may not execute the assignment.
     """
     stored: set[str] = set()
-    found: set[str] = set()
+    names: set[str] = set()
     for statement in body:
         reads = set(_names([statement], ast.Load))
         if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
             reads.add(statement.target.id)
         if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
             reads |= set(_names([statement], ast.Store))
-        found |= reads - stored
+        names |= reads - stored
         stored |= set(_names([statement], ast.Store))
-    return found
+    return names
 
 
 def _written(context: FixContext, loop: ast.For, state: list[str], start: str, stop: str) -> str:
@@ -126,12 +126,12 @@ def _written(context: FixContext, loop: ast.For, state: list[str], start: str, s
     lines = [f"def {name}({loop.target.id}, {carry}):"]
     if len(state) > 1:
         lines.append(f"{deeper}{', '.join(state)} = {carry}")
-    whole = state[0] if len(state) == 1 else f"({', '.join(state)})"
+    initial = state[0] if len(state) == 1 else f"({', '.join(state)})"
     lines += [
         deeper + inside,
         f"{deeper}return {', '.join(state)}",
         "",
-        f"{indent}{', '.join(state)} = {context.lax}.fori_loop({start}, {stop}, {name}, {whole})",
+        f"{indent}{', '.join(state)} = {context.lax}.fori_loop({start}, {stop}, {name}, {initial})",
     ]
     return "\n".join(lines)
 

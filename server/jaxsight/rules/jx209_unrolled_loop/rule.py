@@ -8,9 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Reading
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import name_of
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Body, Step
 from jaxsight.wire.spans import Span
 
@@ -71,21 +73,21 @@ class UnrolledLoop:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find Python loops of sixteen or more iterations that made the same equations."""
-    for loop in _loops(reading):
+    for loop in _loops(view):
         if _is_meant(loop.function) or _is_of_axes(loop.node) or _makes_shapes(loop.node):
             continue
-        if _is_of_an_example(reading, loop):
+        if _is_of_an_example(view, loop):
             continue
-        for steps in _executions(reading, loop.spans):
-            copies = _copies(reading, steps)
+        for steps in _executions(view, loop.spans):
+            copies = _copies(view, steps)
             fuses = all(step.primitive in _FUSES for step in steps)
             if copies < MANY or (fuses and len(steps) < FUSED):
                 continue
             if all(step.primitive in _MOVES for step in steps):
                 continue
-            yield Noticed(
+            yield Violation(
                 f"Python loop unrolled into {copies:,} copies ({len(steps):,} equations)",
                 steps[0].path,
                 help="use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once",
@@ -95,17 +97,17 @@ def find(reading: Reading) -> Iterator[Noticed]:
             break
 
 
-def _loops(reading: Reading) -> Iterator[_Loop]:
+def _loops(view: ProgramView) -> Iterator[_Loop]:
     """Yield the loops in which some place made equations sixteen or more times."""
     first: dict[Span, str] = {}
     often: Counter[Span] = Counter()
-    for step in reading.flow.steps.values():
+    for step in view.flow.steps.values():
         if step.span is not None and step.results:
             first.setdefault(step.span, step.path)
             often[step.span] += 1
     if max(often.values(), default=0) < MANY:
         return
-    around = {span: reading.around(path) for span, path in first.items()}
+    around = {span: view.around(path) for span, path in first.items()}
     loops: dict[ast.AST, ast.AST | None] = {}
     for span, nodes in around.items():
         inner = next((node for node in nodes if isinstance(node, _LOOPS)), None)
@@ -120,27 +122,27 @@ def _loops(reading: Reading) -> Iterator[_Loop]:
         yield _Loop(loop, function, spans)
 
 
-def _executions(reading: Reading, spans: Mapping[Span, bool]) -> Iterator[list[Step]]:
+def _executions(view: ProgramView, spans: Mapping[Span, bool]) -> Iterator[list[Step]]:
     """Yield the equations of each run of a loop.
 
     The loop of a helper runs for each call, and an inner loop for each iteration of the outer one.
     Between two runs, the function around the loop makes other equations.
     """
-    flow = reading.flow
+    flow = view.flow
     running: dict[str, list[Step]] = defaultdict(list)
     for step in flow.steps.values():
         if step.span is None or step.span not in spans or not step.results:
             continue
         inside = flow.parent.get(step.path)
-        place = inside.path if inside is not None else ""
+        loop_path = inside.path if inside is not None else ""
         if spans[step.span]:
-            running[place].append(step)
-        elif ended := running.pop(place, None):
+            running[loop_path].append(step)
+        elif ended := running.pop(loop_path, None):
             yield ended
     yield from running.values()
 
 
-def _copies(reading: Reading, steps: Sequence[Step]) -> int:
+def _copies(view: ProgramView, steps: Sequence[Step]) -> int:
     """Return how many iterations made the same equations; 0 if they differ.
 
     Each iteration visits each of its places. If there is only one place, the rarest equation
@@ -152,20 +154,20 @@ def _copies(reading: Reading, steps: Sequence[Step]) -> int:
     for step in steps:
         visits[step.span] += step.span != before
         before = step.span
-        kinds[step.span, _kind(reading, step)] += 1
+        kinds[step.span, _kind(view, step)] += 1
     counts = visits if max(visits.values()) > 1 else kinds
     copies = min((count for count in counts.values() if count > 1), default=0)
     alike = sum(count for count in kinds.values() if count >= copies - 2)
     return copies if alike >= _ALIKE * len(steps) else 0
 
 
-def _kind(reading: Reading, step: Step) -> object:
+def _kind(view: ProgramView, step: Step) -> object:
     """Return a key that equations share which do the same with arrays of the same types."""
     operands, results = (
-        tuple(reading.flow.value(number).text for number in numbers)
+        tuple(view.flow.value(number).text for number in numbers)
         for numbers in (step.operands, step.results)
     )
-    parameters = tuple(item for item in step.parameters if item[0] not in _WHERE)
+    parameters = tuple(parameter for parameter in step.parameters if parameter[0] not in _WHERE)
     return step.primitive, operands, results, parameters, tuple(map(_inner, step.bodies))
 
 
@@ -209,7 +211,7 @@ def _makes_shapes(loop: ast.AST) -> bool:
         for node in ast.walk(loop)
         if isinstance(node, ast.Call)
         for part in (
-            *(node.args if _called(node) in _LENGTHS else ()),
+            *(node.args if name_of(node) in _LENGTHS else ()),
             *(word.value for word in node.keywords if word.arg and _AXES.fullmatch(word.arg)),
         )
     ]
@@ -220,19 +222,12 @@ def _makes_shapes(loop: ast.AST) -> bool:
     )
 
 
-def _called(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
-
-
 def _is_meant(function: ast.AST | None) -> bool:
     """Whether the function's name says that its author unrolls on purpose."""
     return "unroll" in getattr(function, "name", "")
 
 
-def _is_of_an_example(reading: Reading, loop: _Loop) -> bool:
+def _is_of_an_example(view: ProgramView, loop: _Loop) -> bool:
     """Whether the loop runs over an example array that stands for a list or a dictionary.
 
     Its length then says nothing about real calls.
@@ -240,7 +235,7 @@ def _is_of_an_example(reading: Reading, loop: _Loop) -> bool:
     arguments = getattr(loop.function, "args", None)
     if not isinstance(arguments, ast.arguments):
         return False
-    arrays = {reading.flow.values[number].said for number in reading.flow.inputs}
+    arrays = {view.flow.values[number].said for number in view.flow.inputs}
     return any(
         isinstance(values, ast.Name)
         and values.id == argument.arg

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size, time
 
 RULE = Rule(
@@ -38,17 +38,13 @@ class TinyLaunches:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find outermost loops with a thousand or more launches of kernels that touch little memory."""
-    if (
-        reading.compiled is None
-        or reading.target is None
-        or reading.target.platform not in ("cuda", "rocm")
-    ):
+    if view.compiled is None or view.target is None or view.target.platform not in ("cuda", "rocm"):
         return
-    graph = reading.compiled.graph
+    graph = view.compiled.graph
     for index, loop in enumerate(graph.loops):
-        if loop.parent >= 0 or loop.equation not in reading.flow.steps:
+        if loop.parent >= 0 or loop.equation not in view.flow.steps:
             continue
         moved = {
             number: kernel.bytes_in + kernel.bytes_out
@@ -63,10 +59,11 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         share = "all" if small == launches else f"{small:,}"
         seconds = launches * _LAUNCH
-        known = loop.trips is not None
-        most = "up to " if known and graph.fewest_of(inside) < launches else ""
-        yield Noticed(
-            f"loop is launch-bound: {most}{launches:,} launches{'' if known else ' per iteration'} "
+        has_trips = loop.trips is not None
+        most = "up to " if has_trips and graph.fewest_of(inside) < launches else ""
+        per = "" if has_trips else " per iteration"
+        yield Violation(
+            f"loop is launch-bound: {most}{launches:,} launches{per} "
             f"take {most}about {seconds * 1000:,.0f} ms",
             loop.equation,
             help="do more in each iteration: use `unroll=`, batch independent problems with "
@@ -74,7 +71,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             notes=(
                 f"{share} launches are of kernels that read and write at most {size(TINY)}",
                 f"a launch takes about {time(_LAUNCH)}",
-                *((f"the loop runs {loop.trips:,} iterations",) if known else ()),
+                *((f"the loop runs {loop.trips:,} iterations",) if has_trips else ()),
             ),
             data=TinyLaunches(launches, small, loop.trips, seconds),
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading, elements
+from jaxsight.rules.program.steps import elements
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 
 RULE = Rule(
     "JX211",
@@ -28,11 +29,11 @@ class Contention:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find scatter-adds of many values into at most 64 rows, on targets with atomics."""
-    if reading.target is None or reading.target.platform not in ("cuda", "rocm"):
+    if view.target is None or view.target.platform not in ("cuda", "rocm"):
         return
-    flow, target = reading.flow, reading.target.short
+    flow, target = view.flow, view.target.short
     for step in flow.steps.values():
         if step.primitive not in ("scatter-add", "scatter_add") or len(step.operands) < 3:
             continue
@@ -42,7 +43,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if elements(updates) < 256 * elements(places):
             continue
         values, slots = elements(updates), elements(places)
-        yield Noticed(
+        yield Violation(
             f"`scatter-add` of {values:,} values into {slots:,} slots serializes on atomics",
             step.path,
             help="use `jax.nn.one_hot(index, n).T @ values` for so few slots, or sort first and "

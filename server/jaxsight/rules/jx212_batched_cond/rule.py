@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Flow, Reading
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import is_work
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 from jaxsight.wire.spans import Span
 
@@ -35,34 +36,34 @@ class BatchedCond:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Find the user's conditionals that became selections, with heavy work in a branch.
 
     Elementwise branches are fused into the kernel that selects, and cost next to nothing.
     """
-    flow = reading.flow
+    flow = view.flow
     selects: dict[Span, list[Step]] = defaultdict(list)
-    kept: set[Span] = set()
+    kept_spans: set[Span] = set()
     for step in flow.steps.values():
         if step.span is None:
             continue
         if step.primitive == "cond":
-            kept.add(step.span)
-        elif step.primitive == "select_n" and _COND.match(reading.quote(step.path)):
+            kept_spans.add(step.span)
+        elif step.primitive == "select_n" and _COND.match(view.quote(step.path)):
             selects[step.span].append(step)
     for span, steps in selects.items():
         chosen = [step for step in steps if not _is_guard(flow, step)]
-        if span in kept or not chosen or not flow.value(chosen[0].operands[0]).shape:
+        if span in kept_spans or not chosen or not flow.value(chosen[0].operands[0]).shape:
             continue
         work = _work(flow, chosen, span)
         if work is None:
             continue
         select = chosen[0]
         count = len(select.operands) - 1
-        what = "both branches" if count == 2 else f"all {count} branches"
-        name = _name(reading, select)
-        yield Noticed(
-            f"`{name}` under `vmap` runs {what} for every element",
+        branches = "both branches" if count == 2 else f"all {count} branches"
+        name = _name(view, select)
+        yield Violation(
+            f"`{name}` under `vmap` runs {branches} for every element",
             select.path,
             help="take a predicate that is the same for all elements out of the batch, or group "
             "the elements by branch",
@@ -75,8 +76,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
         )
 
 
-def _name(reading: Reading, step: Step) -> str:
-    match = _COND.match(reading.quote(step.path))
+def _name(view: ProgramView, step: Step) -> str:
+    match = _COND.match(view.quote(step.path))
     return match["name"] if match is not None else "cond"
 
 
@@ -88,8 +89,8 @@ def _is_guard(flow: Flow, select: Step) -> bool:
     for number in select.operands[1:]:
         maker = flow.made_by(number)
         if maker is not None and maker.primitive == "stop_gradient":
-            others = set(map(flow.of, select.operands[1:])) - {flow.of(number)}
-            if flow.of(maker.operands[0]) in others:
+            other_cases = set(map(flow.of, select.operands[1:])) - {flow.of(number)}
+            if flow.of(maker.operands[0]) in other_cases:
                 return True
     return False
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.products import factors
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.source.text import Edit
 
 _INVERSES = ("jax.numpy.linalg.inv", "jax.scipy.linalg.inv")
-_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,32 +28,27 @@ class _Factor:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `solve(a, b)` for `inv(a) @ b`, and the like with the inverse on the right."""
     for node in context.nodes:
-        factors = _factors(context, node)
-        if factors is None or not isinstance(node, ast.expr):
+        pair = _factors(context, node)
+        if pair is None or not isinstance(node, ast.expr):
             continue
-        left, right = factors
-        for side, each in enumerate((left, right)):
-            factor = _inverse(context, each)
+        for side in (0, 1):
+            factor = _inverse(context, pair[side])
             if factor is None:
                 continue
-            edits = _solved(context, node, factor, right if side == 0 else left, side)
+            edits = _solved(context, node, factor, pair[1 - side], side)
             if edits:
                 yield Candidate("Solve the system without the inverse", edits)
             return
 
 
 def _factors(context: FixContext, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two factors of a product of matrices."""
+    """Return the two factors of a product of matrices, which may be the method `dot`."""
     match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return node.left, node.right
-        case ast.Call(args=[left, right], keywords=[]) if context.called(node.func) in _PRODUCTS:
-            return left, right
         case ast.Call(func=ast.Attribute(value=left, attr="dot"), args=[right], keywords=[]) if (
             not context.called(node.func).startswith("jax.")
         ):
             return left, right
-    return None
+    return factors(context, node)
 
 
 def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
@@ -67,11 +62,11 @@ def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
         case ast.Name(id=name):
             function = context.function(node)
             named = [
-                each
-                for each in (ast.walk(function) if function is not None else ())
-                if isinstance(each, ast.Name) and each.id == name
+                node
+                for node in (ast.walk(function) if function is not None else ())
+                if isinstance(node, ast.Name) and node.id == name
             ]
-            stored = [each for each in named if isinstance(each.ctx, ast.Store)]
+            stored = [named_node for named_node in named if isinstance(named_node.ctx, ast.Store)]
             assigned = context.parents.get(stored[0]) if len(stored) == 1 else None
             if len(named) != 2 or not isinstance(assigned, ast.Assign):
                 return None
@@ -85,7 +80,7 @@ def _inverse(context: FixContext, node: ast.expr) -> _Factor | None:
 
 
 def _solved(
-    context: FixContext, node: ast.expr, factor: _Factor, other: ast.expr, side: int
+    context: FixContext, node: ast.expr, factor: _Factor, right_hand_side: ast.expr, side: int
 ) -> tuple[Edit, ...]:
     """Return the edits that put the solution of a system in a product's place.
 
@@ -95,37 +90,39 @@ def _solved(
     if not context.jnp:
         return ()
     matrix = context.text(factor.matrix)
-    matrix_kind = context.seen(factor.matrix)
+    matrix_kind = context.aval_of(factor.matrix)
     turn = "mT" if matrix_kind is None or len(matrix_kind.shape) > 2 else "T"
     turned = _transposed(context, factor.matrix, turn)
     outer = context.parents.get(node)
-    kind = context.seen(other)
+    kind = context.aval_of(right_hand_side)
     chained = (
         isinstance(outer, ast.BinOp)
         and isinstance(outer.op, ast.MatMult)
         and outer.left is node
         and (side == 1 or (kind is not None and len(kind.shape) > 1))
     )
-    place: ast.expr = node
+    product: ast.expr = node
     if isinstance(outer, ast.BinOp) and chained:
-        place = outer
+        product = outer
         last = context.text(outer.right) if side == 1 else ""
-        together = f"{context.operand(other)} @ {context.operand(outer.right)}"
+        together = f"{context.operand(right_hand_side)} @ {context.operand(outer.right)}"
         solution = _solve(context, turned if factor.turned else matrix, last or together)
-        text = f"{context.operand(other)} @ {solution}" if side == 1 else solution
+        text = f"{context.operand(right_hand_side)} @ {solution}" if side == 1 else solution
         if side == 1:
-            text = context.bracketed(place, text)
+            text = context.bracketed(product, text)
     elif side == 0:
-        text = _solve(context, turned if factor.turned else matrix, context.text(other))
+        text = _solve(context, turned if factor.turned else matrix, context.text(right_hand_side))
     else:
         if kind is None:
             return ()
         vector = len(kind.shape) == 1
         turn = "T" if len(kind.shape) == 2 else "mT"
-        right = context.text(other) if vector else _transposed(context, other, turn)
+        right = (
+            context.text(right_hand_side) if vector else _transposed(context, right_hand_side, turn)
+        )
         text = _solve(context, matrix if factor.turned else turned, right)
         text += "" if vector else f".{turn}"
-    edits = [context.replace(place, text)]
+    edits = [context.replace(product, text)]
     if factor.assigned is not None:
         edits.append(Edit(context.lines(factor.assigned), ""))
     return tuple(edits)

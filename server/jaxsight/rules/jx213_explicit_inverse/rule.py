@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import (
     MOVES,
     Product,
     argument,
-    called,
     is_identity,
     multiplies,
     only_of_constants,
@@ -18,8 +17,10 @@ from jaxsight.rules.program.matrices import (
     readers,
     scales,
 )
-from jaxsight.rules.program.view import Flow, Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -43,31 +44,29 @@ _KEEPS = MOVES | _SOLVES | {"convert_element_type"}
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products with an inverse that nothing else reads."""
-    flow = reading.flow
-    for solved in flow.steps.values():
-        if solved.primitive not in _SOLVES or solved.backward:
-            continue
+    flow = view.flow
+    for solved in flow.forward_steps(*_SOLVES):
         if not solved.operands or not is_identity(flow, solved.operands[-1]):
             continue
-        if solved.path in flow.ruled or called(reading.quote(solved.path)) not in SOLVERS:
+        if called(view.quote(solved.path)) not in SOLVERS:
             continue
         rows = flow.value(solved.results[0]).shape[-1]
         used = _only_reader(flow, solved)
-        if used is None or rows < TINY or not multiplies(reading, used.step.path):
+        if used is None or rows < TINY or not multiplies(view, used.step.path):
             continue
         side = 0 if solved in _above(flow, used.step.operands[0]) else 1
         count = _right_hand_sides(flow, used, 1 - side)
-        apart = solved.span != used.step.span and "inv(" not in reading.quote(used.step.path)
+        apart = solved.span != used.step.span and "inv(" not in view.quote(used.step.path)
         if count > (_MANY if apart else _MANY_INLINE) * rows or (rows == TINY and count > 1):
             continue
-        if apart and _is_hoisted(reading, solved, used.step):
+        if apart and _is_hoisted(view, solved, used.step):
             continue
         if only_of_constants(flow, solved.operands[0]):
             continue
-        form = _form(reading, solved, used, side)
-        yield Noticed(
+        form = _form(view, solved, used, side)
+        yield Violation(
             f"inverse of a {rows}×{rows} matrix is only used to solve a linear system",
             used.step.path,
             help=form,
@@ -76,9 +75,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         )
 
 
-def _form(reading: Reading, solved: Step, used: Product, side: int) -> str:
+def _form(view: ProgramView, solved: Step, used: Product, side: int) -> str:
     """Return what to write in place of a product with an inverse on its left or right side."""
-    expression = reading.quote(solved.path)
+    expression = view.quote(solved.path)
     name = called(expression)
     if name != "inv":
         return f"pass the other factor to `{name}` in place of the identity matrix"
@@ -86,7 +85,7 @@ def _form(reading: Reading, solved: Step, used: Product, side: int) -> str:
     bare = matrix[1:-1] if matrix.startswith("(") else matrix
     turned = [
         step
-        for step in _above(reading.flow, used.step.operands[side])
+        for step in _above(view.flow, used.step.operands[side])
         if step.primitive == "transpose" and step.span != solved.span
     ]
     if side == 0:
@@ -104,9 +103,9 @@ def _only_reader(flow: Flow, solved: Step) -> Product | None:
     return product(used[0]) if used and len(used) == len(steps) else None
 
 
-def _is_hoisted(reading: Reading, solved: Step, used: Step) -> bool:
+def _is_hoisted(view: ProgramView, solved: Step, used: Step) -> bool:
     """Whether a function that is mapped or repeated uses an inverse from around it."""
-    around, within = reading.around(solved.path), reading.around(used.path)
+    around, within = view.around(solved.path), view.around(used.path)
     if not around or not within:
         return False
     inner = within[-1]

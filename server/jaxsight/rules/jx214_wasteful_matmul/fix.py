@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
+from jaxsight.rules.fixing.products import factors
 from jaxsight.rules.fixing.remedy import Remedy
 
-_PRODUCTS = ("jax.numpy.dot", "jax.numpy.matmul")
 _DIAGONALS = ("jax.numpy.diag", "jax.numpy.diagflat")
 _IDENTITIES = ("jax.numpy.eye", "jax.numpy.identity")
 
@@ -21,23 +21,13 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     for node in context.nodes:
         if not isinstance(node, ast.expr):
             continue
-        found = False
+        is_proposed = False
         for form in (_scaled, _of_factors, _diagonal, _reordered):
             for candidate in form(context, node):
-                found = True
+                is_proposed = True
                 yield candidate
-        if found:
+        if is_proposed:
             return
-
-
-def _factors(context: FixContext, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two factors of a product of matrices."""
-    match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return node.left, node.right
-        case ast.Call(args=[left, right], keywords=[]) if context.called(node.func) in _PRODUCTS:
-            return left, right
-    return None
 
 
 def _assigned(context: FixContext, node: ast.expr) -> ast.expr:
@@ -46,9 +36,9 @@ def _assigned(context: FixContext, node: ast.expr) -> ast.expr:
     if not isinstance(node, ast.Name) or function is None:
         return node
     stored = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and each.id == node.id and isinstance(each.ctx, ast.Store)
+        part
+        for part in ast.walk(function)
+        if isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
     ]
     parent = context.parents.get(stored[0]) if len(stored) == 1 else None
     if isinstance(parent, ast.Assign) and parent.targets == [stored[0]]:
@@ -58,23 +48,23 @@ def _assigned(context: FixContext, node: ast.expr) -> ast.expr:
 
 def _scaled(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `a * d` for `a @ diag(d)`, `d[:, None] * a` for `diag(d) @ a`, `a` for `eye(n) @ a`."""
-    pair = _factors(context, node)
-    for side, each in enumerate(pair or ()):
-        made = _assigned(context, each)
-        if pair is None or not isinstance(made, ast.Call):
+    pair = factors(context, node)
+    for side, factor in enumerate(pair or ()):
+        call = _assigned(context, factor)
+        if pair is None or not isinstance(call, ast.Call):
             continue
-        other = pair[1 - side]
-        function = context.called(made.func)
+        matrix = pair[1 - side]
+        function = context.called(call.func)
         if function in _IDENTITIES:
             yield Candidate(
                 "Drop the product with the identity matrix",
-                (context.replace(node, context.bracketed(node, context.text(other))),),
+                (context.replace(node, context.bracketed(node, context.text(matrix))),),
             )
-        if function not in _DIAGONALS or len(made.args) != 1 or made.keywords:
+        if function not in _DIAGONALS or len(call.args) != 1 or call.keywords:
             continue
-        entries, seen = context.operand(made.args[0]), context.seen(other)
-        rows = side == 0 and not (seen is not None and len(seen.shape) == 1)
-        left, right = f"{entries}[:, None]" if rows else entries, context.operand(other)
+        entries, aval = context.operand(call.args[0]), context.aval_of(matrix)
+        rows = side == 0 and not (aval is not None and len(aval.shape) == 1)
+        left, right = f"{entries}[:, None]" if rows else entries, context.operand(matrix)
         text = f"{left} * {right}" if side == 0 else f"{right} * {left}"
         yield Candidate(
             "Scale by the diagonal",
@@ -84,13 +74,13 @@ def _scaled(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
 
 def _of_factors(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield products with the factors of `kron(a, b) @ x` and `outer(a, b) @ x`."""
-    pair = _factors(context, node)
-    made = _assigned(context, pair[0]) if pair is not None else None
-    if pair is None or not isinstance(made, ast.Call) or made.keywords or len(made.args) != 2:
+    pair = factors(context, node)
+    call = _assigned(context, pair[0]) if pair is not None else None
+    if pair is None or not isinstance(call, ast.Call) or call.keywords or len(call.args) != 2:
         return
-    a, b = map(context.operand, made.args)
+    a, b = map(context.operand, call.args)
     vector = context.operand(pair[1])
-    match context.called(made.func):
+    match context.called(call.func):
         case "jax.numpy.kron":
             text = f"({a} @ {vector}.reshape({a}.shape[1], -1) @ {b}.T).ravel()"
         case "jax.numpy.outer":
@@ -103,15 +93,15 @@ def _of_factors(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
 def _diagonal(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `sum(a * b.T)` for `trace(a @ b)`, and the same along an axis for `diag(a @ b)`."""
     match node:
-        case ast.Call(args=[whole], keywords=[]) if context.called(node.func).startswith("jax."):
+        case ast.Call(args=[argument], keywords=[]) if context.called(node.func).startswith("jax."):
             name = context.called(node.func).rpartition(".")[2]
-        case ast.Call(func=ast.Attribute(value=whole, attr=name), args=[], keywords=[]):
+        case ast.Call(func=ast.Attribute(value=argument, attr=name), args=[], keywords=[]):
             pass
         case _:
             return
     if name not in ("trace", "diag", "diagonal"):
         return
-    pair = _factors(context, _assigned(context, whole))
+    pair = factors(context, _assigned(context, argument))
     if pair is None:
         return
     left, right = context.operand(pair[0]), _transposed(context, pair[1])
@@ -128,9 +118,9 @@ def _transposed(context: FixContext, node: ast.expr) -> str:
 
 def _reordered(context: FixContext, node: ast.expr) -> Iterator[Candidate]:
     """Yield `a @ (b @ c)` for `(a @ b) @ c`, and the other way round."""
-    pair = _factors(context, node)
-    for side, each in enumerate(pair or ()):
-        inner = _factors(context, _assigned(context, each))
+    pair = factors(context, node)
+    for side, factor in enumerate(pair or ()):
+        inner = factors(context, _assigned(context, factor))
         if pair is None or inner is None:
             continue
         first, second = map(context.operand, inner)

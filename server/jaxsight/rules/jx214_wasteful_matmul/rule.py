@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.matrices import (
     MOVES,
     Product,
     argument,
-    called,
     factors,
     is_diagonal,
     is_identity,
@@ -25,8 +24,11 @@ from jaxsight.rules.program.matrices import (
     unmoved,
     written,
 )
-from jaxsight.rules.program.view import Flow, Reading, elements, numbers
+from jaxsight.rules.program.steps import elements, numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -74,28 +76,26 @@ class Order:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products of matrices that a few operations replace."""
-    flow = reading.flow
+    flow = view.flow
     reported: set[object] = set()
-    for step in flow.steps.values():
-        if step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps():
         for look in (_with_diagonal, _with_factors, _in_order, _diagonal_of):
-            noticed = look(reading, step)
-            if noticed is None:
+            violation = look(view, step)
+            if violation is None:
                 continue
-            place = step.span or step.path
-            if place not in reported:
-                reported.add(place)
-                yield noticed
+            origin = step.span or step.path
+            if origin not in reported:
+                reported.add(origin)
+                yield violation
             break
 
 
-def _with_diagonal(reading: Reading, step: Step) -> Noticed | None:
+def _with_diagonal(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a product with a diagonal or identity matrix."""
-    flow, read = reading.flow, product(step)
-    if read is None or not multiplies(reading, step.path):
+    flow, read = view.flow, product(step)
+    if read is None or not multiplies(view, step.path):
         return None
     for side, number in enumerate(step.operands):
         shape = flow.value(number).shape
@@ -103,28 +103,28 @@ def _with_diagonal(reading: Reading, step: Step) -> Noticed | None:
         if rank < 2 or shape[-1] < LEAST or read.contracted[side] not in ((rank - 1,), (rank - 2,)):
             continue
         other_too = is_diagonal(flow, step.operands[1 - side])
-        if other_too or not (is_diagonal(flow, number) or _is_diagflat(reading, number)):
+        if other_too or not (is_diagonal(flow, number) or _is_diagflat(view, number)):
             continue
         identity = is_identity(flow, number)
         size = shape[-1]
         cost = _flop(read.flop(flow))
         vector = len(flow.value(step.operands[1 - side]).shape) == 1
-        made = _maker(reading, number)
-        if not made:
+        maker = _maker(view, number)
+        if not maker:
             return None
-        pair = factors(reading.quote(step.path))
-        other = written(pair[1 - side], "x") if pair is not None else "x"
-        entries = argument(made, ("diag", "diagflat"), "diagonal")
+        pair = factors(view.quote(step.path))
+        matrix = written(pair[1 - side], "x") if pair is not None else "x"
+        entries = argument(maker, ("diag", "diagflat"), "diagonal")
         if identity:
             help = "use the other factor itself"
         elif vector:
-            help = f"multiply by the diagonal: `{entries} * {other}`"
+            help = f"multiply by the diagonal: `{entries} * {matrix}`"
         elif side == 0:
-            help = f"scale the rows: `{entries}[:, None] * {other}`"
+            help = f"scale the rows: `{entries}[:, None] * {matrix}`"
         else:
-            help = f"scale the columns: `{other} * {entries}`"
+            help = f"scale the columns: `{matrix} * {entries}`"
         kind = "the identity matrix" if identity else "a diagonal matrix"
-        return Noticed(
+        return Violation(
             f"product with {kind} takes {cost}, mostly multiplications by zero",
             step.path,
             help=help,
@@ -134,66 +134,68 @@ def _with_diagonal(reading: Reading, step: Step) -> Noticed | None:
     return None
 
 
-def _is_diagflat(reading: Reading, number: int) -> bool:
+def _is_diagflat(view: ProgramView, number: int) -> bool:
     """Whether `jnp.diagflat` makes a matrix, which JAX does by a scatter."""
-    flow, made = reading.flow, unmoved(reading.flow, number, MOVES)
-    if made is None or made.primitive != "scatter":
+    flow, maker = view.flow, unmoved(view.flow, number, MOVES)
+    if maker is None or maker.primitive != "scatter":
         return False
-    entries = elements(flow.value(made.operands[2]))
-    written_by = called(reading.quote(made.path))
+    entries = elements(flow.value(maker.operands[2]))
+    written_by = called(view.quote(maker.path))
     return written_by == "diagflat" and flow.value(number).shape == (entries, entries)
 
 
-def _maker(reading: Reading, number: int) -> str:
+def _maker(view: ProgramView, number: int) -> str:
     """Return what the user wrote that makes a diagonal matrix; empty where a library made it."""
-    step = reading.flow.made_by(number)
+    step = view.flow.made_by(number)
     for _ in range(10):
         if step is None:
             break
-        text = reading.quote(step.path)
+        text = view.quote(step.path)
         if re.search(r"\b(?:diag|diagflat|eye|identity)\(", text):
             return text
-        inner = [each for each in map(reading.flow.made_by, step.operands) if each is not None]
+        inner = [
+            operand for operand in map(view.flow.made_by, step.operands) if operand is not None
+        ]
         step = inner[0] if inner else None
-    value = reading.flow.value(number)
-    return value.said if is_identity(reading.flow, number) else ""
+    value = view.flow.value(number)
+    return value.said if is_identity(view.flow, number) else ""
 
 
-def _with_factors(reading: Reading, step: Step) -> Noticed | None:
+def _with_factors(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a Kronecker or outer product that is multiplied by a vector."""
-    flow, read = reading.flow, product(step)
-    if read is None or not multiplies(reading, step.path):
+    flow, read = view.flow, product(step)
+    if read is None or not multiplies(view, step.path):
         return None
     for side, number in enumerate(step.operands):
-        made = unmoved(flow, number, MOVES)
-        if made is None or made.primitive != "mul":
+        maker = unmoved(flow, number, MOVES)
+        if maker is None or maker.primitive != "mul":
             continue
-        name = called(reading.quote(made.path))
+        name = called(view.quote(maker.path))
         value = flow.value(number)
         if name not in _OF_FACTORS or len(value.shape) != 2 or elements(value) < LEAST_MADE:
             continue
-        if readers(flow, made.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
+        if readers(flow, maker.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
             continue
         kind, help = _OF_FACTORS[name]
-        return Noticed(
+        return Violation(
             f"{kind} product of {elements(value):,} elements is only multiplied by a vector",
             step.path,
             help=f"multiply by the two factors: {help}",
-            related=((made.path, "made here"),) if made.span != step.span else (),
+            related=((maker.path, "made here"),) if maker.span != step.span else (),
         )
     return None
 
 
-def _in_order(reading: Reading, step: Step) -> Noticed | None:
+def _in_order(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a chain of products that takes far less work in another order."""
-    flow, outer = reading.flow, product(step)
-    if outer is None or not _leads(outer) or not multiplies(reading, step.path):
+    flow, outer = view.flow, product(step)
+    if outer is None or not _leads(outer) or not multiplies(view, step.path):
         return None
     for side in (0, 1):
         inner = product(_made(flow, step.operands[side]))
         if inner is None or inner.batch != outer.batch or inner.step.backward:
             continue
-        if inner.step.span == step.span or not multiplies(reading, inner.step.path):
+        if inner.step.span == step.span or not multiplies(view, inner.step.path):
             continue
         if readers(flow, inner.step.results[0], _CASTS | {"transpose"}) != [step]:
             continue
@@ -202,18 +204,18 @@ def _in_order(reading: Reading, step: Step) -> Noticed | None:
         costs = _costs(flow, outer, inner, side)
         if costs is None:
             continue
-        now, other = costs
-        if now - other < LEAST_SAVED or now < TIMES * other:
+        now, reordered = costs
+        if now - reordered < LEAST_SAVED or now < TIMES * reordered:
             continue
         if any(_is_solution(flow, number) for number in inner.step.operands):
             continue
-        form = _other_order(reading.quote(step.path), side)
-        return Noticed(
-            f"chain of products takes {_flop(now)}, in the other order {_flop(other)}",
+        form = _other_order(view.quote(step.path), side)
+        return Violation(
+            f"chain of products takes {_flop(now)}, in the other order {_flop(reordered)}",
             step.path,
             help=f"write `{form}`",
             notes=("XLA keeps the order of products that the program has",),
-            related=((inner.step.path, "computed first"),) if _apart(reading, inner, step) else (),
+            related=((inner.step.path, "computed first"),) if _apart(view, inner, step) else (),
             data=Order(side == 0),
         )
     return None
@@ -230,9 +232,9 @@ def _other_order(expression: str, side: int) -> str:
     return f"({written(outer[0], 'a')} @ {written(inner[0], 'b')}) @ {written(inner[1], 'c')}"
 
 
-def _apart(reading: Reading, inner: Product, step: Step) -> bool:
+def _apart(view: ProgramView, inner: Product, step: Step) -> bool:
     """Whether the inner product is written elsewhere."""
-    return reading.quote(inner.step.path) not in reading.quote(step.path)
+    return view.quote(inner.step.path) not in view.quote(step.path)
 
 
 def _made(flow: Flow, number: int) -> Step | None:
@@ -241,8 +243,8 @@ def _made(flow: Flow, number: int) -> Step | None:
 
 def _is_solution(flow: Flow, number: int) -> bool:
     """Whether a factor is an inverse, of which JX213 speaks."""
-    made = unmoved(flow, number, MOVES | _CASTS)
-    return made is not None and made.primitive in ("custom_linear_solve", "triangular_solve")
+    maker = unmoved(flow, number, MOVES | _CASTS)
+    return maker is not None and maker.primitive in ("custom_linear_solve", "triangular_solve")
 
 
 def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, int] | None:
@@ -252,29 +254,29 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     """
     step = outer.step
     batch = len(inner.batch[0])
-    kept = flow.value(inner.step.results[0]).shape
+    inner_shape = flow.value(inner.step.results[0]).shape
     free = [
         flow.value(inner.step.operands[index]).shape[axis]
         for index in (0, 1)
         for axis in inner.free(flow, index)
     ]
-    if list(kept[batch:]) != free:
+    if list(inner_shape[batch:]) != free:
         return None
     places = _unturned(flow, step.operands[side], outer.contracted[side])
     if places is None:
         return None
-    left = batch + len(inner.free(flow, 0))
-    if all(axis >= left for axis in places):
+    boundary = batch + len(inner.free(flow, 0))
+    if all(axis >= boundary for axis in places):
         shared = 1
-    elif all(axis < left for axis in places):
+    elif all(axis < boundary for axis in places):
         shared = 0
     else:
         return None
     far, near = inner.columns(flow, 1 - shared), inner.step.operands[shared]
-    rest = outer.columns(flow, 1 - side)
+    columns = outer.columns(flow, 1 - side)
     summed = inner.flop(flow) // (2 * max(1, elements(flow.value(inner.step.results[0]))))
-    first = 2 * elements(flow.value(near)) * rest
-    second = 2 * far * summed * rest * math.prod(kept[:batch])
+    first = 2 * elements(flow.value(near)) * columns
+    second = 2 * far * summed * columns * math.prod(inner_shape[:batch])
     return inner.flop(flow) + outer.flop(flow), first + second
 
 
@@ -297,20 +299,20 @@ def _unturned(flow: Flow, number: int, axes: tuple[int, ...]) -> tuple[int, ...]
     return axes
 
 
-def _diagonal_of(reading: Reading, step: Step) -> Noticed | None:
+def _diagonal_of(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a product of which only the diagonal is read."""
-    flow = reading.flow
+    flow = view.flow
     if step.primitive not in ("select_n", "cond", "gather"):
         return None
-    name = called(reading.quote(step.path))
+    name = called(view.quote(step.path))
     if name not in _DIAGONALS:
         return None
     for number in step.operands:
-        made = unmoved(flow, number, MOVES | _CASTS)
-        read = product(made)
-        if read is None or made is None or not multiplies(reading, made.path):
+        maker = unmoved(flow, number, MOVES | _CASTS)
+        read = product(maker)
+        if read is None or maker is None or not multiplies(view, maker.path):
             continue
-        if any(_is_solution(flow, factor) for factor in made.operands):
+        if any(_is_solution(flow, factor) for factor in maker.operands):
             continue
         shape = flow.value(number).shape
         if len(shape) < 2 or min(shape[-2:]) < LEAST or len(read.contracted[0]) != 1:
@@ -319,19 +321,19 @@ def _diagonal_of(reading: Reading, step: Step) -> Noticed | None:
             is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
         ):
             continue
-        used = readers(flow, made.results[0], MOVES | _CASTS) or []
-        if not used or {each.span for each in used} != {step.span}:
+        used = readers(flow, maker.results[0], MOVES | _CASTS) or []
+        if not used or {user.span for user in used} != {step.span}:
             continue
-        whole, needed = read.flop(flow), read.flop(flow) // max(shape[-2:])
+        full, needed = read.flop(flow), read.flop(flow) // max(shape[-2:])
         traced = name == "trace"
         form = "jnp.sum(a * b.T)" if traced else "jnp.sum(a * b.T, axis=1)"
-        what = "trace" if traced else "diagonal"
+        use = "trace" if traced else "diagonal"
         of = f"jnp.{'trace' if traced else 'diag'}(a @ b)"
-        return Noticed(
-            f"only the {what} of a product is used: {_flop(needed)} of {_flop(whole)}",
+        return Violation(
+            f"only the {use} of a product is used: {_flop(needed)} of {_flop(full)}",
             step.path,
             help=f"compute the diagonal alone: `{form}` for `{of}`",
-            related=((made.path, "the product"),) if made.span != step.span else (),
+            related=((maker.path, "the product"),) if maker.span != step.span else (),
         )
     return None
 

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer, keyword
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer, keyword
 from jaxsight.source.text import Edit
 
 _SORTS = ("jax.numpy.sort", "jax.numpy.argsort", "jax.lax.sort")
@@ -36,14 +37,14 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         form = _form(context, read, node)
         if form is not None:
             title, text, imports = form
-            whole = _whole(context, node)
-            outer = context.parents.get(whole)
+            expression = _whole(context, node)
+            outer = context.parents.get(expression)
             match outer:
                 case ast.UnaryOp(op=ast.USub()) if text.startswith("-"):
-                    whole, text = outer, text[1:]
+                    expression, text = outer, text[1:]
             # Indices of equal values, and NaN in a minimum, are not the same.
             safe = not read.indices and not title.endswith("min`")
-            yield Candidate(title, (*imports, context.replace(whole, text), *edits), safe=safe)
+            yield Candidate(title, (*imports, context.replace(expression, text), *edits), safe=safe)
         return
 
 
@@ -58,15 +59,15 @@ def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
         name, values = call.func.attr, call.func.value
     else:
         return None
-    if any(each.arg not in ("axis", "dimension", "descending") for each in call.keywords):
+    if any(keyword.arg not in ("axis", "dimension", "descending") for keyword in call.keywords):
         return None
-    seen = context.seen(values)
+    aval = context.aval_of(values)
     along = keyword(call, "axis") or keyword(call, "dimension")
     if arguments or along is not None:
-        known = integer(arguments[0] if arguments else along.value if along else None)
-        if known is None or seen is None or known not in (-1, len(seen.shape) - 1):
+        axis = integer(arguments[0] if arguments else along.value if along else None)
+        if axis is None or aval is None or axis not in (-1, len(aval.shape) - 1):
             return None
-    if seen is None or not context.jnp:
+    if aval is None or not context.jnp:
         return None
     down = keyword(call, "descending")
     descending = (
@@ -75,7 +76,7 @@ def _sorted(context: FixContext, call: ast.Call) -> _Sorted | None:
     negated = isinstance(values, ast.UnaryOp) and isinstance(values.op, ast.USub)
     if isinstance(values, ast.UnaryOp) and negated:
         values = values.operand
-    return _Sorted(values, negated, descending, name.endswith("argsort"), len(seen.shape))
+    return _Sorted(values, negated, descending, name.endswith("argsort"), len(aval.shape))
 
 
 def _read_at(context: FixContext, call: ast.Call) -> tuple[ast.expr, tuple[Edit, ...]]:
@@ -97,32 +98,35 @@ def _read_at(context: FixContext, call: ast.Call) -> tuple[ast.expr, tuple[Edit,
 
 def _subscripts(context: FixContext, node: ast.expr) -> list[ast.Subscript]:
     """Return the subscripts of an expression, the innermost first."""
-    found: list[ast.Subscript] = []
+    subscripts: list[ast.Subscript] = []
     while isinstance(parent := context.parents.get(node), ast.Subscript) and parent.value is node:
-        found.append(parent)
+        subscripts.append(parent)
         node = parent
-    return found
+    return subscripts
 
 
 def _whole(context: FixContext, node: ast.expr) -> ast.expr:
     """Return an expression with the subscripts that say what is read of it."""
-    found = _subscripts(context, node)
-    whole: ast.expr = node
-    for each in found[:2]:
-        whole = each
-        if _index(each) is not None and not _is_reversal(_index(each)):
+    subscripts = _subscripts(context, node)
+    outermost: ast.expr = node
+    for subscript in subscripts[:2]:
+        outermost = subscript
+        if _index(subscript) is not None and not _is_reversal(_index(subscript)):
             break
-    return whole
+    return outermost
 
 
 def _index(node: ast.Subscript) -> ast.expr | None:
     """Return the index of the last axis; nothing where others are indexed too."""
     if not isinstance(node.slice, ast.Tuple):
         return node.slice
-    *others, last = node.slice.elts
-    for each in others:
-        whole = isinstance(each, ast.Slice) and each.lower is each.upper is each.step is None
-        if not whole and not (isinstance(each, ast.Constant) and each.value is ...):
+    *leading, last = node.slice.elts
+    for element in leading:
+        is_full = (
+            isinstance(element, ast.Slice)
+            and element.lower is element.upper is element.step is None
+        )
+        if not is_full and not (isinstance(element, ast.Constant) and element.value is ...):
             return None
     return last
 
@@ -149,10 +153,10 @@ def _form(
         index, descending = _index(subscripts[1]), not descending
     text, signed = context.text(read.values), context.operand(read.values)
     if not isinstance(index, ast.Slice):
-        place = integer(index)
-        if place not in (0, -1) or (read.negated and not read.indices):
+        position = integer(index)
+        if position not in (0, -1) or (read.negated and not read.indices):
             return None
-        largest = (place == -1) ^ descending ^ read.negated
+        largest = (position == -1) ^ descending ^ read.negated
         name = f"{'arg' if read.indices else ''}{'max' if largest else 'min'}"
         along = ", axis=-1" if read.rank > 1 else ""
         return f"Use `jnp.{name}`", f"{context.jnp}.{name}({text}{along})", ()
@@ -161,7 +165,7 @@ def _form(
         return None
     size, at_end = count
     largest = at_end ^ descending ^ read.negated
-    kind = context.seen(read.values)
+    kind = context.aval_of(read.values)
     if not largest and (kind is None or not kind.dtype.startswith(("f", "bf", "i"))):
         return None
     # `top_k` gives the largest first; what is sorted in the other order is reversed.

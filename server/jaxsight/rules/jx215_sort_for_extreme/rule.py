@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.matrices import called, calls
+from jaxsight.rules.program.matrices import calls
 from jaxsight.rules.program.slices import Read, reads
-from jaxsight.rules.program.view import Reading, numbers
+from jaxsight.rules.program.steps import numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -49,49 +51,47 @@ class Extreme:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield sorts of which a few values at the ends are read."""
-    flow = reading.flow
-    for step in flow.steps.values():
-        if step.primitive != "sort" or step.backward or step.path in flow.ruled:
-            continue
-        name = called(reading.quote(step.path))
+    flow = view.flow
+    for step in flow.forward_steps("sort"):
+        name = called(view.quote(step.path))
         if name not in _SORTS or numbers(step, "num_keys") not in ((), (1,)):
             continue
         axis = next(iter(numbers(step, "dimension")), -1)
         size = flow.value(step.results[0]).shape[axis]
         if size < LEAST:
             continue
-        parts = _parts(reading, step, axis)
+        parts = _parts(view, step, axis)
         if not parts:
             continue
-        ends = [end for _, part in parts if (end := _end(reading, part, size)) is not None]
+        ends = [end for _, part in parts if (end := _end(view, part, size)) is not None]
         read = sum(dict(sorted(ends)).values())
         if len(ends) < len(parts) or read * SHARE > size:
             continue
         indices = name == "argsort" or all(index > 0 for index, _ in parts)
-        yield _noticed(reading, step, ends, indices, size)
+        yield _violation(view, step, ends, indices, size)
 
 
-def _parts(reading: Reading, step: Step, axis: int) -> list[tuple[int, Read]] | None:
+def _parts(view: ProgramView, step: Step, axis: int) -> list[tuple[int, Read]] | None:
     """Return what is read of each result; `None` where all of one may be.
 
     What the derivative of a sort reads of its order is written where the sort is.
     """
-    flow = reading.flow
-    found: list[tuple[int, Read]] = []
+    flow = view.flow
+    parts: list[tuple[int, Read]] = []
     for index, number in enumerate(step.results):
         of_result = reads(flow, number, axis)
         if of_result is None:
-            own = all(each.span == step.span for each in flow.used_by(number))
-            if index == 0 or not own or called(reading.quote(step.path)) != "sort":
+            own = all(user.span == step.span for user in flow.used_by(number))
+            if index == 0 or not own or called(view.quote(step.path)) != "sort":
                 return None
             continue
-        found += [(index, each) for each in of_result]
-    return found
+        parts += [(index, read) for read in of_result]
+    return parts
 
 
-def _end(reading: Reading, part: Read, size: int) -> tuple[bool, int] | None:
+def _end(view: ProgramView, part: Read, size: int) -> tuple[bool, int] | None:
     """Return whether a part is of the last values, and how many an extreme of it needs.
 
     One value from between is an order statistic; that of `x[-k]` is meant to be the k-th largest,
@@ -101,18 +101,18 @@ def _end(reading: Reading, part: Read, size: int) -> tuple[bool, int] | None:
         return None
     from_start, from_end = part.last + 1, size - part.first
     count = min(from_start, from_end)
-    text = reading.quote(part.step.path)
+    text = view.quote(part.step.path)
     if part.dropped and count > 1 and not _COUNTED.search(text):
         return None
     return from_end < from_start, count
 
 
-def _noticed(
-    reading: Reading, step: Step, ends: list[tuple[bool, int]], indices: bool, size: int
-) -> Noticed:
-    values, keyword = _operand(reading, step)
+def _violation(
+    view: ProgramView, step: Step, ends: list[tuple[bool, int]], indices: bool, size: int
+) -> Violation:
+    values, keyword = _operand(view, step)
     # Where the keys are negated, what is last is smallest.
-    turned = _negated(reading, step)
+    turned = _negated(view, step)
     sides = {is_last != turned for is_last, _ in ends}
     count = max(count for _, count in ends)
     kind = "max" if True in sides else "min"
@@ -126,7 +126,7 @@ def _noticed(
     elif count == 1:
         form = f"`jnp.{arg}{kind}({values}{along})`"
     else:
-        rank = len(reading.flow.value(step.operands[0]).shape)
+        rank = len(view.flow.value(step.operands[0]).shape)
         if keyword not in ("", "-1", str(rank - 1)):  # `top_k` selects along the last axis
             values = f"jnp.moveaxis({values}, {keyword}, -1)"
         signed = f"({values})" if negated and " " in values and "," not in values else values
@@ -135,9 +135,11 @@ def _noticed(
         form = f"`{sign}{top}`, {'largest' if True in sides else 'smallest'} first"
     notes = []
     if len(sides) == 2:
-        kept = "extremes"
+        wanted = "extremes"
     else:
-        kept = f"{'largest' if True in sides else 'smallest'}{'' if count == 1 else f' {count:,}'}"
+        wanted = (
+            f"{'largest' if True in sides else 'smallest'}{'' if count == 1 else f' {count:,}'}"
+        )
     if indices and any(is_last for is_last, _ in ends):
         notes.append("among equal values, another index may be the result")
     elif not indices and count == 1 and False in sides:
@@ -147,8 +149,8 @@ def _noticed(
             f"on GPUs XLA sorts for `top_k` too, unless it is of up to {_SELECTED} from {_LONG:,} "
             "or more"
         )
-    return Noticed(
-        f"{size:,} values are sorted to read only the {kept}",
+    return Violation(
+        f"{size:,} values are sorted to read only the {wanted}",
         step.path,
         help=f"use {form}",
         notes=tuple(notes),
@@ -157,11 +159,11 @@ def _noticed(
     )
 
 
-def _operand(reading: Reading, step: Step) -> tuple[str, str]:
+def _operand(view: ProgramView, step: Step) -> tuple[str, str]:
     """Return the sorted expression without a sign, and its axis, empty for arrays of one axis."""
-    rank = len(reading.flow.value(step.operands[0]).shape)
+    rank = len(view.flow.value(step.operands[0]).shape)
     axis = "-1" if rank > 1 else ""
-    for call in calls(reading.quote(step.path)):
+    for call in calls(view.quote(step.path)):
         positional = list(call.args)
         # Methods take no array: `x.argsort(0)` has the axis in its first place.
         method = not positional or isinstance(positional[0], ast.Constant)
@@ -182,7 +184,7 @@ def _operand(reading: Reading, step: Step) -> tuple[str, str]:
     return "x", axis
 
 
-def _negated(reading: Reading, step: Step) -> bool:
+def _negated(view: ProgramView, step: Step) -> bool:
     """Whether the keys of a sort are the negated values."""
-    made = reading.flow.made_by(step.operands[0])
-    return made is not None and made.primitive == "neg"
+    maker = view.flow.made_by(step.operands[0])
+    return maker is not None and maker.primitive == "neg"

@@ -6,10 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
 from jaxsight.rules.program.matrices import (
     argument,
-    called,
     factors,
     multiplies,
     one_hot_axis,
@@ -17,8 +15,11 @@ from jaxsight.rules.program.matrices import (
     readers,
     written,
 )
-from jaxsight.rules.program.view import Reading, numbers
+from jaxsight.rules.program.steps import numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import Step
 
@@ -48,82 +49,76 @@ class Lookup:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield products with one-hot arrays that select, except for TPUs, where they may be fast."""
-    if reading.platform == "tpu":
+    if view.platform == "tpu":
         return
-    for step in reading.flow.steps.values():
-        if step.backward or step.path in reading.flow.ruled:
-            continue
-        if step.primitive == "dot_general":
-            noticed = _multiplied(reading, step)
-        elif step.primitive == "reduce_sum":
-            noticed = _summed(reading, step)
-        else:
-            continue
-        if noticed is not None:
-            yield noticed
+    for step in view.flow.forward_steps("dot_general", "reduce_sum"):
+        look = _multiplied if step.primitive == "dot_general" else _summed
+        violation = look(view, step)
+        if violation is not None:
+            yield violation
 
 
-def _multiplied(reading: Reading, step: Step) -> Noticed | None:
+def _multiplied(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a product that sums over the classes of a one-hot array."""
-    flow, read = reading.flow, product(step)
-    if read is None or not multiplies(reading, step.path):
+    flow, read = view.flow, product(step)
+    if read is None or not multiplies(view, step.path):
         return None
     for side, number in enumerate(step.operands):
         axis = one_hot_axis(flow, number)
-        if axis is None or read.contracted[side] != (axis,) or not _is_made(reading, number):
+        if axis is None or read.contracted[side] != (axis,) or not _is_made(view, number):
             continue
         if one_hot_axis(flow, step.operands[1 - side]) is not None:
             continue
         if readers(flow, number, _KEEPS) != [step]:
             continue
-        pair = factors(reading.quote(step.path))
-        other = written(pair[1 - side], "x") if pair is not None else "x"
+        pair = factors(view.quote(step.path))
+        matrix = written(pair[1 - side], "x") if pair is not None else "x"
         if read.batch != ((), ()):
             if read.free(flow, 0) or read.free(flow, 1):
                 continue
-            return _noticed(reading, step, number, axis, "", other)
+            return _violation(view, step, number, axis, "", matrix)
         first = read.contracted[1 - side] == (0,)
-        return _noticed(reading, step, number, axis, f"{other}[{'' if first else ':, '}i]", other)
+        return _violation(view, step, number, axis, f"{matrix}[{'' if first else ':, '}i]", matrix)
     return None
 
 
-def _summed(reading: Reading, step: Step) -> Noticed | None:
+def _summed(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a sum over the classes of an array that a one-hot array masks."""
-    flow, made = reading.flow, reading.flow.made_by(step.operands[0])
-    if made is None or made.primitive != "mul" or called(reading.quote(step.path)) not in _SUMS:
+    flow, maker = view.flow, view.flow.made_by(step.operands[0])
+    if maker is None or maker.primitive != "mul" or called(view.quote(step.path)) not in _SUMS:
         return None
-    if readers(flow, made.results[0], _KEEPS) != [step]:
+    if readers(flow, maker.results[0], _KEEPS) != [step]:
         return None
     axes = numbers(step, "axes")
-    for number, other in (made.operands, made.operands[::-1]):
+    for number, values in (maker.operands, maker.operands[::-1]):
         axis = one_hot_axis(flow, number)
-        if axis is None or axis not in axes or not _is_made(reading, number):
+        if axis is None or axis not in axes or not _is_made(view, number):
             continue
-        shapes = flow.value(number).shape, flow.value(other).shape
-        if shapes[0] != shapes[1] or one_hot_axis(flow, other) is not None:
+        shapes = flow.value(number).shape, flow.value(values).shape
+        if shapes[0] != shapes[1] or one_hot_axis(flow, values) is not None:
             continue
-        if readers(flow, number, _KEEPS) != [made]:
+        if readers(flow, number, _KEEPS) != [maker]:
             continue
-        return _noticed(reading, step, number, axis, "", "x")
+        return _violation(view, step, number, axis, "", "x")
     return None
 
 
-def _maker(reading: Reading, number: int) -> Step | None:
+def _maker(view: ProgramView, number: int) -> Step | None:
     """Return the comparison or the selection of rows that makes a one-hot array."""
-    step = reading.flow.made_by(number)
+    step = view.flow.made_by(number)
     for _ in range(8):
         if step is None or step.primitive in ("eq", "gather"):
             break
-        step = reading.flow.made_by(step.operands[0])
+        step = view.flow.made_by(step.operands[0])
     return step
 
 
-def _is_made(reading: Reading, number: int) -> bool:
+def _is_made(view: ProgramView, number: int) -> bool:
     """Whether the user's own expression makes a one-hot array: `one_hot`, a comparison, `eye`."""
-    step = _maker(reading, number)
-    text = reading.quote(step.path) if step is not None else ""
+    step = _maker(view, number)
+    text = view.quote(step.path) if step is not None else ""
     try:
         node = ast.parse(text, mode="eval").body
     except SyntaxError:
@@ -131,20 +126,20 @@ def _is_made(reading: Reading, number: int) -> bool:
     return called(text) == "one_hot" or isinstance(node, ast.Compare | ast.Subscript)
 
 
-def _noticed(
-    reading: Reading, step: Step, number: int, axis: int, table: str, values: str
-) -> Noticed | None:
+def _violation(
+    view: ProgramView, step: Step, number: int, axis: int, table: str, values: str
+) -> Violation | None:
     """Return the finding.
 
     `table` is the expression that selects rows or columns by an index `i`. It is empty where one
     value of each row is selected.
     """
-    value = reading.flow.value(number)
+    value = view.flow.value(number)
     classes = value.shape[axis]
     if classes < LEAST:
         return None
-    made = _maker(reading, number)
-    expression = reading.quote(made.path) if made is not None else ""
+    maker = _maker(view, number)
+    expression = view.quote(maker.path) if maker is not None else ""
     index = argument(expression, ("one_hot",), "i")
     bare = index[1:-1] if index.startswith("(") else index
     large = bool(table) and value.bytes >= LARGE
@@ -159,7 +154,7 @@ def _noticed(
             help = f"use `jnp.take_along_axis({values}, {index}[..., None], axis=-1)[..., 0]`"
         else:
             help = f"use `jnp.take_along_axis` along axis {axis}"
-    return Noticed(
+    return Violation(
         message,
         step.path,
         help=help,
@@ -168,8 +163,8 @@ def _noticed(
             "for indices out of range a one-hot row is zero, and indexing clamps or wraps",
         ),
         severity="warning" if large else "",
-        related=((made.path, "the one-hot array"),)
-        if made is not None and made.span != step.span
+        related=((maker.path, "the one-hot array"),)
+        if maker is not None and maker.span != step.span
         else (),
         data=Lookup(classes, bool(table)),
     )

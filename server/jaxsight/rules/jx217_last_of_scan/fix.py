@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer, same
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer, same
 from jaxsight.rules.jx217_last_of_scan.rule import Stacked
 from jaxsight.source.text import Edit
 
@@ -62,18 +63,21 @@ def _without_output(context: FixContext, call: ast.Call, function: ast.AST) -> t
     """Return the edit that makes the output of a body `None`, where it is the carry."""
     body = call.args[0] if call.args else None
     if isinstance(body, ast.Name):
-        found = [
+        definitions = [
             node
             for node in ast.walk(function)
             if isinstance(node, ast.FunctionDef) and node.name == body.id
         ]
         returned = [
-            node for each in found for node in ast.walk(each) if isinstance(node, ast.Return)
+            node
+            for definition in definitions
+            for node in ast.walk(definition)
+            if isinstance(node, ast.Return)
         ]
-        result = returned[0].value if len(found) == len(returned) == 1 else None
+        returned_value = returned[0].value if len(definitions) == len(returned) == 1 else None
     else:
-        result = body.body if isinstance(body, ast.Lambda) else None
-    match result:
+        returned_value = body.body if isinstance(body, ast.Lambda) else None
+    match returned_value:
         case ast.Tuple(elts=[carry, output]) if same(carry, output):
             return (context.replace(output, "None"),)
     return ()
@@ -82,21 +86,23 @@ def _without_output(context: FixContext, call: ast.Call, function: ast.AST) -> t
 def _total(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]:
     """Yield `sum(x)` for `cumsum(x)[-1]`."""
     read = context.parents.get(call)
-    seen = context.seen(call.args[0])
-    if seen is None or not isinstance(read, ast.Subscript) or read.value is not call:
+    aval = context.aval_of(call.args[0])
+    if aval is None or not isinstance(read, ast.Subscript) or read.value is not call:
         return
     match read.slice:
-        case ast.Tuple(elts=[*_, place]) if integer(place) == -1:
-            axis = len(seen.shape) - 1
-        case place if integer(place) == -1:
+        case ast.Tuple(elts=[*_, index]) if integer(index) == -1:
+            axis = len(aval.shape) - 1
+        case index if integer(index) == -1:
             axis = 0
         case _:
             return
-    if any(each.arg != "axis" for each in call.keywords):
+    if any(keyword.arg != "axis" for keyword in call.keywords):
         return
-    along = next((context.text(each.value) for each in call.keywords if each.arg == "axis"), "")
-    if along not in ("", str(axis), str(axis - len(seen.shape))) or (
-        not along and len(seen.shape) > 1
+    along = next(
+        (context.text(keyword.value) for keyword in call.keywords if keyword.arg == "axis"), ""
+    )
+    if along not in ("", str(axis), str(axis - len(aval.shape))) or (
+        not along and len(aval.shape) > 1
     ):
         return
     text = f"{context.jnp}.{name}({context.text(call.args[0])}{f', axis={along}' if along else ''})"

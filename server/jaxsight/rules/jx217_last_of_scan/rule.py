@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.matrices import called
+from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.view import Flow, Reading, numbers, parameter
+from jaxsight.rules.program.steps import numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.program import LITERAL, Step
 
@@ -45,51 +47,45 @@ class Stacked:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield scans and running totals of which only the last element is read."""
-    flow = reading.flow
-    for step in flow.steps.values():
-        if step.backward or step.path in flow.ruled:
-            continue
-        if step.primitive == "scan":
-            noticed = _scan(reading, step)
-        elif step.primitive in _TOTALS:
-            noticed = _total(reading, step)
-        else:
-            continue
-        if noticed is not None:
-            yield noticed
+    for step in view.flow.forward_steps("scan", *_TOTALS):
+        violation = _scan(view, step) if step.primitive == "scan" else _total(view, step)
+        if violation is not None:
+            yield violation
 
 
-def _scan(reading: Reading, step: Step) -> Noticed | None:
-    flow, name = reading.flow, called(reading.quote(step.path))
+def _scan(view: ProgramView, step: Step) -> Violation | None:
+    flow, name = view.flow, called(view.quote(step.path))
     length = next(iter(numbers(step, "length")), 0)
     if name not in ("scan", "map") or length < FEWEST or not step.bodies:
         return None
     outputs = step.bodies[0].outputs
     last = 0 if parameter(step, "reverse") is True else length - 1
     total, carried = 0, True
-    for result, output in zip(step.results, outputs, strict=False):
-        shape = flow.value(result).shape
-        if shape != (length, *flow.value(output).shape) or not _is_only_read_at(flow, result, last):
+    for stacked, output in zip(step.results, outputs, strict=False):
+        shape = flow.value(stacked).shape
+        if shape != (length, *flow.value(output).shape) or not _is_only_read_at(
+            flow, stacked, last
+        ):
             continue
-        total += flow.value(result).bytes
+        total += flow.value(stacked).bytes
         carried &= any(
-            _is_same(flow, other, output)
-            for final, other in zip(step.results, outputs, strict=False)
-            if flow.value(final).shape == flow.value(other).shape
+            _is_same(flow, row, output)
+            for final, row in zip(step.results, outputs, strict=False)
+            if flow.value(final).shape == flow.value(row).shape
         )
     if not total or (total < LEAST and not carried):
         return None
-    place = "first" if last == 0 else "last"
+    which = "first" if last == 0 else "last"
     if name == "map":
-        help = f"call the function with the {place} row alone"
+        help = f"call the function with the {which} row alone"
         words = (
-            f"`map` computes {length:,} results ({size(total)}), of which only the {place} is read"
+            f"`map` computes {length:,} results ({size(total)}), of which only the {which} is read"
         )
-        return Noticed(words, step.path, help=help, data=Stacked(total, False))
-    return Noticed(
-        f"scan stacks {length:,} outputs ({size(total)}), of which only the {place} is read",
+        return Violation(words, step.path, help=help, data=Stacked(total, False))
+    return Violation(
+        f"scan stacks {length:,} outputs ({size(total)}), of which only the {which} is read",
         step.path,
         help="use the final carry, and return `None` in place of the output"
         if carried
@@ -98,8 +94,8 @@ def _scan(reading: Reading, step: Step) -> Noticed | None:
     )
 
 
-def _total(reading: Reading, step: Step) -> Noticed | None:
-    flow, name = reading.flow, called(reading.quote(step.path))
+def _total(view: ProgramView, step: Step) -> Violation | None:
+    flow, name = view.flow, called(view.quote(step.path))
     axis = next(iter(numbers(step, "axis")), -1)
     length = flow.value(step.results[0]).shape[axis]
     if name not in (*_TOTALS, "cumulative_sum", "cumulative_prod") or length < 2 * FEWEST:
@@ -109,7 +105,7 @@ def _total(reading: Reading, step: Step) -> Noticed | None:
         return None
     function = _TOTALS[step.primitive]
     module = "jax.nn" if function == "logsumexp" else "jnp"
-    return Noticed(
+    return Violation(
         f"running total of {length:,} values, of which only the last is read",
         step.path,
         help=f"use `{module}.{function}`",
@@ -117,19 +113,19 @@ def _total(reading: Reading, step: Step) -> Noticed | None:
     )
 
 
-def _is_same(flow: Flow, one: int, other: int, most: int = 8) -> bool:
+def _is_same(flow: Flow, number: int, other_number: int, most: int = 8) -> bool:
     """Whether two values are one, or are computed alike from the same values."""
-    one, other = flow.of(one), flow.of(other)
-    first, second = flow.made_by(one), flow.made_by(other)
-    if one == other or first is None or second is None or not most:
-        values = flow.values[one], flow.values[other]
-        return one == other or (
+    number, other_number = flow.of(number), flow.of(other_number)
+    first, second = flow.made_by(number), flow.made_by(other_number)
+    if number == other_number or first is None or second is None or not most:
+        values = flow.values[number], flow.values[other_number]
+        return number == other_number or (
             all(value.origin == LITERAL for value in values) and values[0] == values[1]
         )
     return (
         not first.bodies
         and (first.primitive, first.parameters) == (second.primitive, second.parameters)
-        and first.results.index(one) == second.results.index(other)
+        and first.results.index(number) == second.results.index(other_number)
         and len(first.operands) == len(second.operands)
         and all(
             _is_same(flow, a, b, most - 1)
@@ -138,7 +134,7 @@ def _is_same(flow: Flow, one: int, other: int, most: int = 8) -> bool:
     )
 
 
-def _is_only_read_at(flow: Flow, number: int, place: int, axis: int = 0) -> bool:
+def _is_only_read_at(flow: Flow, number: int, index: int, axis: int = 0) -> bool:
     """Whether a value is read, and only at one place along an axis."""
-    found = reads(flow, number, axis)
-    return bool(found) and all(each.first == each.last == place for each in found or ())
+    parts = reads(flow, number, axis)
+    return bool(parts) and all(part.first == part.last == index for part in parts or ())

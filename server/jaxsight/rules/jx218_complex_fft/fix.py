@@ -38,11 +38,11 @@ def _renamed(context: FixContext, call: ast.Call) -> tuple[Edit, ...]:
 
 def _pair(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]:
     """Yield the inverse transform of real ones, where all of them are in its argument."""
-    seen, outer = context.seen(call), context.parents.get(call)
+    aval, outer = context.aval_of(call), context.parents.get(call)
     if isinstance(outer, ast.Attribute) and outer.attr == "real":
-        whole: ast.expr = outer
+        expression: ast.expr = outer
     elif isinstance(outer, ast.Call) and context.called(outer.func) == "jax.numpy.real":
-        whole = outer
+        expression = outer
     else:
         return
     inner = [
@@ -51,11 +51,11 @@ def _pair(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]
         if isinstance(node, ast.Call)
         and context.called(node.func).removeprefix(_MODULE) in _FORWARD
     ]
-    if not inner or seen is None or not seen.shape or seen.shape[-1] % 2:
+    if not inner or aval is None or not aval.shape or aval.shape[-1] % 2:
         return
     edits = [edit for node in (call, *inner) for edit in _renamed(context, node)]
     # The transform is real by itself: what takes its real part is dropped.
-    around, within = context.range(whole), context.range(call)
+    around, within = context.range(expression), context.range(call)
     before = Edit(Range(around.start, within.start), "")
     after = Edit(Range(within.end, around.end), "")
     yield Candidate(f"Use `r{name[1:]}` and `ir{name[1:]}`", (*edits, before, after))

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.matrices import called, readers
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.matrices import readers
 from jaxsight.rules.program.slices import reads
-from jaxsight.rules.program.view import (
-    ELEMENTWISE,
-    SHAPED,
-    Flow,
-    Reading,
-    captured,
-    elements,
-    numbers,
-    parameter,
-)
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, elements, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step, Value
 
 RULE = Rule(
@@ -48,19 +42,17 @@ class ComplexFft:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield transforms of real numbers of which half is read, and pairs whose result is real."""
-    flow = reading.flow
-    for step in flow.steps.values():
-        if step.primitive != "fft" or step.backward or step.path in flow.ruled:
-            continue
+    flow = view.flow
+    for step in flow.forward_steps("fft"):
         if elements(flow.value(step.results[0])) < LEAST:
             continue
-        name = called(reading.quote(step.path))
+        name = called(view.quote(step.path))
         length = numbers(step, "fft_lengths")[-1:]
         if name in _FORWARD and _is_kind(step, "FFT") and length and _is_of_real(flow, step):
             if _is_half_read(flow, step, length[0]):
-                yield Noticed(
+                yield Violation(
                     "complex FFT of real numbers: only the first half of "
                     f"{length[0]:,} frequencies is read",
                     step.path,
@@ -72,10 +64,10 @@ def find(reading: Reading) -> Iterator[Noticed]:
             and _is_kind(step, "IFFT")
             and length
             and _gives_real(flow, step)
-            and _comes_from_real(reading, step)
+            and _comes_from_real(view, step)
         ):
             forward = _FORWARD[name.removeprefix("i")]
-            yield Noticed(
+            yield Violation(
                 "complex FFTs of real numbers with a real result compute each frequency twice",
                 step.path,
                 help=f"use `jnp.fft.{forward}` and `jnp.fft.{_INVERSE[name]}`",
@@ -92,48 +84,48 @@ def _is_kind(step: Step, kind: str) -> bool:
 
 def _is_of_real(flow: Flow, step: Step) -> bool:
     """Whether what is transformed was real, and made complex for that."""
-    made = flow.made_by(step.operands[0])
+    maker = flow.made_by(step.operands[0])
     for _ in range(10):
-        if made is None or made.primitive not in _MOVES | {"convert_element_type"}:
+        if maker is None or maker.primitive not in _MOVES | {"convert_element_type"}:
             break
-        before = flow.value(made.operands[0]).dtype
-        if made.primitive == "convert_element_type" and before.startswith(("float", "bfloat")):
+        before = flow.value(maker.operands[0]).dtype
+        if maker.primitive == "convert_element_type" and before.startswith(("float", "bfloat")):
             return True
-        made = flow.made_by(made.operands[0])
+        maker = flow.made_by(maker.operands[0])
     return False
 
 
 def _is_half_read(flow: Flow, step: Step, length: int) -> bool:
     """Whether only frequencies that a transform of real numbers gives are read."""
     axis = len(flow.value(step.results[0]).shape) - 1
-    found = reads(flow, step.results[0], axis, ELEMENTWISE)
-    return bool(found) and all(0 <= each.first <= each.last <= length // 2 for each in found or ())
+    parts = reads(flow, step.results[0], axis, ELEMENTWISE)
+    return bool(parts) and all(0 <= part.first <= part.last <= length // 2 for part in parts or ())
 
 
 def _gives_real(flow: Flow, step: Step) -> bool:
     """Whether only the real part of a transform is read."""
     used = readers(flow, step.results[0], _TURNS | SHAPED)
-    return bool(used) and all(each.primitive == "real" for each in used or ())
+    return bool(used) and all(reader.primitive == "real" for reader in used or ())
 
 
-def _comes_from_real(reading: Reading, step: Step) -> bool:
+def _comes_from_real(view: ProgramView, step: Step) -> bool:
     """Return whether the result of an inverse transform is real.
 
     It is where the operand is a transform of real numbers, times factors that keep its symmetry.
     """
-    symmetries = _Symmetries(reading)
+    symmetries = _Symmetries(view)
     return symmetries.of(step.operands[0]) == 1 and symmetries.transforms > 0
 
 
 class _Symmetries:
     """Find out how values at a frequency and at its opposite are related."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, view: ProgramView) -> None:
+        self._view = view
         self._known: dict[int, int] = {}
         self._outer = {
             inner: outer
-            for step in reading.flow.steps.values()
+            for step in view.flow.steps.values()
             if step.primitive == "scan" and step.bodies
             for inner, outer in zip(step.bodies[0].inputs, captured(step), strict=False)
         }
@@ -146,19 +138,19 @@ class _Symmetries:
         A transform of real numbers has Hermitian symmetry: each value is the conjugate of its
         opposite.
         """
-        number = self._reading.flow.of(number)
+        number = self._view.flow.of(number)
         while number in self._outer:
-            number = self._reading.flow.of(self._outer[number])
+            number = self._view.flow.of(self._outer[number])
         if number not in self._known:
             self._known[number] = 0 if len(self._known) > _MOST else self._found(number)
         return self._known[number]
 
     def _found(self, number: int) -> int:
-        flow = self._reading.flow
+        flow = self._view.flow
         step = flow.made_by(number)
         if step is None:
             return _of_number(flow.values[number])
-        if called(self._reading.quote(step.path)) == "fftfreq":
+        if called(self._view.quote(step.path)) == "fftfreq":
             return -1
         if step.primitive == "fft":
             is_real = _is_kind(step, "FFT") and _is_of_real(flow, step)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.matrices import called
-from jaxsight.rules.program.view import Reading, numbers
+from jaxsight.rules.program.steps import numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import called
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -36,25 +37,25 @@ class Callback:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield callbacks in the bodies of loops, unless a branch around them may skip them."""
-    flow = reading.flow
+    flow = view.flow
     reported: set[object] = set()
     for step in flow.steps.values():
         if step.primitive not in _CALLBACKS or step.path in flow.ruled:
             continue
-        name = called(reading.quote(step.path))
-        iterations = _iterations(reading, step)
+        name = called(view.quote(step.path))
+        iterations = _iterations(view, step)
         if name not in _FUNCTIONS or iterations is None or 0 < iterations < FEWEST:
             continue
-        place = step.span or step.path
-        if place in reported:
+        origin = step.span or step.path
+        if origin in reported:
             continue
-        reported.add(place)
+        reported.add(origin)
         debugs = name in _DEBUGGING
         function = f"jax.debug.{name}" if debugs else name
         times = f"each of {iterations:,} iterations" if iterations else "every iteration"
-        yield Noticed(
+        yield Violation(
             f"`{function}` calls back to Python in {times} of a loop",
             step.path,
             help="print every 100 iterations: `jax.lax.cond(i % 100 == 0, …)`, "
@@ -72,21 +73,21 @@ def find(reading: Reading) -> Iterator[Noticed]:
         )
 
 
-def _iterations(reading: Reading, step: Step) -> int | None:
+def _iterations(view: ProgramView, step: Step) -> int | None:
     """Return how often a step runs in the loops around it, 0 where that is not known.
 
     `None` where no loop is around it, or a branch is.
     """
-    flow, lengths, known = reading.flow, list[int](), True
+    flow, lengths, is_certain = view.flow, list[int](), True
     parent = flow.parent.get(step.path)
     while parent is not None:
         if parent.primitive == "scan":
             lengths.append(next(iter(numbers(parent, "length")), 0))
         elif parent.primitive == "while":
-            known = False
+            is_certain = False
         elif parent.primitive in ("cond", "switch"):
             return None
         parent = flow.parent.get(parent.path)
-    if not known:
+    if not is_certain:
         return 0
     return math.prod(lengths) if lengths else None

@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Flow, Reading, elements, is_known
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import elements, is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import is_work
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -38,18 +40,18 @@ class BothBranches:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's selections by one number, whose cases contain work for nothing else.
 
     Selections by the same predicate belong together: a tree of arrays has one for each leaf.
     """
-    flow = reading.flow
+    flow = view.flow
     groups: dict[int, list[Step]] = defaultdict(list)
     for step in flow.steps.values():
         if step.primitive != "select_n" or len(step.operands) != 3 or step.backward:
             continue
         predicate = _scalar(flow, step)
-        if predicate is not None and reading.wrote(step.path, "where", "select"):
+        if predicate is not None and view.wrote(step.path, "where", "select"):
             groups[predicate].append(step)
     for selects in groups.values():
         work = [_work(flow, selects, case) for case in (2, 1)]
@@ -57,9 +59,9 @@ def find(reading: Reading) -> Iterator[Noticed]:
         if true is None or false is None:
             continue
         select = selects[0]
-        texts = reading.quote(true.path), reading.quote(false.path)
+        texts = view.quote(true.path), view.quote(false.path)
         first, second = (quoted(text, most=24) for text in texts)
-        yield Noticed(
+        yield Violation(
             f"{first} and {second} are both computed, but only one is used",
             select.path,
             help="run only one of them: `jax.lax.cond(pred, true_fun, false_fun, *operands)`",
@@ -86,14 +88,14 @@ def _scalar(flow: Flow, select: Step) -> int | None:
 
 def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
     """Return an equation of work whose results are used for one case alone."""
-    kept = {flow.of(number) for number in flow.outputs}
-    kept |= {
+    live = {flow.of(number) for number in flow.outputs}
+    live |= {
         flow.of(number)
         for step in flow.steps.values()
         for body in step.bodies
         for number in body.outputs
     }
-    alone = _Alone(flow, {select.path: select for select in selects}, case, kept)
+    alone = _Alone(flow, {select.path: select for select in selects}, case, live)
     for select in selects:
         for step in flow.above(select.operands[case], alone.is_alone, most=_MOST):
             if is_work(flow, step) and alone.is_alone(step):
@@ -104,22 +106,22 @@ def _work(flow: Flow, selects: Sequence[Step], case: int) -> Step | None:
 class _Alone:
     """Which equations are there for one case of some selections, and nothing else."""
 
-    def __init__(self, flow: Flow, selects: dict[str, Step], case: int, kept: set[int]) -> None:
+    def __init__(self, flow: Flow, selects: dict[str, Step], case: int, live: set[int]) -> None:
         self._flow = flow
         self._selects = selects
         self._case = case
-        self._kept = kept
+        self._kept = live
         self._known: dict[str, bool] = {}
 
     def is_alone(self, step: Step) -> bool:
         """Whether all that uses the results leads to the case."""
-        known = self._known.get(step.path)
-        if known is None:
+        alone = self._known.get(step.path)
+        if alone is None:
             self._known[step.path] = False  # ends recursion
             if len(self._known) > 2 * _MOST:
                 return False
-            known = self._known[step.path] = all(map(self._leads_to_case, step.results))
-        return known
+            alone = self._known[step.path] = all(map(self._leads_to_case, step.results))
+        return alone
 
     def _leads_to_case(self, number: int) -> bool:
         number = self._flow.of(number)
@@ -131,7 +133,7 @@ class _Alone:
             select = self._selects.get(user.path)
             if select is not None:
                 places = [
-                    i for i, each in enumerate(user.operands) if self._flow.of(each) == number
+                    i for i, operand in enumerate(user.operands) if self._flow.of(operand) == number
                 ]
                 if places != [self._case]:
                     return False

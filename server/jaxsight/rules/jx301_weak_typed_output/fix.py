@@ -15,28 +15,28 @@ _MAKERS = ("full", "asarray", "array", "arange")
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `dtype=` for a call that takes it, and `.astype` of the expression."""
-    result = context.finding.data
+    weak = context.finding.data
     node = next(iter(context.nodes), None)
-    if not isinstance(result, WeakResult) or not context.jnp or not isinstance(node, ast.expr):
+    if not isinstance(weak, WeakResult) or not context.jnp or not isinstance(node, ast.expr):
         return
-    dtype = f"{context.jnp}.{result.dtype}"
-    title = f"Specify the dtype `{result.dtype}`"
+    dtype = f"{context.jnp}.{weak.dtype}"
+    title = f"Specify the dtype `{weak.dtype}`"
     if isinstance(node, ast.Call) and node.args and not node.keywords:
         called = context.called(node.func)
         if called.rpartition(".")[2] in _MAKERS and called.startswith("jax.numpy."):
             last = context.range(node.args[-1]).end
             yield Candidate(title, (Edit(Range(last, last), f", dtype={dtype}"),))
     # The whole expression comes second: another weak number may follow in it.
-    whole = node
-    for each in context.around(node):
-        if isinstance(each, ast.Return | ast.Assign):
-            whole = each.value if each.value is not None else node
+    expression = node
+    for part in context.around(node):
+        if isinstance(part, ast.Return | ast.Assign):
+            expression = part.value if part.value is not None else node
             break
-        if not isinstance(each, ast.BinOp | ast.UnaryOp):
+        if not isinstance(part, ast.BinOp | ast.UnaryOp):
             break
-    for each in dict.fromkeys((node, whole)):
-        text = f"{context.operand(each)}.astype({dtype})"
-        yield Candidate(title, (context.replace(each, text),))
+    for part in dict.fromkeys((node, expression)):
+        text = f"{context.operand(part)}.astype({dtype})"
+        yield Candidate(title, (context.replace(part, text),))
 
 
 REMEDY = Remedy(

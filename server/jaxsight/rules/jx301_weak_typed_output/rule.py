@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import cut
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Flow, Reading
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import cut
 from jaxsight.wire.program import INPUT
 
 RULE = Rule(
@@ -34,7 +35,7 @@ class WeakResult:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the weakly typed results that may be fed back.
 
     A result may be fed back if an argument has its dtype and shape and no strongly typed result is
@@ -47,21 +48,21 @@ def find(reading: Reading) -> Iterator[Noticed]:
     function of keys alone returns: a counter stays weak when one is added to it (measured on JAX
     0.12.0.1: `count + 1` is compiled once).
     """
-    flow = reading.flow
-    given = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
-    free = Counter((value.dtype, value.shape) for value in given if not value.weak)
+    flow = view.flow
+    inputs = [v for number in flow.inputs if (v := flow.values[number]).origin == INPUT]
+    free = Counter((value.dtype, value.shape) for value in inputs if not value.weak)
     free -= Counter((v.dtype, v.shape) for v in map(flow.value, flow.outputs) if not v.weak)
-    makes = bool(given) and all(value.dtype.startswith("key") for value in given)
+    makes = bool(inputs) and all(value.dtype.startswith("key") for value in inputs)
     for number in dict.fromkeys(flow.outputs):
         value = flow.values[number]
-        if _may_be_of(reading.numbers, value.dtype):
+        if _may_be_of(view.numbers, value.dtype):
             continue
         again = free[value.dtype, value.shape] > 0
         begins = makes and not value.dtype.startswith(("int", "uint"))
         if not value.weak or not value.dtype or not (again or begins) or _was_weak(flow, number):
             continue
         maker = flow.made_by(number)
-        yield Noticed(
+        yield Violation(
             f"weakly typed result ({cut(value.text, 40)}) triggers a recompile if fed back",
             maker.path if maker is not None else "",
             help=f"specify a dtype: `jnp.asarray(…, dtype=jnp.{value.dtype})`, "
@@ -88,5 +89,5 @@ def _was_weak(flow: Flow, number: int) -> bool:
     """Whether a value is computed from a weakly typed argument."""
     sources = flow.sources(number, lambda step: bool(step.operands), most=1000)
     return sources is not None and any(
-        flow.values[each].weak and each in flow.inputs for each in sources
+        flow.values[source].weak and source in flow.inputs for source in sources
     )

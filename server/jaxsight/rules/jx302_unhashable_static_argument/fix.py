@@ -13,12 +13,12 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the call with tuples in place of the lists among its arguments."""
     for call in context.find(ast.Call):
         assert isinstance(call, ast.Call)
-        given = [*call.args, *(each.value for each in call.keywords)]
-        lists = [each for each in given if isinstance(each, ast.List)]
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        lists = [argument for argument in arguments if isinstance(argument, ast.List)]
         if lists:
             yield Candidate(
                 "Pass a tuple instead of the list",
-                tuple(context.replace(each, _tuple(context, each)) for each in lists),
+                tuple(context.replace(list_, _tuple(context, list_)) for list_ in lists),
                 same=False,
             )
             return

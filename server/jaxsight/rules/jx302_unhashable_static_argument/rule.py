@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.rules.exceptions import jax_page, quoted
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -18,13 +19,13 @@ _TYPE = re.compile(r"object of type <class '([^']+)'>")
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
     if not failure.message.startswith("Non-hashable static arguments are not supported"):
         return None
-    found = _TYPE.search(failure.message)
-    return Noticed(
-        f"static argument is an unhashable {quoted(found[1] if found else '', 'object')}",
+    match = _TYPE.search(failure.message)
+    return Violation(
+        f"static argument is an unhashable {quoted(match[1] if match else '', 'object')}",
         help="pass a tuple or a frozen dataclass, or do not make the argument static",
         notes=("JAX looks up compiled functions by the hash of their static arguments",),
         url=jax_page(failure),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, FunctionNode
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:

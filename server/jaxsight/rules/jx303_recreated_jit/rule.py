@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import InText
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.violation import NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX303",
@@ -48,7 +49,7 @@ _LOOPS = (
 
 
 @RULE.finds_in_text
-def find(tree: ast.Module) -> Iterator[InText]:
+def find(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield each `jax.jit(…)` of a new function object that is called once.
 
     That is in a loop, or in a function that calls the result once.
@@ -59,7 +60,7 @@ def find(tree: ast.Module) -> Iterator[InText]:
     yield from _within(tree, (), set())
 
 
-def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iterator[InText]:
+def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iterator[NodeViolation]:
     for child in ast.iter_child_nodes(node):
         inside = (*around, node)
         names = local
@@ -70,27 +71,27 @@ def _within(node: ast.AST, around: tuple[ast.AST, ...], local: set[str]) -> Iter
             if any(map(_is_jit, child.decorator_list)):
                 continue
             names = {
-                each.name
-                for each in ast.walk(child)
-                if isinstance(each, _FUNCTIONS) and each is not child
+                node.name
+                for node in ast.walk(child)
+                if isinstance(node, _FUNCTIONS) and node is not child
             }
-        if isinstance(child, ast.Call) and _dotted(child.func) in _JITS and child.args:
-            found = _recreated(child, node, inside, local)
-            if found is not None:
-                yield found
+        if isinstance(child, ast.Call) and dotted(child.func) in _JITS and child.args:
+            violation = _recreated(child, node, inside, local)
+            if violation is not None:
+                yield violation
         yield from _within(child, inside, names)
 
 
 def _is_jit(decorator: ast.expr) -> bool:
     """Whether a decorator is `@jax.jit`, `@jax.jit(…)` or `@partial(jax.jit, …)`."""
     if not isinstance(decorator, ast.Call):
-        return _dotted(decorator) in _JITS
+        return dotted(decorator) in _JITS
     if _last(decorator.func) == "partial" and decorator.args:
-        return _dotted(decorator.args[0]) in _JITS
-    return _dotted(decorator.func) in _JITS
+        return dotted(decorator.args[0]) in _JITS
+    return dotted(decorator.func) in _JITS
 
 
-def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> InText | None:
+def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> NodeViolation | None:
     """Return the finding of a function that a decorator jits in another one, called there once."""
     scope = _scope(around)
     decorator = next(filter(_is_jit, function.decorator_list), None)
@@ -103,7 +104,7 @@ def _decorated(function: FunctionNode, around: tuple[ast.AST, ...]) -> InText | 
 
 def _recreated(
     call: ast.Call, parent: ast.AST, around: tuple[ast.AST, ...], local: set[str]
-) -> InText | None:
+) -> NodeViolation | None:
     """Return the finding of a call of `jit`, if the function object is a new one each time.
 
     Args:
@@ -115,7 +116,7 @@ def _recreated(
     function = call.args[0]
     scope = _scope(around)
     since = around[around.index(scope) :] if scope is not None else around
-    loops = [each for each in since if isinstance(each, _LOOPS)]
+    loops = [node for node in since if isinstance(node, _LOOPS)]
     # JAX identifies a function by its object, however often it is jitted.
     method = _is_method(function, around)
     fresh = method or isinstance(function, ast.Lambda | ast.Call)
@@ -124,7 +125,7 @@ def _recreated(
     called = isinstance(parent, ast.Call) and parent.func is call
     kind = "a bound method" if method else _kind(function)
     if again and loops and not _is_made_of(function, loops):
-        return InText(
+        return NodeViolation(
             call,
             f"jitting {kind} in a loop recompiles in every iteration",
             help="create the jitted function once, before the loop",
@@ -174,7 +175,7 @@ def _is_method(function: ast.expr, around: tuple[ast.AST, ...]) -> bool:
     """Whether an expression is `self.step` and the class has such a method."""
     match function:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            classes = [each for each in around if isinstance(each, ast.ClassDef)]
+            classes = [node for node in around if isinstance(node, ast.ClassDef)]
             methods = classes[-1].body if classes else []
             return any(isinstance(m, _FUNCTIONS) and m.name == name for m in methods)
         case _:
@@ -192,11 +193,11 @@ def _runs_once(scope: ast.AST) -> bool:
     return name in _ONCE or name.startswith("test")
 
 
-def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> InText:
+def _every_call(node: ast.expr, kind: str, scope: ast.AST) -> NodeViolation:
     """Return the finding of a function that jits another one each time it is called."""
     name = getattr(scope, "name", "")
     outer = quoted(name, "a lambda")
-    return InText(
+    return NodeViolation(
         node,
         f"jitting {kind} inside {outer} recompiles on every call",
         help=f"create the jitted function once, outside {quoted(name, 'the lambda')}",
@@ -216,7 +217,7 @@ def _named_and_called(call: ast.Call, parent: ast.AST, scope: ast.AST) -> bool:
             return False
 
 
-def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
+def _called_once(scope: FunctionNode, name: str, definition: ast.AST) -> bool:
     """Whether a name is used once, in a call of it or of a transformation of it.
 
     Calls in loops and inner functions do not count as one.
@@ -225,10 +226,10 @@ def _called_once(scope: FunctionNode, name: str, made: ast.AST) -> bool:
     waiting: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(scope, ())]
     while waiting:
         node, above = waiting.pop()
-        if node is made and isinstance(node, _FUNCTIONS):
+        if node is definition and isinstance(node, _FUNCTIONS):
             continue
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            if any(isinstance(each, (*_LOOPS, *_FUNCTIONS, ast.Lambda)) for each in above[1:]):
+            if any(isinstance(node, (*_LOOPS, *_FUNCTIONS, ast.Lambda)) for node in above[1:]):
                 return False
             if not _is_called(node, above):
                 return False
@@ -249,12 +250,4 @@ def _is_called(name: ast.Name, above: tuple[ast.AST, ...]) -> bool:
 
 
 def _last(node: ast.expr) -> str:
-    return _dotted(node).rpartition(".")[2]
-
-
-def _dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+    return dotted(node).rpartition(".")[2]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 
 RULE = Rule(
     "JX304",
@@ -34,13 +34,13 @@ class Truncated:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield a finding for each warning of JAX that says so."""
-    for warned in reading.warnings:
-        found = _TRUNCATED.search(warned.message)
-        if found is not None:
-            requested, used = found["requested"], found["used"]
-            yield Noticed(
+    for warned in view.warnings:
+        match = _TRUNCATED.search(warned.message)
+        if match is not None:
+            requested, used = match["requested"], match["used"]
+            yield Violation(
                 f"requested `{requested}`, got `{used}`: 64-bit types are disabled",
                 help=f"use `{used}`, or enable 64-bit types with "
                 '`jax.config.update("jax_enable_x64", True)`',

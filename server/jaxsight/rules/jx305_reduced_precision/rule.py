@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading, parameter
+from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 
 RULE = Rule(
     "JX305",
@@ -53,24 +54,24 @@ class ReducedPrecision:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the products of float32 arrays at default precision."""
-    if reading.target is None:
+    if view.target is None:
         return
-    if reading.target.platform == "tpu":
+    if view.target.platform == "tpu":
         format = "bfloat16"
-    elif reading.target.short in _TF32:
+    elif view.target.short in _TF32:
         format = "TF32"
     else:
         return
-    for step in reading.flow.steps.values():
+    for step in view.flow.steps.values():
         if step.primitive not in _PRODUCTS or parameter(step, "precision") not in (None, "None"):
             continue
         if parameter(step, "preferred_element_type") not in (None, "float32"):
             continue
-        if all(reading.flow.value(number).dtype == "float32" for number in step.operands[:2]):
-            target = reading.target.short
-            yield Noticed(
+        if all(view.flow.value(number).dtype == "float32" for number in step.operands[:2]):
+            target = view.target.short
+            yield Violation(
                 f"float32 product may be computed in {format} on {target}",
                 step.path,
                 help="pass `precision=jax.lax.Precision.HIGHEST` where you need float32 precision",

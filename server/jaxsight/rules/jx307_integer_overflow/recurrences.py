@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.intervals import limits
-from jaxsight.rules.program.ranges import Ranges, carried
-from jaxsight.rules.program.view import Flow, captured, parameter
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import limits
+from jaxsight.rules.program.integers.ranges import Ranges, carried
+from jaxsight.rules.program.steps import captured, parameter
 from jaxsight.wire.program import Step
 
 _ITERATIONS = 1000
@@ -48,38 +49,49 @@ def overflows(ranges: Ranges, flow: Flow, loop: Step) -> Iterator[Overflow]:
     inputs = flow.inputs_of(body)
     if len(inputs) != len(loop.operands):
         return
-    known: dict[int, int] = {}
+    integers, rows = _inputs(ranges, inputs, loop, constants + count)
+    carries = list(zip(inputs[constants:], body.outputs[:count], strict=False))
+    backwards = bool(parameter(loop, "reverse"))
+    for iteration in range(min(length, _ITERATIONS)):
+        row = length - 1 - iteration if backwards else iteration
+        values = integers | {inner: base + by * row for inner, (base, by) in rows.items()}
+        computed: dict[int, int] = {}
+        for inner, output in carries:
+            if inner not in integers:
+                continue
+            value = _computed(flow, output, values, [_STEPS])
+            if isinstance(value, _TooLarge):
+                yield Overflow(value.step, iteration + 1, value.value)
+                return
+            if value is None:
+                integers.pop(inner)
+            else:
+                computed[inner] = value
+        integers |= computed
+        if not computed:
+            return
+
+
+def _inputs(
+    ranges: Ranges, inputs: Sequence[int], loop: Step, first_row: int
+) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+    """Return the known integers that a loop begins with, and those that it reads row by row.
+
+    The latter are the first row and the difference of rows.
+    """
+    integers: dict[int, int] = {}
     rows: dict[int, tuple[int, int]] = {}
     for index, (inner, outer) in enumerate(zip(inputs, loop.operands, strict=True)):
         start = ranges.of(outer)
         if start is None:
             continue
-        if index < constants + count and start.one is not None:
-            known[inner] = start.one
-        elif index >= constants + count and start.affine is not None:
+        if index < first_row and start.one is not None:
+            integers[inner] = start.one
+        elif index >= first_row and start.affine is not None:
             base, terms = start.affine
             if set(terms) <= {0}:
                 rows[inner] = base, terms[0][0] if 0 in terms else 0
-    backwards = bool(parameter(loop, "reverse"))
-    for iteration in range(min(length, _ITERATIONS)):
-        at = length - 1 - iteration if backwards else iteration
-        values = known | {inner: base + by * at for inner, (base, by) in rows.items()}
-        computed: dict[int, int] = {}
-        for slot, result in enumerate(body.outputs[:count]):
-            inner = inputs[constants + slot]
-            if inner not in known:
-                continue
-            value = _computed(flow, result, values, [_STEPS])
-            if isinstance(value, _TooLarge):
-                yield Overflow(value.step, iteration + 1, value.value)
-                return
-            if value is None:
-                known.pop(inner)
-            else:
-                computed[inner] = value
-        known |= computed
-        if not computed:
-            return
+    return integers, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,7 @@ class _TooLarge:
 
 
 def _computed(
-    flow: Flow, number: int, values: Mapping[int, int], left: list[int]
+    flow: Flow, number: int, values: Mapping[int, int], budget: list[int]
 ) -> int | _TooLarge | None:
     """Return the integer of a value in an iteration; nothing where it is not known."""
     number = flow.of(number)
@@ -102,12 +114,12 @@ def _computed(
         except ValueError:
             return None
     step = flow.made_by(number)
-    left[0] -= 1
-    if step is None or left[0] < 0 or literal.shape != ():
+    budget[0] -= 1
+    if step is None or budget[0] < 0 or literal.shape != ():
         return None
     operands: list[int] = []
-    for each in step.operands:
-        value = _computed(flow, each, values, left)
+    for operand in step.operands:
+        value = _computed(flow, operand, values, budget)
         if not isinstance(value, int):
             return value
         operands.append(value)
@@ -118,11 +130,11 @@ def _computed(
         exponent = parameter(step, "y")
         if not isinstance(exponent, int) or not 0 <= exponent <= 64:
             return None
-        result = operands[0] ** exponent
+        computed = operands[0] ** exponent
     elif step.primitive in _KEEPS:
-        result = operands[0]
+        computed = operands[0]
     elif step.primitive in _COMPUTES:
-        result = _COMPUTES[step.primitive](*operands)
+        computed = _COMPUTES[step.primitive](*operands)
     else:
         return None
-    return result if within[0] <= result <= within[1] else _TooLarge(step, result)
+    return computed if within[0] <= computed <= within[1] else _TooLarge(step, computed)

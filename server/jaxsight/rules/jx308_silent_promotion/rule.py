@@ -13,10 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from jaxsight.rules.exceptions import cut, quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, elements
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, elements
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import parsed_statement
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import size
 from jaxsight.wire.program import CONSTANT, LITERAL, Step, Value
 
@@ -93,51 +96,49 @@ class _Join:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's expressions that promote an array, unless the wider type is wanted.
 
     It is wanted where the result is cast back, where it meets another array of the wider type, and
     where it is only reduced to a number, as a loss is.
     """
-    flow = reading.flow
+    flow = view.flow
     dtypes = {value.dtype for value in flow.values}
     if not any(_WIDER[dtype] & dtypes for dtype in _WIDER.keys() & dtypes):
         return
     promoted: set[int] = set()
     tried: Counter[object] = Counter()
-    for step in flow.steps.values():
-        if step.primitive not in _JOINS or step.backward or step.path in flow.ruled:
-            continue
+    for step in flow.forward_steps(*_JOINS):
         join = _join(flow, step)
         if join is None:
             continue
         origin = _origin(flow, join.wide, flow.value(join.narrow).dtype, promoted)
         promoted.add(flow.of(step.results[0]))
-        text = reading.quote(step.path)
+        text = view.quote(step.path)
         tried[step.span] += 1
         if tried[step.span] > _TRIED or not _joins(text) or not _is_accident(flow, join, origin):
             continue
         tried[step.span] = _TRIED
-        yield _noticed(flow, join, origin, text)
+        yield _violation(flow, join, origin, text)
 
 
-def _noticed(flow: Flow, join: _Join, origin: _Origin, text: str) -> Noticed:
+def _violation(flow: Flow, join: _Join, origin: _Origin, text: str) -> Violation:
     narrow, wide = flow.value(join.narrow), flow.value(join.wide)
-    result = flow.value(join.step.results[0])
-    before = elements(result) * _bytes(narrow)
+    promoted = flow.value(join.step.results[0])
+    before = elements(promoted) * _bytes(narrow)
     first, second = _written(text, join)
     type_ = cut(wide.text, 24)
     name = quoted(second, most=36) if second else f"{_A[origin]} of type {type_}"
     array = first if first.isidentifier() else "x"
-    return Noticed(
-        f"{name} promotes {cut(narrow.text, 24)} to {result.dtype}",
+    return Violation(
+        f"{name} promotes {cut(narrow.text, 24)} to {promoted.dtype}",
         join.step.path,
         help=_help(second if len(second) <= _LONGEST else "", array, origin),
         notes=(
             f"{_A[origin]} of type {type_} does not adapt to {narrow.dtype}, as Python numbers do",
-            f"the result takes {size(result.bytes)} instead of {size(before)}",
+            f"the result takes {size(promoted.bytes)} instead of {size(before)}",
         ),
-        data=SilentPromotion(narrow.text, wide.text, result.dtype),
+        data=SilentPromotion(narrow.text, wide.text, promoted.dtype),
     )
 
 
@@ -147,13 +148,13 @@ def _help(wide: str, array: str, origin: _Origin) -> str:
     if "finfo(" in wide:
         return f"take the limit of the array's own type: `jnp.finfo({dtype})`"
     if origin is _Origin.NUMBER:
-        match _parsed(wide):
+        match parsed_statement(wide):
             case ast.Call(func=ast.Attribute(attr="float32" | "float64"), args=[number]):
                 number_text = ast.unparse(number)
             case _:
                 number_text = f"float({wide or '…'})"
         return f"use a Python number, which adapts to the array: `{number_text}`"
-    match _parsed(wide):
+    match parsed_statement(wide):
         case ast.Call(func=ast.Attribute(value=value, attr="astype")):
             cast = f"{ast.unparse(value)}.astype({dtype})"
         case ast.Name() | ast.Attribute() | ast.Call() | ast.Subscript():
@@ -185,31 +186,31 @@ def _bytes(value: Value) -> int:
 def _join(flow: Flow, step: Step) -> _Join | None:
     """Return the operands of an equation that converts one of them itself to the other's type."""
     operands = step.operands[1:] if step.primitive == "select_n" else step.operands
-    result = flow.value(step.results[0]).dtype
+    result_dtype = flow.value(step.results[0]).dtype
     narrow = [(i, before) for i, n in enumerate(operands) if (before := _before(flow, step, n))[1]]
     if step.primitive == "dot_general":
         narrow = [
             (index, (flow.of(number), True))
             for index, number in enumerate(operands)
-            if result in _WIDER.get(flow.value(number).dtype, ())
+            if result_dtype in _WIDER.get(flow.value(number).dtype, ())
         ] or narrow
     wide = [
         (index, _before(flow, step, number)[0])
         for index, number in enumerate(operands)
-        if index not in {place for place, _ in narrow}
-        and flow.value(_before(flow, step, number)[0]).dtype == result
+        if index not in {operand_index for operand_index, _ in narrow}
+        and flow.value(_before(flow, step, number)[0]).dtype == result_dtype
     ]
     if len(narrow) == 2 and not wide and step.primitive != "concatenate":
-        (first, (one, _)), (second, (other, _)) = narrow
-        if flow.value(one).dtype != flow.value(other).dtype:  # float16 with bfloat16
-            return _Join(step, one, other, narrow_first=first < second)
+        (first, (half, _)), (second, (wide_number, _)) = narrow
+        if flow.value(half).dtype != flow.value(wide_number).dtype:  # float16 with bfloat16
+            return _Join(step, half, wide_number, narrow_first=first < second)
     if not narrow or not wide:
         return None
-    place, (number, _) = max(narrow, key=lambda each: elements(flow.value(each[1][0])))
-    if result not in _WIDER.get(flow.value(number).dtype, ()):
+    narrow_index, (number, _) = max(narrow, key=lambda side: elements(flow.value(side[1][0])))
+    if result_dtype not in _WIDER.get(flow.value(number).dtype, ()):
         return None
-    other_place, other = min(wide, key=lambda each: elements(flow.value(each[1])))
-    return _Join(step, number, other, narrow_first=place < other_place)
+    other_place, wide_number = min(wide, key=lambda side: elements(flow.value(side[1])))
+    return _Join(step, number, wide_number, narrow_first=narrow_index < other_place)
 
 
 def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
@@ -232,31 +233,31 @@ def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
 def _origin(flow: Flow, number: int, narrow: str, promoted: set[int]) -> _Origin:
     """Return where the wider operand comes from; what comes from an array is that array's."""
     dtype = flow.value(number).dtype
-    waiting, seen = [flow.of(number)], set[int]()
-    found = set[_Origin]()
-    while waiting and len(seen) < 300:
-        each = waiting.pop()
-        if each in seen:
+    waiting, visited = [flow.of(number)], set[int]()
+    origins = set[_Origin]()
+    while waiting and len(visited) < 300:
+        reached = waiting.pop()
+        if reached in visited:
             continue
-        seen.add(each)
-        value, step = flow.values[each], flow.made_by(each)
-        if each in promoted:
+        visited.add(reached)
+        value, step = flow.values[reached], flow.made_by(reached)
+        if reached in promoted:
             return _Origin.PROMOTED
         if value.dtype != dtype:
             is_float = value.dtype.startswith(("float", "bfloat"))
-            found.add(_Origin.UPCAST if is_float and value.shape else _Origin.CREATED)
+            origins.add(_Origin.UPCAST if is_float and value.shape else _Origin.CREATED)
         elif value.origin == LITERAL:
-            found.add(_Origin.NUMBER)
+            origins.add(_Origin.NUMBER)
         elif value.origin == CONSTANT:
-            found.add(_Origin.CAPTURED)
+            origins.add(_Origin.CAPTURED)
         elif step is None or step.bodies:
-            found.add(_Origin.GIVEN)
+            origins.add(_Origin.GIVEN)
         elif not step.operands:
-            found.add(_Origin.CREATED)
+            origins.add(_Origin.CREATED)
         else:
             waiting += map(flow.of, step.operands)
     for origin in (_Origin.GIVEN, _Origin.UPCAST, _Origin.CAPTURED, _Origin.CREATED):
-        if origin in found:
+        if origin in origins:
             return origin
     return _Origin.CREATED if flow.value(number).shape else _Origin.NUMBER
 
@@ -264,8 +265,8 @@ def _origin(flow: Flow, number: int, narrow: str, promoted: set[int]) -> _Origin
 def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
     """Whether the wider type is hardly wanted."""
     narrow, wide = flow.value(join.narrow), flow.value(join.wide)
-    result = flow.value(join.step.results[0])
-    count = elements(result)
+    promoted = flow.value(join.step.results[0])
+    count = elements(promoted)
     if elements(narrow) < 2 or origin is _Origin.PROMOTED:
         return False
     if join.step.primitive == "dot_general":
@@ -276,7 +277,7 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
     elif (
         # The wider array may be what is meant; of float16 and bfloat16 neither is.
         origin in (_Origin.GIVEN, _Origin.UPCAST)
-        and wide.dtype == result.dtype
+        and wide.dtype == promoted.dtype
         and elements(wide) >= elements(narrow)
     ):
         return False
@@ -312,34 +313,36 @@ def _fate(flow: Flow, number: int, count: int) -> _Fate:
     """Follow a promoted array through what computes element by element, moves or reduces."""
     dtype = flow.value(number).dtype
     stays_wide, only_reduced = False, True
-    waiting, made = [number], {number}
+    waiting, reached = [number], {number}
     met: list[int] = []
-    while waiting and len(made) < 300:
-        each = waiting.pop()
-        value = flow.values[each]
+    while waiting and len(reached) < 300:
+        reached_number = waiting.pop()
+        value = flow.values[reached_number]
         # A gradient does not return the loss.
-        if each in flow.outputs or not value.shape:
+        if reached_number in flow.outputs or not value.shape:
             stays_wide = True
             only_reduced = only_reduced and elements(value) == 1
-        for user in flow.used_by(each):
+        for user in flow.used_by(reached_number):
             if user.backward:
                 continue
-            result = flow.value(user.results[0]).dtype if user.results else ""
-            if not result.startswith(("float", "bfloat")):
+            result_dtype = flow.value(user.results[0]).dtype if user.results else ""
+            if not result_dtype.startswith(("float", "bfloat")):
                 continue
-            if user.primitive == "convert_element_type" and result != dtype:
+            if user.primitive == "convert_element_type" and result_dtype != dtype:
                 continue
             if user.primitive in _FOLLOWED or user.primitive.startswith("scatter"):
                 if user.primitive in ELEMENTWISE:
                     met += map(flow.of, user.operands)
-                new = {*map(flow.of, user.results)} - made
-                made |= new
+                new = {*map(flow.of, user.results)} - reached
+                reached |= new
                 waiting += new
             elif user.primitive in _WITHOUT_16_BITS and dtype == "float32":
                 return _Fate(meets_wide=True)
             else:
                 stays_wide, only_reduced = True, False
-    meets_wide = any(_is_wide_anyway(flow, each, dtype, count) for each in {*met} - made)
+    meets_wide = any(
+        _is_wide_anyway(flow, met_number, dtype, count) for met_number in {*met} - reached
+    )
     return _Fate(stays_wide, only_reduced, meets_wide)
 
 
@@ -355,11 +358,11 @@ def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:
 
 def _joins(text: str) -> bool:
     """Whether an expression joins types itself: an operator, or a function that does."""
-    match _parsed(text):
+    match parsed_statement(text):
         case ast.BinOp() | ast.AugAssign():
             return True
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), keywords=keywords):
-            chosen = {"dtype", "preferred_element_type"} & {each.arg for each in keywords}
+            chosen = {"dtype", "preferred_element_type"} & {keyword.arg for keyword in keywords}
             return name in _FUNCTIONS and not chosen
         case _:
             return False
@@ -367,28 +370,18 @@ def _joins(text: str) -> bool:
 
 def _written(text: str, join: _Join) -> tuple[str, str]:
     """Return how the narrow and the wide operand are written; empty where that is unclear."""
-    match _parsed(text):
-        case ast.BinOp(left=one, right=other) | ast.AugAssign(target=one, value=other):
+    match parsed_statement(text):
+        case ast.BinOp(left=first, right=second) | ast.AugAssign(target=first, value=second):
             pass
-        case ast.Call(func=ast.Attribute(attr=name), args=[one, other]) if name in _OF_TWO:
+        case ast.Call(func=ast.Attribute(attr=name), args=[first, second]) if name in _OF_TWO:
             pass
-        case ast.Call(func=ast.Attribute(attr="where"), args=[_, other, one]):
+        case ast.Call(func=ast.Attribute(attr="where"), args=[_, second, first]):
             pass  # `select_n` takes the case of a false condition first
-        case ast.Call(func=ast.Attribute(attr="einsum"), args=[_, one, other]):
+        case ast.Call(func=ast.Attribute(attr="einsum"), args=[_, first, second]):
             pass
-        case ast.Call(args=[ast.List(elts=[one, other]) | ast.Tuple(elts=[one, other]), *_]):
+        case ast.Call(args=[ast.List(elts=[first, second]) | ast.Tuple(elts=[first, second]), *_]):
             pass
         case _:
             return "", ""
-    sides = [ast.get_source_segment(text, node) or "" for node in (one, other)]
+    sides = [ast.get_source_segment(text, node) or "" for node in (first, second)]
     return (sides[0], sides[1]) if join.narrow_first else (sides[1], sides[0])
-
-
-def _parsed(text: str) -> ast.AST | None:
-    try:
-        body = ast.parse(text).body
-    except SyntaxError:
-        return None
-    if len(body) != 1:
-        return None
-    return body[0].value if isinstance(body[0], ast.Expr) else body[0]

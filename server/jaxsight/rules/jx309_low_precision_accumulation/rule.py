@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Flow, Reading, captured, numbers, parameter
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import captured, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.program import LITERAL, Body, Step
 
 RULE = Rule(
@@ -44,21 +46,19 @@ class LowPrecisionAccumulation:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield additions to a carry of a long loop, and scatters that add many terms to a slot."""
-    flow = reading.flow
-    seen: set[object] = set()
-    for step in list(flow.steps.values()):
-        if step.backward or step.path in flow.ruled:
-            continue
+    flow = view.flow
+    visited: set[object] = set()
+    for step in flow.forward_steps():
         if step.primitive in ("scan", "while"):
-            yield from _in_loop(reading, step, seen)
+            yield from _in_loop(view, step, visited)
         elif step.primitive == "scatter-add":
             count = _per_slot(flow, step)
-            text = reading.quote(step.path)
+            text = view.quote(step.path)
             dtype = flow.value(step.results[0]).dtype
             if dtype in _BITS and count >= LEAST and _SCATTERS.search(text):
-                yield _noticed(
+                yield _violation(
                     step,
                     dtype,
                     count,
@@ -66,8 +66,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
                 )
 
 
-def _in_loop(reading: Reading, loop: Step, seen: set[object]) -> Iterator[Noticed]:
-    flow = reading.flow
+def _in_loop(view: ProgramView, loop: Step, reported: set[object]) -> Iterator[Violation]:
+    flow = view.flow
     count = _count(flow, loop)
     if count < LEAST:
         return
@@ -78,17 +78,17 @@ def _in_loop(reading: Reading, loop: Step, seen: set[object]) -> Iterator[Notice
             if dtype not in _BITS:
                 continue
             step = _addition(flow, after, flow.of(before), dtype)
-            if step is None or step.span in seen or not _is_written(reading.quote(step.path)):
+            if step is None or step.span in reported or not _is_written(view.quote(step.path)):
                 continue
-            seen.add(step.span)
-            text = quoted(reading.quote(step.path), most=30)
-            yield _noticed(step, dtype, count, f"{text} accumulates {count:,} terms in {dtype}")
+            reported.add(step.span)
+            text = quoted(view.quote(step.path), most=30)
+            yield _violation(step, dtype, count, f"{text} accumulates {count:,} terms in {dtype}")
 
 
-def _noticed(step: Step, dtype: str, count: int, message: str) -> Noticed:
+def _violation(step: Step, dtype: str, count: int, message: str) -> Violation:
     bits = _BITS[dtype]
     lost = 2 ** (bits + 1)
-    return Noticed(
+    return Violation(
         message,
         step.path,
         help="keep the sum in float32, and cast it with `.astype` at the end",
@@ -178,12 +178,12 @@ def _unmoved(flow: Flow, number: int) -> int:
 
 def _per_slot(flow: Flow, step: Step) -> int:
     """Return how many updates a slot of a scatter gets on average."""
-    found = _AXES.search(dict(step.parameters).get("dimension_numbers", ""))
-    if found is None or len(step.operands) != 3:
+    match = _AXES.search(dict(step.parameters).get("dimension_numbers", ""))
+    if match is None or len(step.operands) != 3:
         return 0
     shape = flow.value(step.operands[0]).shape
     slots = 1
-    for axis in re.findall(r"\d+", found[1]):
+    for axis in re.findall(r"\d+", match[1]):
         slots *= shape[int(axis)]
     updates = 1
     for length in flow.value(step.operands[1]).shape[:-1]:

@@ -14,13 +14,13 @@ from jaxsight.source.text import Edit, Range
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield `jnp.where` and `jax.lax.cond` for an `if`, and `jnp` in place of a NumPy function."""
-    found = _conditional(context)
-    if found is not None and context.jnp:
+    conditional = _conditional(context)
+    if conditional is not None and context.jnp:
         for title, write in (
             (f"Select with `{context.jnp}.where`", _Where(context)),
             (f"Branch with `{context.lax}.cond`", _Cond(context)),
         ):
-            edit = _rewritten(context, found, write)
+            edit = _rewritten(context, conditional, write)
             if edit is not None:
                 imports = context.jax_import() if isinstance(write, _Cond) else ()
                 # The edit drops comments, which only the user may decide.
@@ -51,39 +51,43 @@ class _Cond(_Where):
 def _conditional(context: FixContext) -> ast.If | ast.IfExp | None:
     """Return the conditional whose test the finding is about."""
     for node in context.nodes[:1]:
-        for each in (node, *context.around(node)):
-            if isinstance(each, ast.If | ast.IfExp):
-                test = context.range(each.test)
-                place = context.finding.range
-                if test.start <= place.start and place.end <= test.end:
-                    return each
+        for ancestor in (node, *context.around(node)):
+            if isinstance(ancestor, ast.If | ast.IfExp):
+                test = context.range(ancestor.test)
+                extent = context.finding.range
+                if test.start <= extent.start and extent.end <= test.end:
+                    return ancestor
     # Python has no positions for the parts of a comprehension.
     inside = list(context.find(ast.IfExp))
     return inside[0] if len(inside) == 1 and isinstance(inside[0], ast.IfExp) else None
 
 
-def _rewritten(context: FixContext, found: ast.If | ast.IfExp, write: _Where) -> Edit | None:
-    if isinstance(found, ast.IfExp):
+def _rewritten(context: FixContext, conditional: ast.If | ast.IfExp, write: _Where) -> Edit | None:
+    if isinstance(conditional, ast.IfExp):
         text = write(
-            _test(context, found.test), context.text(found.body), context.text(found.orelse)
+            _test(context, conditional.test),
+            context.text(conditional.body),
+            context.text(conditional.orelse),
         )
-        return context.replace(found, text)
-    if not context.begins_line(found):
-        return _elif(context, found, write)
-    after = _after(context, found)
-    value = _returned(context, [found, *after], write)
+        return context.replace(conditional, text)
+    if not context.begins_line(conditional):
+        return _elif(context, conditional, write)
+    after = _after(context, conditional)
+    value = _returned(context, [conditional, *after], write)
     if value is not None:
-        last: ast.stmt = found
-        if not _ends([found]):
-            last = next((each for each in after if _ends([each])), found)
-        return Edit(Range(context.range(found).start, context.range(last).end), f"return {value}")
-    assigned = _assigned(context, found, write)
-    return context.replace(found, assigned) if assigned is not None else None
+        last: ast.stmt = conditional
+        if not _ends([conditional]):
+            last = next((statement for statement in after if _ends([statement])), conditional)
+        return Edit(
+            Range(context.range(conditional).start, context.range(last).end), f"return {value}"
+        )
+    assigned = _assigned(context, conditional, write)
+    return context.replace(conditional, assigned) if assigned is not None else None
 
 
-def _elif(context: FixContext, found: ast.If, write: _Where) -> Edit | None:
+def _elif(context: FixContext, conditional: ast.If, write: _Where) -> Edit | None:
     """Return the edit of the `if` that an `elif` is part of."""
-    parent = context.parents.get(found)
+    parent = context.parents.get(conditional)
     return _rewritten(context, parent, write) if isinstance(parent, ast.If) else None
 
 
@@ -120,19 +124,19 @@ def _returned(context: FixContext, block: Sequence[ast.stmt], write: _Where) -> 
             return None
 
 
-def _assigned(context: FixContext, found: ast.If, write: _Where) -> str | None:
+def _assigned(context: FixContext, conditional: ast.If, write: _Where) -> str | None:
     """Return one assignment for `y = …` in each branch, or in one of them."""
-    match found.body, found.orelse:
+    match conditional.body, conditional.orelse:
         case (
             [ast.Assign(targets=[ast.Name(id=name)], value=yes)],
-            [ast.Assign(targets=[ast.Name(id=other)], value=no)],
-        ) if name == other:
+            [ast.Assign(targets=[ast.Name(id=other_name)], value=no)],
+        ) if name == other_name:
             no_text = context.text(no)
         case ([ast.Assign(targets=[ast.Name(id=name)], value=yes)], []):
             no_text = name
         case _:
             return None
-    return f"{name} = {write(_test(context, found.test), context.text(yes), no_text)}"
+    return f"{name} = {write(_test(context, conditional.test), context.text(yes), no_text)}"
 
 
 def _test(context: FixContext, test: ast.expr) -> str:

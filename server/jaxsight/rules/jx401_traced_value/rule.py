@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import assigns_item, aval, culprits, cut, is_a, jax_page, quoted
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.failure_text import assigns_item, aval, culprits, is_a, jax_page
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -18,7 +19,7 @@ RULE = Rule(
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize JAX's conversion errors and the two `TypeError`s that mean the same.
 
     Args:
@@ -32,7 +33,7 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     names = culprits(failure) if advice.may_be_static else ""
     static = f", or make {names} static (`static_argnames`)" if names else ""
     kind = f"a traced {cut(aval(failure), 18)}" if aval(failure) else "a traced value"
-    return Noticed(
+    return Violation(
         f"{quoted(expression, 'this function', most=36)} {advice.problem.format(kind)}",
         help=f"{advice.help}{static}",
         notes=(advice.why,),

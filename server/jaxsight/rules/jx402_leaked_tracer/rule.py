@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import is_a, jax_page, quoted
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.failure_text import is_a, jax_page
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -26,12 +27,12 @@ _CREATED = re.compile(
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize `UnexpectedTracerError` and the report of the leak checker."""
     leak_check = failure.message.startswith("Leaked ")
     if not (is_a(failure, "UnexpectedTracerError") or leak_check):
         return None
-    return Noticed(
+    return Violation(
         f"{quoted(expression, 'this function')} uses a tracer that leaked from another trace",
         help="return the value from the function that creates it, and pass it on as an argument",
         notes=(
@@ -45,7 +46,7 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
 def _origin(message: str) -> Iterator[str]:
     """Yield where the value leaked and where it was created, if JAX says so."""
     if leaked := _LEAKED.search(message):
-        function, place = leaked["function"], leaked["place"]
-        yield f"it leaked from `{function}` at {place}, traced for `{leaked['transformation']}`"
+        function, line = leaked["function"], leaked["place"]
+        yield f"it leaked from `{function}` at {line}, traced for `{leaked['transformation']}`"
     if created := _CREATED.search(message):
         yield f"it was created at {created['place']}"

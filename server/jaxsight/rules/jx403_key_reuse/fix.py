@@ -23,11 +23,11 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if function is None:
         return
     calls = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Call) and context.called(each.func).startswith("jax.random.")
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and context.called(node.func).startswith("jax.random.")
     ]
-    keys = [each.args[0].id for each in calls if each.args and isinstance(each.args[0], ast.Name)]
+    keys = [call.args[0].id for call in calls if call.args and isinstance(call.args[0], ast.Name)]
     for key in dict.fromkeys(keys):
         if keys.count(key) > 1:
             random = context.text(calls[0].func).rpartition(".")[0]

@@ -10,20 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.ranges import carried
-from jaxsight.rules.program.view import (
-    ELEMENTWISE,
-    SHAPED,
-    Flow,
-    Reading,
-    captured,
-    elements,
-    numbers,
-    parameter,
-)
+from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.ranges import carried
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, elements, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import LITERAL, Body, Step
 
@@ -58,11 +52,11 @@ Token = object
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
     if not is_a(failure, "KeyReuseError"):
         return None
-    return Noticed(
+    return Violation(
         f"{quoted(expression, 'this call')} uses a PRNG key that is already consumed",
         help=_SPLIT_FIRST,
         notes=(
@@ -74,9 +68,9 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield second uses of a key, and uses in a loop of a key from outside, once for each place."""
-    flow = reading.flow
+    flow = view.flow
     keys = _Keys(flow)
     first: dict[Token, Step] = {}
     reported: set[object] = set()
@@ -89,22 +83,22 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if before is not step and _excluded(flow, before, step):
             continue
-        if before is not step and (before.span != step.span or _drawn(reading, step)):
+        if before is not step and (before.span != step.span or _drawn(view, step)):
             reported.add(step.span)
             elsewhere = before.span != step.span
-            first_use = f"{quoted(reading.quote(before.path), 'other code')} used the key first"
-            yield Noticed(
+            first_use = f"{quoted(view.quote(before.path), 'other code')} used the key first"
+            yield Violation(
                 _reused(before, step),
                 step.path,
                 help=_SPLIT_ONCE if _splits(before) and _splits(step) else _SPLIT_FIRST,
                 notes=(first_use,) if elsewhere else (),
                 related=((before.path, "first use of the key"),) if elsewhere else (),
             )
-        elif before is not step or not _drawn(reading, step):
+        elif before is not step or not _drawn(view, step):
             continue
         elif keys.from_outside(step):
             reported.add(step.span)
-            yield Noticed(
+            yield Violation(
                 "PRNG key split in every iteration of a loop: all give the same keys"
                 if _splits(step)
                 else "PRNG key reused in every iteration of a loop: all draw the same numbers",
@@ -114,7 +108,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             )
         elif _shared(flow, step):
             reported.add(step.span)
-            yield Noticed(
+            yield Violation(
                 "one PRNG key for all elements of a `vmap`: all draw the same numbers",
                 step.path,
                 help="split the key and map over the keys: "
@@ -123,7 +117,7 @@ def find(reading: Reading) -> Iterator[Noticed]:
             )
         elif any(keys.is_same(key, number) for number in flow.outputs):
             reported.add(step.span)
-            yield Noticed(
+            yield Violation(
                 "PRNG key is split and returned: the next split gives the same keys"
                 if _splits(step)
                 else "PRNG key is drawn from and returned: the next draw gives the same numbers",
@@ -140,21 +134,23 @@ def _shared(flow: Flow, step: Step) -> bool:
     """
     if step.path not in flow.mapped or flow.value(step.operands[0]).shape or _splits(step):
         return False
-    waiting, seen = [(number, False) for number in step.results], set[int]()
-    while waiting and len(seen) < _FAR:
+    waiting, visited = [(number, False) for number in step.results], set[int]()
+    while waiting and len(visited) < _FAR:
         number, repeated = waiting.pop()
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         for user in flow.used_by(number):
             if user.primitive not in _EACH or user.path not in flow.mapped:
                 continue
             size = elements(flow.value(user.results[0]))
             grows = repeated or elements(flow.value(number)) < size
-            others = [flow.of(each) for each in user.operands if flow.of(each) not in seen]
-            if grows and any(elements(flow.value(each)) == size for each in others):
+            other_operands = [
+                flow.of(operand) for operand in user.operands if flow.of(operand) not in visited
+            ]
+            if grows and any(elements(flow.value(operand)) == size for operand in other_operands):
                 return True
-            waiting += [(result, grows) for result in user.results]
+            waiting += [(output, grows) for output in user.results]
     return False
 
 
@@ -176,17 +172,17 @@ def _splits(step: Step) -> bool:
     return step.primitive == "random_split"
 
 
-def _drawn(reading: Reading, step: Step) -> bool:
+def _drawn(view: ProgramView, step: Step) -> bool:
     """Whether the user's own expression draws; what a library does in one call is not reported."""
-    return _DRAWS.search(reading.quote(step.path)) is not None
+    return _DRAWS.search(view.quote(step.path)) is not None
 
 
-def _excluded(flow: Flow, one: Step, other: Step) -> bool:
+def _excluded(flow: Flow, step: Step, other_step: Step) -> bool:
     """Whether two equations are in different branches of one `cond`, of which only one runs."""
-    first, second = one.path.split("/"), other.path.split("/")
-    for place, (a, b) in enumerate(zip(first, second, strict=False)):
+    first, second = step.path.split("/"), other_step.path.split("/")
+    for depth, (a, b) in enumerate(zip(first, second, strict=False)):
         if a != b:
-            return a.startswith("branches") and b.startswith("branches") and place % 2 == 1
+            return a.startswith("branches") and b.startswith("branches") and depth % 2 == 1
     return False
 
 
@@ -220,12 +216,12 @@ class _Keys:
 
     def is_same(self, token: Token, number: int) -> bool:
         """Whether a key, or the raw key that it was made from, is a value."""
-        other = self.of(number)
-        if token == other:
+        other_token = self.of(number)
+        if token == other_token:
             return True
         match token:
             case ("random_wrap", _, _, (raw,)):
-                return raw == other
+                return raw == other_token
             case _:
                 return False
 
@@ -238,9 +234,9 @@ class _Keys:
                 return True
             if number in self._outer:
                 waiting.append(self._flow.of(self._outer[number]))
-            made = self._flow.made_by(number)
-            if made is not None and made.primitive in _MOVES:
-                waiting += [self._flow.of(made.operands[0])] if made.operands else []
+            maker = self._flow.made_by(number)
+            if maker is not None and maker.primitive in _MOVES:
+                waiting += [self._flow.of(maker.operands[0])] if maker.operands else []
         return False
 
     def _made(self, number: int) -> Token:
@@ -256,7 +252,7 @@ class _Keys:
             before = self._flow.made_by(step.operands[0])
             if before is not None and before.primitive == "random_unwrap":
                 return self.of(before.operands[0])
-        operands = tuple(self.of(each) for each in step.operands)
+        operands = tuple(self.of(operand) for operand in step.operands)
         return step.primitive, step.parameters, step.results.index(number), operands
 
 
@@ -268,20 +264,20 @@ def _kept(flow: Flow, step: Step, body: Body) -> list[tuple[int, int]]:
     inputs = flow.inputs_of(body)
     if step.primitive == "scan":
         first, own = 0, len(captured(step))
-        rest = own
+        constants = own
     else:
         of_condition = sum(numbers(step, "cond_nconsts"))
-        rest = len(captured(step))
+        constants = len(captured(step))
         is_condition = body.name.startswith("cond")
         first = 0 if is_condition else of_condition
-        own = of_condition if is_condition else rest - of_condition
+        own = of_condition if is_condition else constants - of_condition
     pairs = list(zip(inputs[:own], step.operands[first : first + own], strict=False))
     carries = inputs[own:]
-    looped = next((each for each in step.bodies if not each.name.startswith("cond")), body)
+    looped = next((body for body in step.bodies if not body.name.startswith("cond")), body)
     count = carried(step) if step.primitive == "scan" else len(step.results)
     before = flow.inputs_of(looped)
-    before = before[len(before) - len(step.operands) + rest :][: count or 0]
-    for slot, (inner, result) in enumerate(zip(before, looped.outputs, strict=False)):
-        if flow.of(result) == inner:
-            pairs.append((carries[slot], step.operands[rest + slot]))
+    before = before[len(before) - len(step.operands) + constants :][: count or 0]
+    for slot, (inner, output) in enumerate(zip(before, looped.outputs, strict=False)):
+        if flow.of(output) == inner:
+            pairs.append((carries[slot], step.operands[constants + slot]))
     return pairs

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import first_sentence, is_a, jax_page
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.primitives import written
-from jaxsight.rules.program.ranges import Ranges
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, numbers
+from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.indices import index_before_wrapping
+from jaxsight.rules.program.integers.ranges import Ranges
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, numbers
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import CONSTANT, Step
 
@@ -55,20 +57,20 @@ class OutOfBounds:
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
     message = failure.message
     if not is_a(failure, "IndexError") or (
         "out of bounds" not in message and "out of range" not in message
     ):
         return None
-    found = _OUTSIDE.search(message)
-    if found is None:
-        return Noticed(
+    match = _OUTSIDE.search(message)
+    if match is None:
+        return Violation(
             "index is out of bounds", notes=(first_sentence(message),), url=jax_page(failure)
         )
-    where = OutOfBounds(*map(int, found.groups()))
-    return Noticed(_message(where), help=_help(where), data=where, url=jax_page(failure))
+    where = OutOfBounds(*map(int, match.groups()))
+    return Violation(_message(where), help=_help(where), data=where, url=jax_page(failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class _Outside:
     """Indices of which at least one is certainly out of bounds."""
 
     where: OutOfBounds
-    taken: int
+    count: int
     """How many elements are read or written from the index on."""
     least: int
     most: int
@@ -89,28 +91,28 @@ class _Outside:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield indices outside their axis that JAX clamps, whose update it drops, or fills.
 
     Indices that a `where` may choose, or whose result it chooses from, are not reported, nor are
     calls with `mode=`.
     """
-    flow = reading.flow
+    flow = view.flow
     ranges: Ranges | None = None
     reported: set[object] = set()
     for step in flow.steps.values():
         if step.primitive not in _PRIMITIVES or step.backward or step.span in reported:
             continue
-        kind = _kind(reading.quote(step.path))
+        kind = _kind(view.quote(step.path))
         if not kind:
             continue
-        ranges = ranges or Ranges(flow, reading.exact)
+        ranges = ranges or Ranges(flow, view.exact)
         for outside in _outside(ranges, flow, step, kind):
             if not outside.one and _is_masked(flow, step):
                 continue
             if step.span is not None:
                 reported.add(step.span)
-            yield _noticed(step, kind, outside)
+            yield _violation(step, kind, outside)
             break
 
 
@@ -132,11 +134,11 @@ def _kind(text: str) -> str:
             name = name if name in _SLICES | _UPDATES | _SEGMENTS | _TAKES else ""
         case _:
             return ""
-    told = any(keyword.arg in ("mode", None) for keyword in node.keywords)
-    return "" if told or (name == "take" and len(node.args) > 3) else name
+    has_mode = any(keyword.arg in ("mode", None) for keyword in node.keywords)
+    return "" if has_mode or (name == "take" and len(node.args) > 3) else name
 
 
-def _noticed(step: Step, kind: str, outside: _Outside) -> Noticed:
+def _violation(step: Step, kind: str, outside: _Outside) -> Violation:
     where = outside.where
     if kind in _SEGMENTS:
         index, count = where.index, where.size
@@ -146,18 +148,18 @@ def _noticed(step: Step, kind: str, outside: _Outside) -> Noticed:
         advice = f"use ids from 0 to {count - 1}"
         if index >= count and outside.exact:
             advice = f"pass `num_segments={index + 1}`, or {advice}"
-    elif outside.taken > 1:
+    elif outside.count > 1:
         start = where.index
         message = (
-            f"slice {start}:{start + outside.taken} is out of bounds for axis {where.axis} "
+            f"slice {start}:{start + outside.count} is out of bounds for axis {where.axis} "
             f"of size {where.size}"
         )
-        last = where.size - outside.taken
+        last = where.size - outside.count
         advice = f"use starts from 0 to {last}" if last else "start at 0"
     else:
         message = _message(where)
         advice = _help(where) if outside.one else _help(where).replace("an index", "indices")
-    return Noticed(
+    return Violation(
         message,
         step.path,
         help=advice,
@@ -169,8 +171,8 @@ def _noticed(step: Step, kind: str, outside: _Outside) -> Noticed:
 def _of_many(outside: _Outside, kind: str) -> str:
     if outside.one or not outside.exact:
         return ""
-    what = "ids" if kind in _SEGMENTS else "starts" if outside.taken > 1 else "indices"
-    return f"the {what} run from {outside.least} to {outside.most}"
+    indices = "ids" if kind in _SEGMENTS else "starts" if outside.count > 1 else "indices"
+    return f"the {indices} run from {outside.least} to {outside.most}"
 
 
 def _done(step: Step, kind: str, outside: _Outside) -> str:
@@ -182,10 +184,10 @@ def _done(step: Step, kind: str, outside: _Outside) -> str:
     where = outside.where
     if kind in _SEGMENTS:
         return f"`{kind}` drops values with out-of-bounds ids silently"
-    if outside.taken > 1:
-        start = 0 if where.index < 0 else where.size - outside.taken
+    if outside.count > 1:
+        start = 0 if where.index < 0 else where.size - outside.count
         does = "writes" if step.primitive == "dynamic_update_slice" else "reads"
-        return f"JAX clamps the start silently: it {does} {start}:{start + outside.taken}"
+        return f"JAX clamps the start silently: it {does} {start}:{start + outside.count}"
     if step.primitive == "dynamic_update_slice":
         return "JAX clamps the index silently: it overwrites the nearest element"
     if step.primitive.startswith("scatter"):
@@ -213,40 +215,40 @@ _PRIMITIVES = _SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
 def _outside(ranges: Ranges, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
     """Yield indices of an equation that are certainly out of bounds."""
     shape = flow.value(step.operands[0]).shape
-    for axis, number, taken in _starts(flow, step):
+    for axis, number, count in _starts(flow, step):
         size = shape[axis]
-        index, from_end = written(ranges, number, size)
-        known = ranges.of(index)
-        if known is None or taken > size:
+        index, from_end = index_before_wrapping(ranges, number, size)
+        range_ = ranges.of(index)
+        if range_ is None or count > size:
             continue
-        if kind not in _SEGMENTS and not from_end and known.one is not None and known.one < 0:
+        if kind not in _SEGMENTS and not from_end and range_.one is not None and range_.one < 0:
             # JAX adds the size to a negative literal while tracing.
-            known, from_end = ranges.shifted(known, -size), True
+            range_, from_end = ranges.shifted(range_, -size), True
         first = -size if from_end else 0
-        if known.high > size - taken:
-            at, exact = known.high, known.high == known.most
-        elif known.low < first:
-            at, exact = known.low, known.low == known.least
+        if range_.high > size - count:
+            at, exact = range_.high, range_.high == range_.most
+        elif range_.low < first:
+            at, exact = range_.low, range_.low == range_.least
             captured = flow.value(index).origin == CONSTANT
-            if kind in _SEGMENTS and captured and known.least == _DROPS_ON_PURPOSE:
+            if kind in _SEGMENTS and captured and range_.least == _DROPS_ON_PURPOSE:
                 continue
         else:
             continue
-        yield _Outside(OutOfBounds(at, axis, size), taken, known.least, known.most, exact)
+        yield _Outside(OutOfBounds(at, axis, size), count, range_.least, range_.most, exact)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
     """Yield axis, first index and length of what an equation reads or writes."""
     match step.primitive:
         case "dynamic_slice":
-            for axis, taken in enumerate(numbers(step, "slice_sizes")):
-                yield axis, step.operands[1 + axis], taken
+            for axis, count in enumerate(numbers(step, "slice_sizes")):
+                yield axis, step.operands[1 + axis], count
         case "dynamic_update_slice":
-            for axis, taken in enumerate(flow.value(step.operands[1]).shape):
-                yield axis, step.operands[2 + axis], taken
+            for axis, count in enumerate(flow.value(step.operands[1]).shape):
+                yield axis, step.operands[2 + axis], count
         case _:
-            found = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
-            axes = [int(axis) for axis in _NUMBER.findall(found[1])] if found else []
+            match = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
+            axes = [int(axis) for axis in _NUMBER.findall(match[1])] if match else []
             sizes = numbers(step, "slice_sizes")
             parts = _parts(flow, step.operands[1], len(axes))
             for axis, number in zip(axes, parts, strict=False):
@@ -268,17 +270,17 @@ def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
 def _is_masked(flow: Flow, step: Step) -> bool:
     """Return whether a `where`, a mask or a slice selects from what an equation reads or writes."""
     if step.primitive in _SCATTERS | {"dynamic_update_slice"}:
-        place = 1 if step.primitive == "dynamic_update_slice" else 2
+        position = 1 if step.primitive == "dynamic_update_slice" else 2
         moved = ELEMENTWISE | SHAPED
-        above = flow.above(step.operands[place], lambda each: each.primitive in moved, _NEAR)
-        if any(each.primitive == "select_n" or _multiplies(flow, each) for each in above):
+        above = flow.above(step.operands[position], lambda step: step.primitive in moved, _NEAR)
+        if any(node.primitive == "select_n" or _multiplies(flow, node) for node in above):
             return True
-    waiting, seen = [(number, 0) for number in step.results], set[int]()
+    waiting, visited = [(number, 0) for number in step.results], set[int]()
     while waiting:
         number, far = waiting.pop()
-        if far > _NEAR or number in seen:
+        if far > _NEAR or number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         users = flow.used_by(number)
         for user in users:
             if user.primitive == "slice" and len(users) == 1 and step.primitive == "gather":
@@ -287,7 +289,7 @@ def _is_masked(flow: Flow, step: Step) -> bool:
                 return True
             goes_on = user.primitive in ELEMENTWISE | SHAPED | {"reduce_sum"}
             if goes_on and flow.value(user.results[0]).dtype != "bool":
-                waiting += [(result, far + 1) for result in user.results]
+                waiting += [(output, far + 1) for output in user.results]
     return False
 
 
@@ -300,14 +302,16 @@ def _chooses(flow: Flow, step: Step, number: int) -> bool:
 
 def _multiplies(flow: Flow, step: Step) -> bool:
     """Whether an equation multiplies by a mask."""
-    return step.primitive in ("mul", "and") and any(_is_mask(flow, each) for each in step.operands)
+    return step.primitive in ("mul", "and") and any(
+        _is_mask(flow, operand) for operand in step.operands
+    )
 
 
 def _is_mask(flow: Flow, number: int) -> bool:
     """Whether a factor is made from booleans."""
     moved = SHAPED | {"convert_element_type"}
-    above = flow.above(number, lambda each: each.primitive in moved, _NEAR)
+    above = flow.above(number, lambda step: step.primitive in moved, _NEAR)
     return any(
-        each.primitive == "convert_element_type" and flow.value(each.operands[0]).dtype == "bool"
-        for each in above
+        node.primitive == "convert_element_type" and flow.value(node.operands[0]).dtype == "bool"
+        for node in above
     )

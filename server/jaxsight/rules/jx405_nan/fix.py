@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, same
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import same
+from jaxsight.rules.wording import quoted
 
 _SAFE = ("1.0", "0.5", "1")
 """Values for the hidden elements: each unsafe function is safe for one of them."""
@@ -51,7 +52,7 @@ def _named(context: FixContext, condition: ast.expr) -> ast.expr:
 
 def _compared(context: FixContext, condition: ast.expr) -> Iterator[ast.expr]:
     """Yield what a condition compares: the sides of comparisons, and the names of variables."""
-    seen: set[str] = set()
+    reported: set[str] = set()
     modules = set(context.imports.values())
     for node in ast.walk(condition):
         sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
@@ -59,8 +60,8 @@ def _compared(context: FixContext, condition: ast.expr) -> Iterator[ast.expr]:
             *sides,
             *([node] if isinstance(node, ast.Name) and node.id not in modules else []),
         ):
-            if not isinstance(side, ast.Constant) and ast.dump(side) not in seen:
-                seen.add(ast.dump(side))
+            if not isinstance(side, ast.Constant) and ast.dump(side) not in reported:
+                reported.add(ast.dump(side))
                 yield side
 
 

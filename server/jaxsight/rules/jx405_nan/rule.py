@@ -7,10 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import first_sentence, is_a, jax_page, quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, SHAPED, Flow, Reading, is_known
+from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, is_known
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 from jaxsight.wire.program import LITERAL, Step
 
@@ -30,10 +33,10 @@ class _Numbers:
     most: float = math.inf
     closed: bool = True
 
-    def meets(self, other: _Numbers) -> bool:
+    def meets(self, numbers: _Numbers) -> bool:
         """Whether two intervals have a number in common."""
-        least, most = max(self.least, other.least), min(self.most, other.most)
-        return least < most or (least == most and self._has(least) and other._has(least))
+        least, most = max(self.least, numbers.least), min(self.most, numbers.most)
+        return least < most or (least == most and self._has(least) and numbers._has(least))
 
     def _has(self, number: float) -> bool:
         return self.closed or self.least < number < self.most
@@ -63,12 +66,12 @@ _FAR = 4
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize the `FloatingPointError` of JAX's NaN and infinity checkers."""
     if not is_a(failure, "FloatingPointError"):
         return None
     kind = "an infinite value" if "(inf)" in failure.message else "NaN"
-    return Noticed(
+    return Violation(
         f"{quoted(expression, 'this function')} returns {kind}",
         help="make the operand safe, not only the result: "
         "`jnp.where(ok, f(jnp.where(ok, x, 1.0)), 0.0)`",
@@ -78,20 +81,20 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield selections by a condition on `x` that hide an unsafe function of that `x`.
 
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted. What is
     not differentiated is skipped: integers, `stop_gradient`, a selection that only comparisons
     read.
     """
-    flow = reading.flow
+    flow = view.flow
     for select in flow.steps.values():
         if select.primitive != "select_n" or len(select.operands) != 3 or select.backward:
             continue
-        if select.path in flow.ruled or not reading.wrote(select.path, "where", "select"):
+        if select.path in flow.ruled or not view.wrote(select.path, "where", "select"):
             continue
-        if _has_rule(reading.around(select.path)) or not _is_differentiated(flow, select):
+        if _has_rule(view.around(select.path)) or not _is_differentiated(flow, select):
             continue
         for chosen, case in zip((False, True), select.operands[1:], strict=True):
             hidden = _Hidden.of(flow, select.operands[0], not chosen)
@@ -102,8 +105,8 @@ def find(reading: Reading) -> Iterator[Noticed]:
                     if chosen
                     else "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))"
                 )
-                expression = quoted(reading.quote(unsafe.path), "the operand")
-                yield Noticed(
+                expression = quoted(view.quote(unsafe.path), "the operand")
+                yield Violation(
                     "gradient of `where` may be NaN where the condition is "
                     f"{'false' if chosen else 'true'}",
                     select.path,
@@ -160,7 +163,7 @@ class _Part:
     numbers: tuple[_Numbers, ...]
 
     def meets(self, bad: Sequence[_Numbers]) -> bool:
-        return any(one.meets(other) for one in self.numbers for other in bad)
+        return any(number.meets(bad_numbers) for number in self.numbers for bad_numbers in bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +192,9 @@ class _Hidden:
                 waiting.append((step.operands[0], not true))
             elif step.primitive in ("and", "or"):
                 joined.add("all" if (step.primitive == "and") == true else "any")
-                waiting += [(each, true) for each in step.operands]
+                waiting += [(operand, true) for operand in step.operands]
             elif step.primitive in _MOVES:
-                waiting += [(each, true) for each in step.operands]
+                waiting += [(operand, true) for operand in step.operands]
         return _Hidden(tuple(parts), joined == {"all"})
 
     def meets(self, value: set[int], bad: Sequence[_Numbers]) -> bool:
@@ -218,8 +221,8 @@ def _parts(flow: Flow, step: Step, true: bool) -> Iterator[_Part]:
         bound = _number(flow, step.operands[1 - index]) if of_two else None
         if of_two and bound is None and any(flow.made_by(root) is None for root in side):
             continue  # `x < width`, where `width` is an argument, is no guard against `width == 0`
-        seen = comparison if index == 0 else _TURNED.get(comparison, comparison)
-        numbers = _numbers(seen, bound)
+        turned = comparison if index == 0 else _TURNED.get(comparison, comparison)
+        numbers = _numbers(turned, bound)
         yield _Part(frozenset(side), numbers)
         for maker in filter(None, map(flow.made_by, side)):
             inner = _inner(maker, numbers)
@@ -233,9 +236,9 @@ def _inner(step: Step, numbers: Sequence[_Numbers]) -> tuple[_Numbers, ...]:
         case "abs":
             positive = [_Numbers(max(n.least, 0), n.most, n.closed) for n in numbers if n.most >= 0]
             return tuple(
-                each
+                operand
                 for n in positive
-                for each in (
+                for operand in (
                     [_Numbers(-n.most, n.most, n.closed)]
                     if n.least == 0
                     else [n, _Numbers(-n.most, -n.least, n.closed)]
@@ -272,8 +275,8 @@ def _numbers(comparison: str, bound: float | None) -> tuple[_Numbers, ...]:
 
 def _number(flow: Flow, number: int) -> float | None:
     """Return the number of a value that is a moved or reshaped literal, else `None`."""
-    for each in _roots(flow, number):
-        value = flow.values[each]
+    for root in _roots(flow, number):
+        value = flow.values[root]
         if value.origin == LITERAL and value.said:
             try:
                 return float(ast.literal_eval(value.said))
@@ -285,7 +288,7 @@ def _number(flow: Flow, number: int) -> float | None:
 def _varies(flow: Flow, number: int) -> bool:
     """Whether a value depends on an input; what is known while tracing has no derivative."""
     sources = flow.sources(number, lambda step: bool(step.operands), most=500)
-    return sources is None or not all(is_known(flow.values[each]) for each in sources)
+    return sources is None or not all(is_known(flow.values[source]) for source in sources)
 
 
 def _has_derivative(flow: Flow, number: int) -> bool:
@@ -303,12 +306,12 @@ def _has_derivative(flow: Flow, number: int) -> bool:
 
 def _roots(flow: Flow, number: int) -> set[int]:
     """Return a value and the values that it is a moved or reshaped copy of."""
-    found = {flow.of(number)}
+    roots = {flow.of(number)}
     step = flow.made_by(number)
     while step is not None and step.primitive in _MOVES and step.operands:
-        found.add(flow.of(step.operands[0]))
+        roots.add(flow.of(step.operands[0]))
         step = flow.made_by(step.operands[0])
-    return found
+    return roots
 
 
 def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
@@ -327,7 +330,7 @@ def _unsafe(flow: Flow, case: int, hidden: _Hidden) -> Iterator[Step]:
                 yield step
             return
         if step.primitive in (ELEMENTWISE | _MOVES) - {"stop_gradient"} - _FLAT:
-            waiting += [(each, far + 1) for each in step.operands]
+            waiting += [(operand, far + 1) for operand in step.operands]
 
 
 def _bad(step: Step) -> tuple[int, tuple[_Numbers, ...]]:

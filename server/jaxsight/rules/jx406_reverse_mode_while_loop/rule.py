@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxsight.rules.exceptions import jax_page
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.failure_text import jax_page
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -15,13 +15,13 @@ RULE = Rule(
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
     if not failure.message.startswith(
         "Reverse-mode differentiation does not work for lax.while_loop"
     ):
         return None
-    return Noticed(
+    return Violation(
         "reverse-mode differentiation of a loop of unknown length",
         help="use `jax.lax.scan`, pass Python integers as bounds to `fori_loop`, or differentiate "
         "in forward mode with `jax.jacfwd` or `jax.jvp`",

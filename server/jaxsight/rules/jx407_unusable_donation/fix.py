@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, integer
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import integer
 from jaxsight.rules.jx407_unusable_donation.rule import UnusableDonation
 from jaxsight.source.text import Edit, Range
 
@@ -26,22 +27,24 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if named is None:
         return
     title = f"Do not donate `{named[0]}`"
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call):
             continue
         for key in decorator.keywords:
             if key.arg not in _DONATES:
                 continue
-            given = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
-            kept = [each for each in given if _name(each, names) != named[0]]
-            if len(kept) == len(given):
+            donated = key.value.elts if isinstance(key.value, ast.Tuple | ast.List) else [key.value]
+            usable = [argument for argument in donated if _name(argument, names) != named[0]]
+            if len(usable) == len(donated):
                 continue
-            if not kept:
+            if not usable:
                 yield Candidate(title, (_without(context, decorator, key),))
             else:
-                texts = ", ".join(map(context.text, kept))
-                edit = context.replace(key.value, f"({texts},)" if len(kept) == 1 else f"({texts})")
+                texts = ", ".join(map(context.text, usable))
+                edit = context.replace(
+                    key.value, f"({texts},)" if len(usable) == 1 else f"({texts})"
+                )
                 yield Candidate(title, (edit,))
 
 
@@ -55,12 +58,12 @@ def _name(node: ast.expr, names: list[str]) -> str:
 def _without(context: FixContext, call: ast.Call, key: ast.keyword) -> Edit:
     """Delete a keyword of a call, with the comma before it, or after it if it is the first."""
     parts = context.arguments(call)
-    place = context.range(key)
-    index = parts.index(place)
+    extent = context.range(key)
+    index = parts.index(extent)
     if index:
-        return Edit(Range(parts[index - 1].end, place.end), "")
-    end = parts[1].start if len(parts) > 1 else place.end
-    return Edit(Range(place.start, end), "")
+        return Edit(Range(parts[index - 1].end, extent.end), "")
+    end = parts[1].start if len(parts) > 1 else extent.end
+    return Edit(Range(extent.start, end), "")
 
 
 REMEDY = Remedy(

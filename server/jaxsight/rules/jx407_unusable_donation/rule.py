@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import cut, quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.units import size
 
 RULE = Rule(
@@ -34,20 +34,20 @@ class UnusableDonation:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the donated inputs without a result left for them; `jit` pairs by shape and dtype."""
-    program, flow = reading.program, reading.flow
-    left = Counter((v.dtype, v.shape) for v in map(flow.value, program.body.outputs))
+    program, flow = view.program, view.flow
+    unmatched = Counter((v.dtype, v.shape) for v in map(flow.value, program.body.outputs))
     for index in program.donated:
         if index >= len(program.body.inputs):
             continue
         value = flow.values[program.body.inputs[index]]
         kind = value.dtype, value.shape
-        if left[kind] > 0:
-            left[kind] -= 1
+        if unmatched[kind] > 0:
+            unmatched[kind] -= 1
             continue
         name = quoted(value.said, f"argument {index}", most=24)
-        yield Noticed(
+        yield Violation(
             f"donated {name} cannot be reused: no result has type {cut(value.text, 28)}",
             help=f"do not donate it, or return a result of type {value.text}",
             notes=(f"its buffer takes {size(value.bytes)}, and the caller loses it for nothing",),

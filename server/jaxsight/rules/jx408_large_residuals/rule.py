@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.program import INPUT
 
@@ -35,32 +35,32 @@ class Residuals:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield up to 3 lines that keep 16 MiB or more, and a fifth of all residuals or more."""
-    flow = reading.flow
+    flow = view.flow
     if not any(step.backward for step in flow.steps.values()):
         return
-    kept: dict[str, int] = {}
+    residuals: dict[str, int] = {}
     for path, step in flow.steps.items():
         if step.backward or path in flow.parent:
             continue
         for number in step.results:
             if any(user.backward for user in flow.used_by(number)):
-                kept[path] = kept.get(path, 0) + flow.values[number].bytes
-    total = sum(kept.values())
+                residuals[path] = residuals.get(path, 0) + flow.values[number].bytes
+    total = sum(residuals.values())
     by_place: dict[object, list[str]] = defaultdict(list)
-    for path in kept:
+    for path in residuals:
         by_place[flow.steps[path].span].append(path)
-    groups = sorted(by_place.values(), key=lambda paths: -sum(kept[path] for path in paths))
+    groups = sorted(by_place.values(), key=lambda paths: -sum(residuals[path] for path in paths))
     for paths in groups[:_MOST]:
-        here = sum(kept[path] for path in paths)
+        here = sum(residuals[path] for path in paths)
         if here < LARGE or here * 5 < total or flow.steps[paths[0]].span is None:
             continue
-        given = sum(flow.values[n].bytes for n in flow.inputs if flow.values[n].origin == INPUT)
-        yield Noticed(
+        inputs = sum(flow.values[n].bytes for n in flow.inputs if flow.values[n].origin == INPUT)
+        yield Violation(
             f"{size(here)} of residuals saved for the backward pass ({size(total)} in total)",
             paths[0],
             help="rematerialize with `jax.checkpoint` and a policy",
-            notes=(f"the inputs take {size(given)}",),
-            data=Residuals(here, total, given),
+            notes=(f"the inputs take {size(inputs)}",),
+            data=Residuals(here, total, inputs),
         )

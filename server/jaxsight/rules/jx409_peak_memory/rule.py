@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.text.units import MIB, size
 
 RULE = Rule(
@@ -31,41 +31,43 @@ class PeakMemory:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield one finding, at the largest temporary, if temporaries take much.
 
     They do if they take 64 MiB or more, and as much as the inputs and outputs or more.
     """
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    memory, graph = reading.compiled.memory, reading.compiled.graph
+    memory, graph = view.compiled.memory, view.compiled.graph
     fixed = memory.arguments + memory.outputs
     if memory.temporaries < max(LARGE, fixed):
         return
-    largest = sorted(graph.temporaries, key=lambda each: -each.value.bytes)
+    largest = sorted(graph.temporaries, key=lambda temporary: -temporary.value.bytes)
     places: dict[str, int] = {}
     spans: set[object] = set()
-    for each in largest:
-        kernel = graph.kernels[each.producer] if each.producer < len(graph.kernels) else None
-        at = each.equation or (kernel.ends_at if kernel is not None else "")
+    for temporary in largest:
+        kernel = (
+            graph.kernels[temporary.producer] if temporary.producer < len(graph.kernels) else None
+        )
+        at = temporary.equation or (kernel.ends_at if kernel is not None else "")
         at = at or (kernel.equations[-1] if kernel is not None and kernel.equations else "")
-        if at in reading.flow.steps and reading.quote(at):
-            span = reading.flow.steps[at].span or reading.quote(at)
+        if at in view.flow.steps and view.quote(at):
+            span = view.flow.steps[at].span or view.quote(at)
             if span not in spans:
                 spans.add(span)
-                places[at] = each.value.bytes
+                places[at] = temporary.value.bytes
     named = list(places.items())[:_NAMED]
     if not named:
         return
     total = memory.temporaries + fixed
-    yield Noticed(
+    yield Violation(
         f"peak memory is {size(total)}, {size(memory.temporaries)} of it temporaries",
         named[0][0],
         help="chunk the work with `jax.lax.map` or `jax.lax.scan`, or rematerialize with "
         "`jax.checkpoint`",
         notes=(
             f"inputs and outputs take {size(fixed)}",
-            *(f"{quoted(reading.quote(at))} takes {size(count)}" for at, count in named),
+            *(f"{quoted(view.quote(at))} takes {size(count)}" for at, count in named),
         ),
         data=PeakMemory(total, memory.temporaries),
         related=tuple((at, f"{size(count)} here") for at, count in named[1:]),

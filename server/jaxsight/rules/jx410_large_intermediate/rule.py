@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.text.units import MIB, size
 
 RULE = Rule(
@@ -33,28 +33,28 @@ class LargeIntermediate:
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield temporaries of 16 MiB or more, and 8 times the inputs and outputs or more."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return
-    graph, memory = reading.compiled.graph, reading.compiled.memory
+    graph, memory = view.compiled.graph, view.compiled.memory
     outside = max(memory.arguments, 0) + max(memory.outputs, 0)
     reported: set[object] = set()
-    for each in graph.temporaries:
-        at = each.equation
+    for temporary in graph.temporaries:
+        at = temporary.equation
         if (
-            each.value.bytes < max(LARGE, TIMES * outside)
-            or at not in reading.flow.steps
-            or (place := reading.flow.steps[at].span or at) in reported
+            temporary.value.bytes < max(LARGE, TIMES * outside)
+            or at not in view.flow.steps
+            or (origin := view.flow.steps[at].span or at) in reported
         ):
             continue
-        reported.add(place)
-        times = each.value.bytes / max(outside, 1)
-        yield Noticed(
-            f"intermediate of {size(each.value.bytes)} is {times:,.0f} times as large as "
+        reported.add(origin)
+        times = temporary.value.bytes / max(outside, 1)
+        yield Violation(
+            f"intermediate of {size(temporary.value.bytes)} is {times:,.0f} times as large as "
             "inputs and outputs",
             at,
             help="compute it in chunks, or as a matrix product",
-            notes=(f"its type is {each.value.text}, and fusion does not remove it",),
-            data=LargeIntermediate(each.value.bytes, each.value.text, outside),
+            notes=(f"its type is {temporary.value.text}, and fusion does not remove it",),
+            data=LargeIntermediate(temporary.value.bytes, temporary.value.text, outside),
         )

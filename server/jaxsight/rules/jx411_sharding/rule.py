@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import cut, first_paragraph, jax_page
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.failure_text import first_paragraph, jax_page
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import cut
 from jaxsight.text.units import size
 from jaxsight.wire.observations import Failure
 
@@ -37,7 +38,7 @@ class ImplicitCollective:
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize errors about the specs of `shard_map`, and about explicit shardings."""
     message = failure.message
     sharded = "shard_map" in message and ("spec" in message or "divisible" in message)
@@ -47,29 +48,29 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     )
     if not (sharded or typed):
         return None
-    what = "specs of `shard_map` do not fit" if sharded else "shardings do not match"
-    return Noticed(what, notes=(first_paragraph(message),), url=jax_page(failure))
+    problem = "specs of `shard_map` do not fit" if sharded else "shardings do not match"
+    return Violation(problem, notes=(first_paragraph(message),), url=jax_page(failure))
 
 
 @RULE.finds_in_kernels
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the collectives of the target's program at equations that ask for none."""
-    if reading.compiled is None:
+    if view.compiled is None:
         return
     reported: set[str] = set()
-    for kernel in reading.compiled.graph.kernels:
+    for kernel in view.compiled.graph.kernels:
         if kernel.kind != "collective":
             continue
-        paths = [path for path in kernel.equations if path in reading.flow.steps]
-        if any(reading.flow.steps[path].primitive in _COLLECTIVES for path in paths):
+        paths = [path for path in kernel.equations if path in view.flow.steps]
+        if any(view.flow.steps[path].primitive in _COLLECTIVES for path in paths):
             continue
         at = next(
-            (path for path in (kernel.ends_at, *reversed(paths)) if path in reading.flow.steps), ""
+            (path for path in (kernel.ends_at, *reversed(paths)) if path in view.flow.steps), ""
         )
         if not at or at in reported:
             continue
         reported.add(at)
-        yield Noticed(
+        yield Violation(
             f"implicit {cut(kernel.what, 30)} ({size(kernel.bytes_out)}) reconciles shardings",
             at,
             help="constrain the layout with `jax.lax.with_sharding_constraint`",

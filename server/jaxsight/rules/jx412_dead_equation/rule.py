@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import Reading
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX412",
@@ -29,13 +29,13 @@ class UnusedResult:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield assignments whose name is read nowhere in the function, and whose value XLA removes.
 
     Values that are read for their shape, returned to another caller or computed in a `try` are
     used, and bare calls may be.
     """
-    flow = reading.flow
+    flow = view.flow
     wanted = set(flow.outputs)
     if any(step.backward for step in flow.steps.values()):
         return  # differentiation removes what it does not need
@@ -52,14 +52,14 @@ def find(reading: Reading) -> Iterator[Noticed]:
             continue
         if any(number in wanted or flow.used_by(number) for number in step.results):
             continue
-        if reading.quote(path) and _is_unread(reading.around(path)):
-            result = flow.value(step.results[0]).text
-            yield Noticed(
-                f"result of {quoted(reading.quote(path))} is never used",
+        if view.quote(path) and _is_unread(view.around(path)):
+            type_ = flow.value(step.results[0]).text
+            yield Violation(
+                f"result of {quoted(view.quote(path))} is never used",
                 path,
                 help="remove the assignment",
-                notes=(f"XLA removes the {result}, but it is traced each time",),
-                data=UnusedResult(result),
+                notes=(f"XLA removes the {type_}, but it is traced each time",),
+                data=UnusedResult(type_),
             )
 
 

@@ -14,9 +14,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.view import ELEMENTWISE, Reading, is_known, numbers, parameter
+from jaxsight.rules.program.steps import ELEMENTWISE, is_known, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.messages.replies import Miscompiled
 from jaxsight.wire.program import Step
 
@@ -62,28 +63,28 @@ _MANY = 7
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the equations that the jaxlib in use is known to miscompile."""
-    runtime = reading.runtime
+    runtime = view.runtime
     if runtime.backend != "cpu" or runtime.machine != _MACHINE or _IS_OFF.search(runtime.flags):
         return
-    known = [fault for fault in _FAULTS if runtime.jaxlib in fault.versions]
-    if not known:
+    faults = [fault for fault in _FAULTS if runtime.jaxlib in fault.versions]
+    if not faults:
         return
-    for step in reading.flow.steps.values():
-        fault = next((fault for fault in known if fault.matches(reading, step)), None)
+    for step in view.flow.steps.values():
+        fault = next((fault for fault in faults if fault.matches(view, step)), None)
         if fault is not None:
-            yield Noticed(
+            yield Violation(
                 f"jaxlib {runtime.jaxlib} {fault.effect} on CPUs (jax#{fault.issue})",
                 step.path,
                 help=f"set `XLA_FLAGS={_FLAG}`, or install jaxlib 0.11.1 or newer",
             )
 
 
-def seen(wrong: Miscompiled) -> Noticed:
+def violation_of_run(wrong: Miscompiled) -> Violation:
     """Return the finding of an error that was seen while running the function."""
     at = f" at {list(wrong.at)}" if wrong.at else ""
-    return Noticed(
+    return Violation(
         f"jaxlib {wrong.jaxlib} computes {wrong.result} wrongly on this CPU",
         help=f"compile with `compiler_options={wrong.options}`",
         notes=(
@@ -100,16 +101,16 @@ class _Fault:
     issue: int
     versions: frozenset[str]
     effect: str
-    matches: Callable[[Reading, Step], bool]
+    matches: Callable[[ProgramView, Step], bool]
 
 
-def _is_reduced_product(reading: Reading, step: Step) -> bool:
+def _is_reduced_product(view: ProgramView, step: Step) -> bool:
     """Whether a small matrix times a long one is reduced over the small one's rows.
 
     Elementwise operations may come between. The product and what comes between have no other use,
     and no equal product has one either: XLA computes equal ones once.
     """
-    flow = reading.flow
+    flow = view.flow
     if step.primitive not in _REDUCTIONS or _axes(step) != (0,):
         return False
     fused = {step.path}
@@ -118,7 +119,7 @@ def _is_reduced_product(reading: Reading, step: Step) -> bool:
     waiting = [flow.of(step.operands[0])]
     while waiting:
         value = waiting.pop()
-        if value in between or _is_scalar(reading, value):
+        if value in between or _is_scalar(view, value):
             continue
         between.add(value)
         maker = flow.made_by(value)
@@ -127,108 +128,110 @@ def _is_reduced_product(reading: Reading, step: Step) -> bool:
         fused.add(maker.path)
         if maker.primitive == "dot_general":
             products.append(maker)
-        elif _is_kept(reading, maker):
+        elif _is_kept(view, maker):
             waiting += map(flow.of, maker.operands)
         else:
             return False
-    if not products or not _is_small_product(reading, products[0]):
+    if not products or not _is_small_product(view, products[0]):
         return False
     if {"max", "min"} <= {flow.steps[path].primitive for path in fused - {step.path}}:
         return False  # XLA makes one operation of the two, which is right.
-    same = _written(reading, products[0].results[0])
-    equal = [each for each in _products(reading) if _written(reading, each.results[0]) == same]
-    if {each.path for each in equal} != {each.path for each in products}:
+    same = _written(view, products[0].results[0])
+    equal = [
+        candidate for candidate in _products(view) if _written(view, candidate.results[0]) == same
+    ]
+    if {candidate.path for candidate in equal} != {product.path for product in products}:
         return False
-    kept = _kept(reading)
-    return not between & kept and not any(
-        user.path not in fused and _is_live(reading, user, kept)
+    live = _kept(view)
+    return not between & live and not any(
+        user.path not in fused and _is_live(view, user, live)
         for value in between
         for user in flow.used_by(value)
     )
 
 
-def _products(reading: Reading) -> Iterator[Step]:
-    return (step for step in reading.flow.steps.values() if step.primitive == "dot_general")
+def _products(view: ProgramView) -> Iterator[Step]:
+    return (step for step in view.flow.steps.values() if step.primitive == "dot_general")
 
 
-def _written(reading: Reading, number: int, depth: int = 6) -> object:
+def _written(view: ProgramView, number: int, depth: int = 6) -> object:
     """Return how a value is computed: the same for two that XLA computes once."""
-    value = reading.flow.of(number)
-    maker = reading.flow.made_by(value)
+    value = view.flow.of(number)
+    maker = view.flow.made_by(value)
     if maker is None or not depth:
         return value
-    operands = tuple(_written(reading, each, depth - 1) for each in maker.operands)
+    operands = tuple(_written(view, operand, depth - 1) for operand in maker.operands)
     return maker.primitive, maker.parameters, operands, maker.results.index(value)
 
 
-def _kept(reading: Reading) -> frozenset[int]:
+def _kept(view: ProgramView) -> frozenset[int]:
     """Return the results of the program, its loops and branches."""
-    flow = reading.flow
+    flow = view.flow
     bodies = [body for step in flow.steps.values() for body in step.bodies]
     inner = {flow.of(number) for body in bodies for number in body.outputs}
     return frozenset({*flow.outputs, *inner})
 
 
-def _is_scalar(reading: Reading, value: int) -> bool:
+def _is_scalar(view: ProgramView, value: int) -> bool:
     """Whether a value is one number, the same for all elements."""
-    while (maker := reading.flow.made_by(value)) is not None:
+    while (maker := view.flow.made_by(value)) is not None:
         if maker.primitive not in _RESHAPES | {"convert_element_type"}:
             break
-        value = reading.flow.of(maker.operands[0])
-    return math.prod(reading.flow.values[value].shape) == 1
+        value = view.flow.of(maker.operands[0])
+    return math.prod(view.flow.values[value].shape) == 1
 
 
-def _is_kept(reading: Reading, step: Step) -> bool:
+def _is_kept(view: ProgramView, step: Step) -> bool:
     """Whether products followed by this operation were seen to be wrong."""
     if step.primitive == "convert_element_type":
-        return reading.flow.value(step.results[0]).dtype in ("bfloat16", "float32")
+        return view.flow.value(step.results[0]).dtype in ("bfloat16", "float32")
     if step.primitive == "round":
         return parameter(step, "rounding_method") == _TO_EVEN
-    return step.primitive in _KEPT or _is_settled(reading, step)
+    return step.primitive in _KEPT or _is_settled(view, step)
 
 
-def _is_settled(reading: Reading, step: Step) -> bool:
+def _is_settled(view: ProgramView, step: Step) -> bool:
     """Whether XLA evaluates a selection of arrays while compiling, as in `jnp.copysign(x, 2.0)`."""
     if step.primitive != "select_n":
         return False
-    predicate, *cases = map(reading.flow.of, step.operands)
-    if not _is_scalar(reading, predicate) or any(_is_scalar(reading, each) for each in cases):
+    predicate, *cases = map(view.flow.of, step.operands)
+    if not _is_scalar(view, predicate) or any(_is_scalar(view, case) for case in cases):
         return False
-    sources = reading.flow.sources(predicate, lambda maker: maker.primitive in _FOLDED)
-    return sources is not None and all(is_known(reading.flow.values[each]) for each in sources)
+    sources = view.flow.sources(predicate, lambda maker: maker.primitive in _FOLDED)
+    return sources is not None and all(is_known(view.flow.values[source]) for source in sources)
 
 
-def _is_live(reading: Reading, step: Step, kept: frozenset[int]) -> bool:
+def _is_live(view: ProgramView, step: Step, live: frozenset[int]) -> bool:
     """Whether XLA keeps an equation: a result of the program depends on it, or it has none.
 
     Args:
         kept: the results of the program, its loops and branches.
     """
-    waiting, seen = [step], set[int]()
+    waiting, visited = [step], set[int]()
     while waiting:
-        each = waiting.pop()
-        if each.bodies or not each.results:
+        number = waiting.pop()
+        if number.bodies or not number.results:
             return True
-        for value in map(reading.flow.of, each.results):
-            if value in kept:
+        for value in map(view.flow.of, number.results):
+            if value in live:
                 return True
-            if value not in seen:
-                seen.add(value)
-                waiting += reading.flow.used_by(value)
+            if value not in visited:
+                visited.add(value)
+                waiting += view.flow.used_by(value)
     return False
 
 
-def _is_small_product(reading: Reading, step: Step) -> bool:
+def _is_small_product(view: ProgramView, step: Step) -> bool:
     """Whether a product is of `[rows, columns]` and `[length, columns]` in the shapes that fail.
 
     The second operand may be transposed.
     """
-    flow = reading.flow
+    flow = view.flow
     left, right = (flow.value(number) for number in step.operands)
-    found = parameter(step, "dimension_numbers")
+    dimensions = parameter(step, "dimension_numbers")
     if len(left.shape) != 2 or len(right.shape) != 2 or left.dtype != right.dtype:
         return False
-    match found:
+    match dimensions:
         case ((((1,), (1,)) | ([1], [1])), _):
             length = right.shape[0]
         case ((((1,), (0,)) | ([1], [0])), _):
@@ -249,42 +252,42 @@ def _is_small_product(reading: Reading, step: Step) -> bool:
     )
 
 
-def _product(reading: Reading, step: Step) -> Step | None:
+def _product(view: ProgramView, step: Step) -> Step | None:
     """Return the product of two `f32` arrays that a sum over one axis reduces, negated or not."""
-    flow = reading.flow
+    flow = view.flow
     if step.primitive != "reduce_sum" or len(_axes(step)) != 1:
         return None
     maker = step
     while maker is step or maker.primitive == "neg":
-        given = flow.made_by(maker.operands[0])
-        if given is None or len(flow.used_by(maker.operands[0])) != 1:
+        broadcast = flow.made_by(maker.operands[0])
+        if broadcast is None or len(flow.used_by(maker.operands[0])) != 1:
             return None
-        maker = given
-    result = flow.value(maker.results[0])
-    if maker.primitive != "mul" or result.dtype != "float32" or len(result.shape) < _MANY:
+        maker = broadcast
+    value = flow.value(maker.results[0])
+    if maker.primitive != "mul" or value.dtype != "float32" or len(value.shape) < _MANY:
         return None
-    one, other = map(flow.of, maker.operands)
-    if one == other or _is_scalar(reading, one) or _is_scalar(reading, other):
+    first, second = map(flow.of, maker.operands)
+    if first == second or _is_scalar(view, first) or _is_scalar(view, second):
         return None  # XLA computes a square, or multiplies by a number.
     return maker
 
 
-def _is_product_with_single_axis(reading: Reading, step: Step) -> bool:
+def _is_product_with_single_axis(view: ProgramView, step: Step) -> bool:
     """Whether a product is summed over an axis of 2, after an axis of 1 and before three or more.
 
     One operand may be broadcast.
     """
-    product = _product(reading, step)
+    product = _product(view, step)
     if product is None:
         return False
-    flow = reading.flow
+    flow = view.flow
     shape = flow.value(product.results[0]).shape
     (axis,) = _axes(step)
     shapes = [flow.value(number).shape for number in product.operands]
     return (
         shape in shapes
         and all(len(own) == len(shape) for own in shapes)
-        and not _is_reshaped(reading, product)
+        and not _is_reshaped(view, product)
         and shape[axis] == 2
         and 1 in shape[:axis]
         and len(shape) - axis > 3
@@ -293,15 +296,15 @@ def _is_product_with_single_axis(reading: Reading, step: Step) -> bool:
     )
 
 
-def _is_reshaped(reading: Reading, product: Step) -> bool:
+def _is_reshaped(view: ProgramView, product: Step) -> bool:
     """Whether both operands come from equal reshapes, which XLA moves after the product."""
-    one, other = (_before_reshape(reading, number) for number in product.operands)
-    return bool(one) and one == other
+    first, second = (_before_reshape(view, number) for number in product.operands)
+    return bool(first) and first == second
 
 
-def _before_reshape(reading: Reading, number: int) -> tuple[int, ...]:
+def _before_reshape(view: ProgramView, number: int) -> tuple[int, ...]:
     """Return the shape of an operand before its reshape, empty if it has none."""
-    flow = reading.flow
+    flow = view.flow
     for maker in flow.above(number, lambda maker: maker.primitive in ELEMENTWISE):
         if maker.primitive in _RESHAPES:
             return flow.value(maker.operands[0]).shape
@@ -313,40 +316,40 @@ def _extended(shape: tuple[int, ...]) -> int:
     return sum(size > 1 for size in shape)
 
 
-def _is_broadcast_product(reading: Reading, step: Step) -> bool:
+def _is_broadcast_product(view: ProgramView, step: Step) -> bool:
     """Whether a sum is of an array times one that is broadcast along its last axes.
 
     Those are four axes or more, of 9 elements or more; the sum is over an axis that both have.
     """
-    product = _product(reading, step)
+    product = _product(view, step)
     if product is None:
         return False
-    flow = reading.flow
+    flow = view.flow
     shape = flow.value(product.results[0]).shape
     if _extended(shape) not in (7, 8):
         return False
     for number in product.operands:
-        own = _before_broadcast(reading, number)
-        given = max((axis + 1 for axis, size in enumerate(own) if size > 1), default=0)
+        own = _before_broadcast(view, number)
+        rank = max((axis + 1 for axis, size in enumerate(own) if size > 1), default=0)
         if (
             len(own) == len(shape)
-            and 1 < given <= len(shape) - 4
-            and min(shape[given:]) >= 9
-            and _axes(step)[0] in (0, given - 1)
+            and 1 < rank <= len(shape) - 4
+            and min(shape[rank:]) >= 9
+            and _axes(step)[0] in (0, rank - 1)
         ):
             return True
     return False
 
 
-def _before_broadcast(reading: Reading, number: int) -> tuple[int, ...]:
+def _before_broadcast(view: ProgramView, number: int) -> tuple[int, ...]:
     """Return the shape of an operand, with axes of one where it is broadcast."""
-    maker = reading.flow.made_by(number)
-    shape = reading.flow.value(number).shape
+    maker = view.flow.made_by(number)
+    shape = view.flow.value(number).shape
     if maker is None or maker.primitive != "broadcast_in_dim":
         return shape
-    given = reading.flow.value(maker.operands[0]).shape
+    shape_before = view.flow.value(maker.operands[0]).shape
     own = [1] * len(shape)
-    for axis, size in zip(numbers(maker, "broadcast_dimensions"), given, strict=False):
+    for axis, size in zip(numbers(maker, "broadcast_dimensions"), shape_before, strict=False):
         own[axis] = size
     return tuple(own)
 

@@ -35,7 +35,7 @@ def debug_print(call: ast.Call, write: Callable[[ast.expr], str], name: str) -> 
             return None
         parts.append(text)
     text = json.dumps(separator.join(parts), ensure_ascii=False)
-    words = [f"{each}={each}" for each in template.names]
+    words = [f"{name}={name}" for name in template.names]
     return f"{name}({', '.join((text, *template.positions, *words))})"
 
 
@@ -53,7 +53,7 @@ class _Template:
             case ast.Constant(value=value):
                 return str(value).replace("{", "{{").replace("}", "}}")
             case ast.JoinedStr(values=values):
-                parts = [self._formatted(each) for each in values]
+                parts = [self._formatted(value) for value in values]
                 return None if None in parts else "".join(part or "" for part in parts)
             case ast.Starred():
                 return None

@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.jx414_impure_call.printing import debug_print
-from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, Scope
 from jaxsight.rules.text.statements import Statement, written
-from jaxsight.rules.text.traced import Known, seen
+from jaxsight.rules.text.traced import TracedFunction, traced_events
 from jaxsight.rules.text.transformations import BATCHED, STAGED
+from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX414",
@@ -86,21 +86,21 @@ class Impure:
 
 
 @RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[InModule]:
+def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield prints of traced values, random draws, clocks, inputs and files in traced functions.
 
     What is printed of sizes and types is known while tracing, so it is not reported, nor is code
     that asks whether it is traced.
     """
-    for known, event, module in seen(statements):
+    for function, event, module in traced_events(statements):
         impure = event.data
-        if not isinstance(impure, Impure) or not known.kinds:
+        if not isinstance(impure, Impure) or not function.kinds:
             continue
         if event.sources and not module.is_live(event.sources):
             continue
-        found = _worded(impure, event, known)
-        if found is not None:
-            yield InModule(known.statement, found)
+        violation = _worded(impure, event, function)
+        if violation is not None:
+            yield ModuleViolation(function.statement, violation)
 
 
 @looked_for
@@ -109,13 +109,13 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
     if not isinstance(node, ast.Call):
         return
     full, text = scope.full(node.func), written(node)
-    arguments = [*node.args, *(each.value for each in node.keywords if each.arg != "file")]
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg != "file")]
     if full in _PRINTS:
         yield from _printed(scope, node, arguments, text)
     elif _is_log(scope, node, full):
-        traced = [each for each in arguments if scope.sources(each)]
+        traced = [argument for argument in arguments if scope.sources(argument)]
         if traced and not _is_about_tracing(arguments):
-            sources = frozenset(source for each in traced for source in scope.sources(each))
+            sources = frozenset(source for argument in traced for source in scope.sources(argument))
             yield Event(node, sources, Impure("log", text, _name(scope, traced)))
     elif (
         _DRAWS.fullmatch(full)
@@ -140,19 +140,19 @@ def _printed(
 ) -> Iterator[Event]:
     if _is_about_tracing(arguments):
         return
-    traced = [each for each in arguments if scope.sources(each)]
+    traced = [argument for argument in arguments if scope.sources(argument)]
     if traced:
-        sources = frozenset(source for each in traced for source in scope.sources(each))
+        sources = frozenset(source for argument in traced for source in scope.sources(argument))
         instead = debug_print(node, written, "jax.debug.print") or ""
         yield Event(node, sources, Impure("print", text, _name(scope, traced), instead))
-    elif all(isinstance(each, ast.Constant) for each in arguments):
+    elif all(isinstance(argument, ast.Constant) for argument in arguments):
         yield Event(node, NOTHING, Impure("text", text))
 
 
 def _name(scope: Scope, nodes: Sequence[ast.expr]) -> str:
     """Return the first name with a value that may be traced in what is printed."""
-    names = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
-    return next((each.id for each in names if scope.sources(each)), "x")
+    names = (part for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name))
+    return next((name.id for name in names if scope.sources(name)), "x")
 
 
 def _is_about_tracing(arguments: Sequence[ast.expr]) -> bool:
@@ -180,21 +180,24 @@ def _is_draw(scope: Scope, function: ast.expr) -> bool:
     """Whether a method of a generator is called that was made outside of the function."""
     if not isinstance(function, ast.Attribute) or function.attr not in _METHODS:
         return False
-    made: ast.expr | None = None
+    generator: ast.expr | None = None
     if isinstance(function.value, ast.Name):
         holder = scope.holder(function.value.id)
         if holder is None or holder is scope:
             return False
-        made = holder.aliases.get(function.value.id)
-        if made is None and holder.node is None:
+        generator = holder.aliases.get(function.value.id)
+        if generator is None and holder.node is None:
             name = function.value.id
             return name not in scope.imports and _GENERATOR.fullmatch(name) is not None
-    return isinstance(made, ast.Call) and _GENERATORS.fullmatch(scope.full(made.func)) is not None
+    return (
+        isinstance(generator, ast.Call)
+        and _GENERATORS.fullmatch(scope.full(generator.func)) is not None
+    )
 
 
 def _writes(call: ast.Call) -> bool:
     mode = call.args[1] if len(call.args) > 1 else None
-    mode = next((each.value for each in call.keywords if each.arg == "mode"), mode)
+    mode = next((keyword.value for keyword in call.keywords if keyword.arg == "mode"), mode)
     return (
         isinstance(mode, ast.Constant)
         and isinstance(mode.value, str)
@@ -202,65 +205,108 @@ def _writes(call: ast.Call) -> bool:
     )
 
 
-def _worded(impure: Impure, event: Event, known: Known) -> InText | None:
-    """Return the finding, in words that fit the transformation."""
-    staged = STAGED in known.kinds
-    name = known.function.name.rpartition(".")[2]
-    function = "this lambda" if name.startswith("<") else f"`{name}`"
-    caller = known.caller.rpartition(".")[2]
-    by = f"`{known.by}` traces {function}"
-    if caller:
-        by = f"`{known.by}` traces `{caller}`, which calls {function}"
-    call = quoted(impure.call)
-    name = impure.name
-    debug = impure.instead
-    if not debug or len(debug) > _HELP:
-        debug = f'jax.debug.print("{{{name}}}", {name}={name})'
-    callback = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
-    if len(callback) > _HELP:
-        callback = f"jax.debug.callback(log, {name})"
+def _worded(impure: Impure, event: Event, function: TracedFunction) -> NodeViolation | None:
+    """Return the violation, in words that fit the transformation."""
+    words = _of_output(impure, function) or _of_value(impure, function)
+    if words is None:
+        return None
+    message, help = words
+    by = _traced_by(function)
     notes: tuple[str, ...] = (by,)
-    severity = ""
+    if impure.kind == "random" and STAGED in function.kinds:
+        notes = ("each later call of the compiled function uses the same numbers", by)
+    elif impure.kind == "random" and BATCHED not in function.kinds:
+        notes = ("once jitted, each call uses the same numbers", by)
+    severity = "information" if impure.kind == "text" else ""
+    return NodeViolation(
+        event.at,
+        f"{quoted(impure.call)} {message}",
+        help=help,
+        notes=notes,
+        data=impure,
+        severity=severity,
+    )
+
+
+def _traced_by(function: TracedFunction) -> str:
+    """Return the note on what traces a function, perhaps by way of its caller."""
+    name = function.function.name.rpartition(".")[2]
+    name = "this lambda" if name.startswith("<") else f"`{name}`"
+    caller = function.caller.rpartition(".")[2]
+    if caller:
+        return f"`{function.by}` traces `{caller}`, which calls {name}"
+    return f"`{function.by}` traces {name}"
+
+
+def _of_output(impure: Impure, function: TracedFunction) -> tuple[str, str] | None:
+    """Return the message after the call, and the help, for what is printed, logged or written."""
+    staged, name = STAGED in function.kinds, impure.name
     match impure.kind:
-        case "print" if staged:
-            message = f"{call} prints a tracer once, while tracing"
-            help = f"print values when the function runs: `{debug}`"
         case "print":
-            message = f"{call} prints a tracer instead of its value"
-            help = f"print the value: `{debug}`"
+            debug = impure.instead
+            if not debug or len(debug) > _HELP:
+                debug = f'jax.debug.print("{{{name}}}", {name}={name})'
+            if staged:
+                return (
+                    "prints a tracer once, while tracing",
+                    f"print values when the function runs: `{debug}`",
+                )
+            return "prints a tracer instead of its value", f"print the value: `{debug}`"
         case "text" if staged:
-            message = f"{call} runs once, while tracing"
-            help = "print each time that the function runs with `jax.debug.print`"
-            severity = "information"
+            return (
+                "runs once, while tracing",
+                "print each time that the function runs with `jax.debug.print`",
+            )
         case "log":
-            message = f"{call} logs a tracer" + (" once, while tracing" if staged else "")
-            help = f"log values from a callback: `{callback}`"
-        case "random" if staged:
-            message = f"{call} draws once, while tracing"
-            help = "pass a key as an argument and draw with `jax.random`"
-            notes = ("each later call of the compiled function uses the same numbers", by)
-        case "random" if BATCHED in known.kinds:
-            message = f"{call} draws once for the whole batch"
-            help = "map over keys and draw with `jax.random`"
-        case "random":
-            message = f"{call} makes a function impure that JAX traces"
-            help = "pass a key as an argument and draw with `jax.random`"
-            notes = ("once jitted, each call uses the same numbers", by)
-        case "clock" if staged:
-            message = f"{call} reads the clock once, while tracing"
-            help = "measure outside of the function, after `jax.block_until_ready(result)`"
-        case "id" if staged:
-            message = f"{call} is called once, while tracing"
-            help = "call it outside of the function, and pass the result as an argument"
-        case "sleep" if staged:
-            message = f"{call} runs once, while tracing"
-            help = "wait outside of the function"
-        case "input":
-            message = f"{call} asks while tracing"
-            help = "ask outside of the function, and pass the answer as an argument"
+            callback = f"jax.debug.callback(lambda {name}: {impure.call}, {name})"
+            if len(callback) > _HELP:
+                callback = f"jax.debug.callback(log, {name})"
+            once = " once, while tracing" if staged else ""
+            return f"logs a tracer{once}", f"log values from a callback: `{callback}`"
         case "write" if staged:
-            message = f"{call} writes once, while tracing"
-            help = "write from a callback: `jax.experimental.io_callback`, or what is returned"
+            return (
+                "writes once, while tracing",
+                "write from a callback: `jax.experimental.io_callback`, or what is returned",
+            )
         case _:
             return None
-    return InText(event.at, message, help=help, notes=notes, data=impure, severity=severity)
+
+
+def _of_value(impure: Impure, function: TracedFunction) -> tuple[str, str] | None:
+    """Return the message after the call, and the help, for values that differ from call to call."""
+    staged = STAGED in function.kinds
+    match impure.kind:
+        case "random" if staged:
+            return (
+                "draws once, while tracing",
+                "pass a key as an argument and draw with `jax.random`",
+            )
+        case "random" if BATCHED in function.kinds:
+            return (
+                "draws once for the whole batch",
+                "map over keys and draw with `jax.random`",
+            )
+        case "random":
+            return (
+                "makes a function impure that JAX traces",
+                "pass a key as an argument and draw with `jax.random`",
+            )
+        case "clock" if staged:
+            return (
+                "reads the clock once, while tracing",
+                "measure outside of the function, after `jax.block_until_ready(result)`",
+            )
+        case "id" if staged:
+            return (
+                "is called once, while tracing",
+                "call it outside of the function, and pass the result as an argument",
+            )
+        case "sleep" if staged:
+            return "runs once, while tracing", "wait outside of the function"
+        case "input":
+            return (
+                "asks while tracing",
+                "ask outside of the function, and pass the answer as an argument",
+            )
+        case _:
+            return None

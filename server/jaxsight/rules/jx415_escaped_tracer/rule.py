@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.noticed import InModule, InText
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
 from jaxsight.rules.text.scopes import Scope
 from jaxsight.rules.text.statements import Statement, written
-from jaxsight.rules.text.traced import Known, Module, is_plain, seen
+from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
+from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX415",
@@ -44,10 +44,10 @@ _STATE = frozenset({"value", "raw_value"})
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Escape:
     """Where a value is kept."""
 
-    place: str
+    target: str
     """As it is written: `self.state`, `LOG`, `CACHE[k]`."""
     kind: str
     """`global`, `variable`, `attribute` or `container`."""
@@ -60,20 +60,20 @@ class Kept:
 
 
 @RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[InModule]:
+def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield assignments of traced values to what was made outside of the trace.
 
     What a traced function makes and drops itself is not reported, nor the objects of libraries
     that carry state through a trace.
     """
-    for known, event, module in seen(statements):
-        kept = event.data
+    for function, event, module in traced_events(statements):
+        escape = event.data
         if (
-            isinstance(kept, Kept)
+            isinstance(escape, Escape)
             and module.is_live(event.sources)
-            and _leaves(kept, known, module)
+            and _leaves(escape, function, module)
         ):
-            yield InModule(known.statement, _worded(kept, event, known))
+            yield ModuleViolation(function.statement, _worded(escape, event, function))
 
 
 @looked_for
@@ -89,23 +89,25 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
             yield from _assigned(scope, target, value)
         case ast.Call(func=ast.Attribute(value=container, attr=attr), args=args) if attr in _KEEPS:
             values = [*args, *(word.value for word in node.keywords)]
-            sources = frozenset(source for each in values for source in scope.sources(each))
-            kept = _kept(scope, container, "container", ", ".join(map(written, values)))
-            if kept is None or not sources:
+            sources = frozenset(source for value in values for source in scope.sources(value))
+            escape = _escape(scope, container, "container", ", ".join(map(written, values)))
+            if escape is None or not sources:
                 return
             if attr in _ALWAYS or (local := _local(scope, container)) is True:
-                yield Event(node, sources, kept)
+                yield Event(node, sources, escape)
             elif local is None:
                 name = _shared(scope, container)
-                yield Event(node, sources, replace(kept, container=name))
+                yield Event(node, sources, replace(escape, container=name))
         case ast.Call(
             func=ast.Name(id="setattr"), args=[target, ast.Constant(value=str(attr)), value]
         ):
-            kept = _kept(scope, target, "attribute", written(value))
-            if kept is not None and (sources := scope.sources(value)):
-                place = f"{kept.place}.{attr}"
+            escape = _escape(scope, target, "attribute", written(value))
+            if escape is not None and (sources := scope.sources(value)):
+                attribute = f"{escape.target}.{attr}"
                 yield Event(
-                    node, sources, Kept(place, kept.kind, kept.root, kept.holder, kept.value)
+                    node,
+                    sources,
+                    Escape(attribute, escape.kind, escape.root, escape.holder, escape.value),
                 )
         case _:
             pass
@@ -114,9 +116,9 @@ def look(scope: Scope, node: ast.AST) -> Iterator[Event]:
 def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
     if isinstance(target, ast.Tuple | ast.List):
         parts = value.elts if isinstance(value, ast.Tuple | ast.List) else ()
-        for at, each in enumerate(target.elts):
+        for at, element in enumerate(target.elts):
             yield from _assigned(
-                scope, each, parts[at] if len(parts) == len(target.elts) else value
+                scope, element, parts[at] if len(parts) == len(target.elts) else value
             )
         return
     sources = scope.sources(value)
@@ -128,16 +130,16 @@ def _assigned(scope: Scope, target: ast.expr, value: ast.expr) -> Iterator[Event
             kind = "global" if scope.declared[name] == "global" else "variable"
             holder = scope.holder(name)
             if holder is not None:
-                yield Event(target, sources, Kept(name, kind, name, holder.name, text))
+                yield Event(target, sources, Escape(name, kind, name, holder.name, text))
         case ast.Attribute(value=base, attr=attr) if attr not in _STATE or not _has_state(scope):
-            kept = _kept(scope, base, "attribute", text)
-            if kept is not None:
-                yield Event(target, sources, replace(kept, place=written(target)))
+            escape = _escape(scope, base, "attribute", text)
+            if escape is not None:
+                yield Event(target, sources, replace(escape, target=written(target)))
         case ast.Subscript(value=base, slice=index):
-            whole = isinstance(index, ast.Constant) and index.value is ...
-            kept = _kept(scope, base, "container", text)
-            if kept is not None and not whole:
-                yield Event(target, sources, replace(kept, place=written(target)))
+            is_ellipsis = isinstance(index, ast.Constant) and index.value is ...
+            escape = _escape(scope, base, "container", text)
+            if escape is not None and not is_ellipsis:
+                yield Event(target, sources, replace(escape, target=written(target)))
         case _:
             pass
 
@@ -147,7 +149,7 @@ def _has_state(scope: Scope) -> bool:
     return any(full.startswith(("flax", "haiku", "brainstate")) for full in scope.imports.values())
 
 
-def _kept(scope: Scope, base: ast.expr, kind: str, value: str) -> Kept | None:
+def _escape(scope: Scope, base: ast.expr, kind: str, value: str) -> Escape | None:
     """Return where an object is that something is kept in, if it is not the function's own."""
     root, last = base, ""
     while True:
@@ -170,13 +172,13 @@ def _kept(scope: Scope, base: ast.expr, kind: str, value: str) -> Kept | None:
         default = _default(scope, root.id)
         if kind != "container" or default is None or not is_container(scope, default):
             return None
-        return Kept(written(base), kind, root.id, "", value)
+        return Escape(written(base), kind, root.id, "", value)
     if holder.node is None and root.id in scope.imports and kind != "attribute":
         return None
-    made = holder.aliases.get(root.id)
-    if made is not None and is_reference(scope, made):
+    creation = holder.aliases.get(root.id)
+    if creation is not None and is_reference(scope, creation):
         return None
-    return Kept(written(base), kind, root.id, holder.name, value)
+    return Escape(written(base), kind, root.id, holder.name, value)
 
 
 def _default(scope: Scope, name: str) -> ast.expr | None:
@@ -189,7 +191,7 @@ def _default(scope: Scope, name: str) -> ast.expr | None:
         *zip(reversed(positional), reversed(args.defaults), strict=False),
         *zip(args.kwonlyargs, args.kw_defaults, strict=True),
     ]
-    return next((default for each, default in pairs if each.arg == name), None)
+    return next((default for parameter, default in pairs if parameter.arg == name), None)
 
 
 def _local(scope: Scope, base: ast.expr) -> bool | None:
@@ -200,8 +202,8 @@ def _local(scope: Scope, base: ast.expr) -> bool | None:
     holder = scope.holder(base.id)
     if holder is None or holder.node is None:
         return None
-    made = holder.aliases.get(base.id) or _default(holder, base.id)
-    return made is not None and is_container(scope, made)
+    creation = holder.aliases.get(base.id) or _default(holder, base.id)
+    return creation is not None and is_container(scope, creation)
 
 
 def _shared(scope: Scope, base: ast.expr) -> str:
@@ -218,32 +220,32 @@ def _shared(scope: Scope, base: ast.expr) -> str:
             return "?"
 
 
-def _leaves(kept: Kept, known: Known, module: Module) -> bool:
+def _leaves(escape: Escape, function: TracedFunction, module: TracedModule) -> bool:
     """Whether a value leaves the trace where it is kept."""
-    if kept.container and kept.container not in module.containers:
+    if escape.container and escape.container not in module.containers:
         return False
-    if kept.root in module.references and not kept.holder:
+    if escape.root in module.references and not escape.holder:
         return False
-    if not kept.holder:
+    if not escape.holder:
         return True
-    holder = module.functions.get(kept.holder)
+    holder = module.functions.get(escape.holder)
     if holder is None:
         return False
-    if kept.root == holder.function.itself:
+    if escape.root == holder.function.itself:
         if not is_plain(module.classes, holder.function.owner):
             return False
         if holder.outside:
             return True
-    elif kept.root in holder.function.parameters and "kernel" in kept.holder:
+    elif escape.root in holder.function.parameters and "kernel" in escape.holder:
         return False
-    if holder is known:
+    if holder is function:
         return False
-    return not holder.kinds or _begins_between(known, kept.holder, module)
+    return not holder.kinds or _begins_between(function, escape.holder, module)
 
 
-def _begins_between(known: Known, holder: str, module: Module) -> bool:
+def _begins_between(function: TracedFunction, holder: str, module: TracedModule) -> bool:
     """Whether a trace begins in a function, or between it and the function around it."""
-    at: Known | None = known
+    at: TracedFunction | None = function
     while at is not None and at.function.name != holder:
         if at.is_root:
             return True
@@ -251,25 +253,25 @@ def _begins_between(known: Known, holder: str, module: Module) -> bool:
     return False
 
 
-def _worded(kept: Kept, event: Event, known: Known) -> InText:
-    name = known.function.name.rpartition(".")[2]
+def _worded(escape: Escape, event: Event, traced: TracedFunction) -> NodeViolation:
+    name = traced.function.name.rpartition(".")[2]
     function = "the lambda" if name.startswith("<") else f"`{name}`"
-    caller = known.caller.rpartition(".")[2]
-    by = f"`{known.by}` traces {function}"
+    caller = traced.caller.rpartition(".")[2]
+    by = f"`{traced.by}` traces {function}"
     if caller:
-        by = f"`{known.by}` traces `{caller}`, which calls {function}"
-    value = quoted(kept.value)
-    place = quoted(kept.place)
-    if kept.kind in ("global", "variable"):
-        place = f"the {kept.kind} {place}"
-    message = f"traced value {value} escapes into {place}"
+        by = f"`{traced.by}` traces `{caller}`, which calls {function}"
+    value = quoted(escape.value)
+    holder = quoted(escape.target)
+    if escape.kind in ("global", "variable"):
+        holder = f"the {escape.kind} {holder}"
+    message = f"traced value {value} escapes into {holder}"
     notes = ["once the trace is over, using the value raises `UnexpectedTracerError`", by]
-    if STAGED in known.kinds:
+    if STAGED in traced.kinds:
         notes.insert(1, "it is kept while tracing only: compiled calls keep nothing")
-    return InText(
+    return NodeViolation(
         event.at,
-        message if len(message) <= 100 else f"traced value escapes into {place}",
+        message if len(message) <= 100 else f"traced value escapes into {holder}",
         help=f"return the value from {function}, and keep it where the result is used",
         notes=tuple(notes),
-        data=kept,
+        data=escape,
     )

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxsight.rules.fixing.context import Candidate, FixContext, FunctionNode
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.figures import ALL
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import FunctionNode
 from jaxsight.rules.jx101_captured_constant import fix as jx101
 from jaxsight.rules.jx416_item_assignment.updates import (
     discarded,
@@ -51,7 +52,7 @@ def in_place(context: FixContext) -> Iterator[Candidate]:
     if node is None or function is None:
         return
     statements = list(_own_statements(function))
-    made: list[Candidate] = []
+    candidates: list[Candidate] = []
     for merged in (True, False):
         writes = [
             (statement, text, name)
@@ -59,8 +60,8 @@ def in_place(context: FixContext) -> Iterator[Candidate]:
             if (text := _written(context, statement, merged)) is not None
             and (name := _array(target_of(statement), merged))
         ]
-        arrays = [each for each in writes if _kind(context, function, each[2]) != "python"]
-        of_jax = [each for each in arrays if _kind(context, function, each[2]) != "numpy"]
+        arrays = [write for write in writes if _kind(context, function, write[2]) != "python"]
+        of_jax = [array for array in arrays if _kind(context, function, array[2]) != "numpy"]
         for chosen, numpy in (
             (arrays, _with_jnp(context, function, {name for _, _, name in arrays})),
             (of_jax, ()),
@@ -68,18 +69,18 @@ def in_place(context: FixContext) -> Iterator[Candidate]:
         ):
             edits = [context.replace(statement, text) for statement, text, _ in chosen]
             if chosen and not _overlap(numpy, edits):
-                made.append(Candidate(_title(chosen), (*numpy, *edits)))
+                candidates.append(Candidate(_title(chosen), (*numpy, *edits)))
     if any(_accumulates(context, statement) for statement in statements):
         # NumPy adds once where an index comes twice, `.at[…].add` as often as it comes.
-        made = [replace(each, safe=False, same=False) for each in made]
-    yield from made
+        candidates = [replace(candidate, safe=False, same=False) for candidate in candidates]
+    yield from candidates
 
 
 def _accumulates(context: FixContext, statement: ast.stmt) -> bool:
     """Whether a statement is `x[indices] += y` for several indices."""
     match statement:
         case ast.AugAssign(target=ast.Subscript(slice=index), op=ast.Add() | ast.Sub()):
-            aval = context.seen(index)
+            aval = context.aval_of(index)
             return aval is not None and bool(aval.shape) and aval.dtype != "bool"
         case _:
             return False
@@ -87,12 +88,12 @@ def _accumulates(context: FixContext, statement: ast.stmt) -> bool:
 
 def _written(context: FixContext, statement: ast.stmt, merged: bool) -> str | None:
     """Return a statement without its change in place; `None` where it has none."""
-    place = place_of(target_of(statement), merged=False)
-    if place is not None and context.jnp:
-        index = place.indices[0]
-        aval = context.seen(index)
-        seen = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
-        if seen or (seen is None and any(map(is_mask, _values(context, index)))):
+    target = place_of(target_of(statement), merged=False)
+    if target is not None and context.jnp:
+        index = target.indices[0]
+        aval = context.aval_of(index)
+        is_boolean = aval.dtype == "bool" and bool(aval.shape) if aval is not None else None
+        if is_boolean or (is_boolean is None and any(map(is_mask, _values(context, index)))):
             return masked(statement, context.text, context.jnp)
     return updated(statement, context.text, merged=merged)
 
@@ -147,8 +148,8 @@ def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
 
 def _array(target: ast.expr | None, merged: bool) -> str:
     """Return the source of the array that an item belongs to: `self.x` for `self.x[0]`."""
-    place = place_of(target, merged=merged)
-    return ast.unparse(place.array) if place is not None else ""
+    target_place = place_of(target, merged=merged)
+    return ast.unparse(target_place.array) if target_place is not None else ""
 
 
 def _kind(context: FixContext, function: FunctionNode, name: str) -> str:
@@ -156,7 +157,8 @@ def _kind(context: FixContext, function: FunctionNode, name: str) -> str:
     kinds = {
         _kind_of(context, node.value)
         for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and any(ast.unparse(each) == name for each in node.targets)
+        if isinstance(node, ast.Assign)
+        and any(ast.unparse(target) == name for target in node.targets)
     }
     return kinds.pop() if len(kinds) == 1 else ""
 
@@ -196,21 +198,21 @@ def _with_jnp(
             inside = ast.walk(node.value)
         else:
             inside = iter((node,))
-        for each in inside:
-            if isinstance(each, ast.Attribute) and jx101.NUMPY.fullmatch(context.called(each)):
-                root: ast.expr = each
+        for inner in inside:
+            if isinstance(inner, ast.Attribute) and jx101.NUMPY.fullmatch(context.called(inner)):
+                root: ast.expr = inner
                 while isinstance(root, ast.Attribute):
                     root = root.value
                 edits[context.range(root)] = context.replace(root, context.jnp)
     return tuple(edits.values())
 
 
-def _overlap(one: Sequence[Edit], other: Sequence[Edit]) -> bool:
+def _overlap(first: Sequence[Edit], second: Sequence[Edit]) -> bool:
     """Whether an edit is inside of another one."""
     return any(
         outer.range.start <= edit.range.start and edit.range.end <= outer.range.end
-        for edit in one
-        for outer in other
+        for edit in first
+        for outer in second
     )
 
 

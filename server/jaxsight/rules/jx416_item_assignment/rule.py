@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import assigns_item, cut, is_a, quoted
+from jaxsight.rules.failure_text import assigns_item, is_a
 from jaxsight.rules.jx416_item_assignment.updates import (
     discarded,
     is_mask,
@@ -16,9 +16,11 @@ from jaxsight.rules.jx416_item_assignment.updates import (
     updated,
     updated_array,
 )
-from jaxsight.rules.noticed import InText, Noticed
 from jaxsight.rules.rule import Rule
-from jaxsight.rules.text.statements import dotted, written
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import written
+from jaxsight.rules.violation import NodeViolation, Violation
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -44,7 +46,7 @@ _HELP = 60
 
 
 @RULE.explains
-def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
+def explain(failure: Failure, expression: str, line: str) -> Violation | None:
     """Recognize JAX's errors of changes in place, and NumPy's of traced values to store.
 
     Args:
@@ -56,41 +58,42 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     statement = _statement(line)
     if is_a(failure, "TypeError") and "do not support in-place item assignment" in message:
         if not expression.endswith("]"):
-            return _noticed(
+            return _violation(
                 f"{quoted(expression)} cannot change a JAX array in place",
                 "use a function of JAX that returns the result, such as `jax.random.permutation`",
             )
-        what = quoted(expression, "an item")
-        return _noticed(
-            f"cannot assign to {what}: JAX arrays are immutable", _set(statement, expression)
+        subject = quoted(expression, "an item")
+        return _violation(
+            f"cannot assign to {subject}: JAX arrays are immutable", _set(statement, expression)
         )
     if is_a(failure, "TypeError") and "_IndexUpdate" in message and _changes(statement):
         target = target_of(statement) if statement is not None else None
-        what = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
-        return _noticed(
-            f"cannot assign to {what}, which only describes an update", _set(statement, expression)
+        subject = quoted(ast.unparse(target) if target is not None else "", "`x.at[…]`")
+        return _violation(
+            f"cannot assign to {subject}, which only describes an update",
+            _set(statement, expression),
         )
     if is_a(failure, "AttributeError") and message == "__delitem__":
-        what = quoted(expression, "an item")
-        return _noticed(f"cannot delete {what}: JAX arrays are immutable", _deleted(statement))
+        subject = quoted(expression, "an item")
+        return _violation(f"cannot delete {subject}: JAX arrays are immutable", _deleted(statement))
     if is_a(failure, "NotImplementedError", "ValueError") and "inplace=False" in message:
-        return _noticed(
+        return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign the result: " + _again(expression, "inplace=False"),
         )
     if is_a(failure, "TypeError", "NotImplementedError") and _IN_NUMPY.match(expression):
-        return _noticed(
+        return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign the updated copy: `x = x.at[idx].set(y)`, or `.add`, `.multiply`…",
         )
     if _fills(failure):
-        return _noticed(
+        return _violation(
             f"{quoted(expression)} cannot change a JAX array in place",
             "assign a new array: `x = jnp.full_like(x, value)`",
         )
     if _stores(failure) and assigns_item(expression, line):
         array = quoted(re.split(r"\[", expression)[0], "the array")
-        return _noticed(
+        return _violation(
             f"cannot assign a traced value to {quoted(expression)} of a NumPy array",
             f"create {array} with `jnp`, and {_set(statement, expression)}",
             "NumPy needs the value, which is only known when the function runs",
@@ -98,8 +101,8 @@ def explain(failure: Failure, expression: str, line: str) -> Noticed | None:
     return None
 
 
-def _noticed(message: str, help: str, why: str = _IN_PLACE) -> Noticed:
-    return Noticed(message, help=help, notes=(why,), url=_PAGE)
+def _violation(message: str, help: str, why: str = _IN_PLACE) -> Violation:
+    return Violation(message, help=help, notes=(why,), url=_PAGE)
 
 
 def _statement(line: str) -> ast.stmt | None:
@@ -115,7 +118,7 @@ def _changes(statement: ast.stmt | None) -> bool:
     """Whether a statement assigns to an item; a statement on several lines may."""
     match statement:
         case ast.Assign(targets=targets):
-            return any(isinstance(each, ast.Subscript) for each in targets)
+            return any(isinstance(target, ast.Subscript) for target in targets)
         case ast.AugAssign(target=target):
             return isinstance(target, ast.Subscript)
         case _:
@@ -125,8 +128,8 @@ def _changes(statement: ast.stmt | None) -> bool:
 def _set(statement: ast.stmt | None, expression: str) -> str:
     text = None
     if statement is not None:
-        place = place_of(target_of(statement), merged=False)
-        if place is not None and is_mask(place.indices[0]):
+        target = place_of(target_of(statement), merged=False)
+        if target is not None and is_mask(target.indices[0]):
             text = masked(statement, written, "jnp")
         else:
             text = updated(statement, written)
@@ -153,10 +156,10 @@ def _deleted(statement: ast.stmt | None) -> str:
 
 
 def _again(expression: str, argument: str) -> str:
-    found = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
-    if found is None:
+    match = re.fullmatch(r"([\w.]+)\((\w+)(,.*)?\)", " ".join(expression.split()))
+    if match is None:
         return f"`x = f(x, {argument})`"
-    return f"`{cut(f'{found[2]} = {found[1]}({found[2]}{found[3] or str()}, {argument})', _HELP)}`"
+    return f"`{cut(f'{match[2]} = {match[1]}({match[2]}{match[3] or str()}, {argument})', _HELP)}`"
 
 
 def _fills(failure: Failure) -> bool:
@@ -183,7 +186,7 @@ _REFERENCES = frozenset(
 
 
 @RULE.finds_in_text
-def find(tree: ast.Module) -> Iterator[InText]:
+def find(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield each statement that is only `x.at[i].set(y)`, and assignments to items of new arrays.
 
     Data frames have an `at` too, and references are changed in place.
@@ -203,7 +206,7 @@ def find(tree: ast.Module) -> Iterator[InText]:
             continue
         text = written(call)
         assigned = f"{array} = {text}"
-        yield InText(
+        yield NodeViolation(
             call,
             f"result of {quoted(text)} is discarded",
             help=f"assign it: `{assigned if len(assigned) <= _HELP else 'x = x.at[idx].set(y)'}`",
@@ -219,7 +222,7 @@ _NEW = re.compile(
 """Functions that return a new array."""
 
 
-def _to_new_arrays(tree: ast.Module) -> Iterator[InText]:
+def _to_new_arrays(tree: ast.Module) -> Iterator[NodeViolation]:
     """Yield assignments to items of names that a function only binds to new arrays."""
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
@@ -231,7 +234,7 @@ def _to_new_arrays(tree: ast.Module) -> Iterator[InText]:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 match target:
                     case ast.Subscript(value=ast.Name(id=name)) if name in new:
-                        yield InText(
+                        yield NodeViolation(
                             target,
                             f"cannot assign to {quoted(written(target))}: JAX arrays are immutable",
                             help=_set(node, written(target)),
@@ -244,37 +247,37 @@ def _to_new_arrays(tree: ast.Module) -> Iterator[InText]:
 def _new_arrays(function: ast.FunctionDef) -> Iterator[str]:
     """Yield the names that a function binds to new arrays and to nothing else."""
     kinds: dict[str, set[bool]] = {}
-    known = set()
+    stores = set()
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Name(id=name) as target], value=ast.Call(func=made)):
                 if _NEW.fullmatch(dotted(made)):
                     kinds.setdefault(name, set()).add(True)
-                    known.add(target)
+                    stores.add(target)
             case ast.arg(arg=name):
                 kinds.setdefault(name, set()).add(False)
             case _:
                 pass
     for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in known:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in stores:
             kinds.setdefault(node.id, set()).add(False)
-    return (name for name, found in kinds.items() if found == {True})
+    return (name for name, kinds_of_name in kinds.items() if kinds_of_name == {True})
 
 
 def _references(tree: ast.Module) -> set[str]:
     """Return the names that a statement binds to references, or annotates so."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
                 if _last(function) in _REFERENCES:
-                    found.add(name)
+                    names.add(name)
             case ast.arg(arg=name, annotation=ast.expr() as annotation):
                 if _REFERENCES & set(re.findall(r"\w+", ast.unparse(annotation))):
-                    found.add(name)
+                    names.add(name)
             case _:
                 pass
-    return found
+    return names
 
 
 def _last(node: ast.expr) -> str:

@@ -113,10 +113,10 @@ def updated(statement: ast.stmt, write: Write, *, merged: bool = True) -> str | 
                 return None
             return _all_set([(target, value) for target in targets], write, merged)
         case ast.AugAssign(target=target, op=op, value=value):
-            place = place_of(target, merged=merged)
-            if place is None:
+            element = place_of(target, merged=merged)
+            if element is None:
                 return None
-            array, index = write(place.array), place.index(write)
+            array, index = write(element.array), element.index(write)
             if type(op) in _METHODS:
                 update = f"{_METHODS[type(op)]}({_argument(value, write)})"
             else:
@@ -139,13 +139,13 @@ def masked(statement: ast.stmt, write: Write, jnp: str) -> str | None:
             pass
         case _:
             return None
-    place = place_of(target, merged=False)
-    if place is None or len(place.indices) != 1:
+    element = place_of(target, merged=False)
+    if element is None or len(element.indices) != 1:
         return None
-    array, mask = write(place.array), write(place.indices[0])
-    whole = _Whole(place.indices[0])
-    changed = whole.visit(copy.deepcopy(value))
-    value, write_value = (changed, ast.unparse) if whole.count else (value, write)
+    array, mask = write(element.array), write(element.indices[0])
+    wanted = _Whole(element.indices[0])
+    changed = wanted.visit(copy.deepcopy(value))
+    value, write_value = (changed, ast.unparse) if wanted.count else (value, write)
     new = _argument(value, write_value)
     if op is not None:
         new = f"{array} {_operation(op, value, write_value)}"
@@ -192,14 +192,14 @@ def _operation(op: ast.operator, value: ast.expr, write: Write) -> str:
 def _all_set(pairs: list[tuple[ast.expr, ast.expr]], write: Write, merged: bool) -> str | None:
     """Return one assignment that sets several places in one array."""
     places = [(place_of(target, merged=merged), value) for target, value in pairs]
-    arrays = {write(place.array) for place, _ in places if place is not None}
+    arrays = {write(element.array) for element, _ in places if element is not None}
     if len(arrays) != 1:
         return None
     (array,), sets = arrays, []
-    for place, value in places:
-        if place is None or isinstance(value, ast.Starred):
+    for element, value in places:
+        if element is None or isinstance(value, ast.Starred):
             return None
-        sets.append(f".at[{place.index(write)}].set({_argument(value, write)})")
+        sets.append(f".at[{element.index(write)}].set({_argument(value, write)})")
     return f"{array} = {array}{''.join(sets)}"
 
 

@@ -6,16 +6,11 @@ import ast
 import math
 from dataclasses import dataclass
 
-from jaxsight.rules.jx417_unstable_form.looking import Form, Look
-from jaxsight.rules.program.bounds import (
-    MOVES,
-    alike,
-    made,
-    readers,
-    stripped,
-)
-from jaxsight.rules.program.view import parameter
-from jaxsight.rules.program.written import arguments, bracketed, parsed, short
+from jaxsight.rules.jx417_unstable_form.look import Form, Look
+from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.program.walks import MOVES, alike, maker_of, readers, stripped
+from jaxsight.rules.text.expressions import arguments, bracketed, parsed
+from jaxsight.rules.wording import short
 from jaxsight.wire.program import Step
 
 
@@ -26,23 +21,23 @@ class Difference(Look):
     def difference(self) -> Form | None:
         """Return the form of a difference: `exp(x) - 1`, `1 - erf(x)`, `1 - cos(x)`, a variance."""
         flow, step = self.flow, self.step
-        literals = [self.known.literal(each) for each in step.operands]
+        literals = [self.known.literal(operand) for operand in step.operands]
         if step.primitive == "add":
             if -1 not in literals:
                 return None
-            return self._expm1(made(flow, step.operands[1 - literals.index(-1)]), "")
+            return self._expm1(maker_of(flow, step.operands[1 - literals.index(-1)]), "")
         if literals[1] == 1:
-            return self._expm1(made(flow, step.operands[0]), "")
-        taken = made(flow, step.operands[1])
-        if literals[0] == 1 and taken is not None:
-            match taken.primitive:
+            return self._expm1(maker_of(flow, step.operands[0]), "")
+        subtracted = maker_of(flow, step.operands[1])
+        if literals[0] == 1 and subtracted is not None:
+            match subtracted.primitive:
                 case "exp":
-                    return self._expm1(taken, "-")
+                    return self._expm1(subtracted, "-")
                 case "erf":
-                    return self._erfc(taken)
+                    return self._erfc(subtracted)
                 case "cos":
-                    return self._one_minus_cos(taken)
-            return self._one_minus_cdf(taken)
+                    return self._one_minus_cos(subtracted)
+            return self._one_minus_cdf(subtracted)
         return self._variance()
 
     def _expm1(self, exp: Step | None, sign: str) -> Form | None:
@@ -64,7 +59,7 @@ class Difference(Look):
     def _erfc(self, erf: Step) -> Form | None:
         if not self.known.varies(erf.operands[0]) or self.known.bounds(erf.operands[0])[1] < 1:
             return None
-        call = parsed(self.reading.quote(erf.path))
+        call = parsed(self.view.quote(erf.path))
         x = self._argument(erf, ("erf",)) or "x"
         written = ast.unparse(call.func) if isinstance(call, ast.Call) else "jax.scipy.special.erf"
         stable = written + "c" if written.endswith("erf") else "jax.scipy.special.erfc"
@@ -90,7 +85,7 @@ class Difference(Look):
         )
 
     def _one_minus_cdf(self, step: Step) -> Form | None:
-        call = parsed(self.reading.quote(step.path))
+        call = parsed(self.view.quote(step.path))
         if not isinstance(call, ast.Call) or step.span == self.step.span:
             return None
         function = ast.unparse(call.func)
@@ -107,23 +102,23 @@ class Difference(Look):
         """Return the form of `E[x²] - E[x]²` and of `E[xy] - E[x] E[y]`."""
         flow = self.flow
         of_squares = self._mean(self.step.operands[0])
-        squared = made(flow, self.step.operands[1])
+        squared = maker_of(flow, self.step.operands[1])
         factors = self._factors(squared) if squared is not None else None
         if of_squares is None or factors is None:
             return None
-        means = [self._mean(each) for each in factors]
-        terms = made(flow, of_squares)
+        means = [self._mean(factor) for factor in factors]
+        terms = maker_of(flow, of_squares)
         pair = self._factors(terms) if terms is not None else None
         if pair is None or None in means:
             return None
-        found = [stripped(flow, each) for each in means if each is not None]
-        given = [stripped(flow, each) for each in pair]
-        ways = (given, given[::-1])
-        if not any(all(map(alike, [flow] * 2, found, way)) for way in ways):
+        mean_arrays = [stripped(flow, mean) for mean in means if mean is not None]
+        operands = [stripped(flow, operand) for operand in pair]
+        ways = (operands, operands[::-1])
+        if not any(all(map(alike, [flow] * 2, mean_arrays, way)) for way in ways):
             return None
         if not self.known.varies(of_squares) or self._is_guarded():
             return None
-        variance = alike(flow, *given)
+        variance = alike(flow, *operands)
         spread = "the spread" if variance else "the spreads"
         mean = "the mean is" if variance else "the means are"
         form = "E[x²] - E[x]²" if variance else "E[xy] - E[x]E[y]"
@@ -139,13 +134,13 @@ class Difference(Look):
 
     def _mean(self, number: int) -> int | None:
         """Return what a value is the mean of."""
-        step = made(self.flow, number)
+        step = maker_of(self.flow, number)
         if step is None or step.primitive not in ("div", "mul"):
             return None
         for total, count in (step.operands, step.operands[::-1]):
-            said = self.known.literal(count)
-            summed = made(self.flow, total)
-            if said and summed is not None and summed.primitive == "reduce_sum":
+            divisor = self.known.literal(count)
+            summed = maker_of(self.flow, total)
+            if divisor and summed is not None and summed.primitive == "reduce_sum":
                 return summed.operands[0]
             if step.primitive == "div":
                 break

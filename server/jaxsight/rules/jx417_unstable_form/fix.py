@@ -6,10 +6,11 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.fixing import figures
-from jaxsight.rules.fixing.context import Candidate, FixContext, same
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
+from jaxsight.rules.fixing.syntax import same
+from jaxsight.rules.wording import quoted
 
 _AXES = frozenset({"axis", "keepdims"})
 _LOG_OF_CALL = {
@@ -45,7 +46,7 @@ class _Words:
         if not isinstance(node, ast.Call) or not node.args:
             return None
         called = self.context.called(node.func)
-        full = [each for name in names for each in _full(name)]
+        full = [full_name for name in names for full_name in _full(name)]
         return node if called in full else None
 
     def argument(self, node: ast.expr, *names: str) -> ast.expr | None:
@@ -60,14 +61,14 @@ class _Words:
         if any(key.arg not in _AXES for key in node.keywords) or len(node.args) > 2:
             return None
         if self.calls(node, name):
-            operand, rest = node.args[0], node.args[1:]
+            operand, arguments = node.args[0], node.args[1:]
         elif isinstance(node.func, ast.Attribute) and node.func.attr == name and len(node.args) < 2:
             if self.context.called(node.func.value) in ("jax.numpy", "numpy"):
                 return None
-            operand, rest = node.func.value, node.args
+            operand, arguments = node.func.value, node.args
         else:
             return None
-        texts = [f"axis={self.text(each)}" for each in rest]
+        texts = [f"axis={self.text(argument)}" for argument in arguments]
         texts += [f"{key.arg}={self.text(key.value)}" for key in node.keywords]
         return operand, "".join(f", {text}" for text in texts)
 
@@ -157,15 +158,15 @@ def _of_log(words: _Words, operand: ast.expr) -> str:
 
 
 def _log_of_sum(words: _Words, left: ast.expr, right: ast.expr) -> str:
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, ast.Constant) and one.value == 1:
-            x = words.argument(other, "exp")
+    for term, other_term in ((left, right), (right, left)):
+        if isinstance(term, ast.Constant) and term.value == 1:
+            x = words.argument(other_term, "exp")
             if x is not None:
                 return f"{words.nn('softplus')}({words.text(x)})"
-            if words.reduced(other, "sum") is not None:
+            if words.reduced(other_term, "sum") is not None:
                 return ""
-            return f"{words.jnp('log1p')}({words.text(other)})"
-    a, b = (words.argument(each, "exp") for each in (left, right))
+            return f"{words.jnp('log1p')}({words.text(other_term)})"
+    a, b = (words.argument(side, "exp") for side in (left, right))
     if a is None or b is None:
         return ""
     return f"{words.jnp('logaddexp')}({words.text(a)}, {words.text(b)})"
@@ -223,16 +224,16 @@ def _of_quotient(words: _Words, node: ast.BinOp) -> str:
         inner = words.argument(total[0], "exp")
         if inner is None or not same(inner, x):
             return ""
-        rest = total[1].replace(", keepdims=True", "")
-        return f"{words.nn('softmax')}({words.text(x)}{rest or ', axis=None'})"
+        axis = total[1].replace(", keepdims=True", "")
+        return f"{words.nn('softmax')}({words.text(x)}{axis or ', axis=None'})"
     y = words.argument(node.right, "exp")
     if y is not None:
         return f"{words.jnp('exp')}({words.text(x)} - {words.context.operand(y)})"
     match node.right:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            for one, other in ((left, right), (right, left)):
-                inner = words.argument(other, "exp")
-                if isinstance(one, ast.Constant) and one.value == 1 and inner is not None:
+            for term, other_term in ((left, right), (right, left)):
+                inner = words.argument(other_term, "exp")
+                if isinstance(term, ast.Constant) and term.value == 1 and inner is not None:
                     return f"{words.nn('sigmoid')}({words.text(x)})" if same(inner, x) else ""
     return ""
 

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from jaxsight.rules.jx417_unstable_form import forms
-from jaxsight.rules.jx417_unstable_form.looking import Form
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.bounds import Known, is_in_branch, literal, made
-from jaxsight.rules.program.view import Flow, Reading
-from jaxsight.rules.program.written import has_rule, name_of, parsed
+from jaxsight.rules.jx417_unstable_form.look import Form
+from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import is_in_branch, literal, maker_of
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import has_rule, name_of, parsed
+from jaxsight.rules.violation import Violation
 from jaxsight.wire.program import Step
 
 RULE = Rule(
@@ -40,32 +42,30 @@ _OPERATORS: dict[str, tuple[type[ast.operator], ...]] = {
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's own logarithms, differences and quotients that have a stable equivalent.
 
     Functions with derivative rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = reading.flow, Known(reading.flow)
-    seen: set[object] = set()
+    flow, facts = view.flow, KnownValues(view.flow)
+    reported: set[object] = set()
     covered: set[str] = set()
-    found: list[tuple[Step, Form]] = []
-    for step in flow.steps.values():
-        if step.primitive not in _CALLS or step.backward or step.path in flow.ruled:
+    forms_found: list[tuple[Step, Form]] = []
+    for step in flow.forward_steps(*_CALLS):
+        if step.span in reported or not _is_candidate(flow, step):
             continue
-        if step.span in seen or not _is_candidate(flow, step):
+        if not _is_written(view.quote(step.path), step.primitive):
             continue
-        if not _is_written(reading.quote(step.path), step.primitive):
+        if has_rule(view.around(step.path)) or is_in_branch(flow, step):
             continue
-        if has_rule(reading.around(step.path)) or is_in_branch(flow, step):
-            continue
-        form = forms.of(reading, step, known)
+        form = forms.of(view, step, facts)
         if form is not None:
-            seen.add(step.span)
+            reported.add(step.span)
             covered.update(form.parts)
-            found.append((step, form))
-    for step, form in found:
+            forms_found.append((step, form))
+    for step, form in forms_found:
         if step.path not in covered:
-            yield Noticed(
+            yield Violation(
                 form.message, step.path, help=form.help, notes=form.notes, severity=form.severity
             )
 
@@ -76,7 +76,7 @@ def _is_candidate(flow: Flow, step: Step) -> bool:
         return True
     if step.primitive == "add":
         return any(literal(flow, number) == -1 for number in step.operands)
-    first, second = (made(flow, number) for number in step.operands)
+    first, second = (maker_of(flow, number) for number in step.operands)
     if step.primitive == "sub":
         of_means = first is not None and first.primitive in ("div", "mul")
         return of_means or any(literal(flow, number) == 1 for number in step.operands)

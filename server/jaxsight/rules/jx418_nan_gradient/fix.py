@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
-from jaxsight.rules.jx418_nan_gradient.rule import Squares
+from jaxsight.rules.jx418_nan_gradient.gradients import Squares
 
 _AXES = frozenset({"axis", "keepdims"})
 
@@ -47,8 +47,8 @@ def _squares(context: FixContext, call: ast.Call) -> str | None:
         return None
     if any(key.arg not in _AXES for key in call.keywords):
         return None
-    rest = "".join(f", {key.arg}={context.text(key.value)}" for key in call.keywords)
-    return f"{context.jnp}.sum({context.operand(call.args[0])} ** 2{rest})"
+    keywords = "".join(f", {key.arg}={context.text(key.value)}" for key in call.keywords)
+    return f"{context.jnp}.sum({context.operand(call.args[0])} ** 2{keywords})"
 
 
 # A gradient that is right, for what it takes to compute it.

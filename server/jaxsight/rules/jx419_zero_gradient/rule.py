@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from jaxsight.rules.exceptions import MOST
-from jaxsight.rules.noticed import Noticed
-from jaxsight.rules.program.bounds import literal
-from jaxsight.rules.program.view import Flow, Reading, is_known
-from jaxsight.rules.program.written import bracketed, called, has_rule, name_of, parsed, short
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import is_known
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import literal
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import bracketed, called, has_rule, name_of, parsed
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import MOST, short
 from jaxsight.wire.program import LITERAL, Step, Value
 
 RULE = Rule(
@@ -52,42 +54,42 @@ class _Dead:
 
 
 @RULE.finds_in_program
-def find(reading: Reading) -> Iterator[Noticed]:
+def find(view: ProgramView) -> Iterator[Violation]:
     """Yield operations without a derivative that all of a gradient would have to pass.
 
     Functions with derivative rules of their own are trusted. So is `jax.lax.stop_gradient`, except
     where it is around all that is differentiated.
     """
     by_place: dict[object, tuple[Step, list[str]]] = {}
-    for dead in _dead(reading):
-        for end in _chosen(reading, dead):
+    for dead in _dead(view):
+        for end in _chosen(view, dead):
             by_place.setdefault(end.span or end.path, (end, []))[1].append(dead.name)
     for step, names in by_place.values():
-        yield _noticed(reading, step, names)
+        yield _violation(view, step, names)
 
 
-def _noticed(reading: Reading, step: Step, names: Sequence[str]) -> Noticed:
-    known = [f"`{name}`" for name in names if name]
-    of = f" with respect to {known[0]}" if known else ""
-    if len(known) > 1:
-        of += f" and {len(known) - 1} other{'s' if len(known) > 2 else ''}"
-    written = reading.quoted(step.path)
+def _violation(view: ProgramView, step: Step, names: Sequence[str]) -> Violation:
+    parameters = [f"`{name}`" for name in names if name]
+    of = f" with respect to {parameters[0]}" if parameters else ""
+    if len(parameters) > 1:
+        of += f" and {len(parameters) - 1} other{'s' if len(parameters) > 2 else ''}"
+    written = view.quoted(step.path)
     if len(written) > 32 or step.primitive == "stop_gradient":
-        written = f"`{_operation(reading, step)}`"
+        written = f"`{_operation(view, step)}`"
     message = f"gradient{of} is always 0 because of {written}"
     if len(message) > MOST:
         message = f"gradient is always 0 because of {written}"
-    return Noticed(
+    return Violation(
         message,
         step.path,
-        help=_help(reading, step),
-        notes=(_note(reading, step),),
+        help=_help(view, step),
+        notes=(_note(view, step),),
     )
 
 
-def _operation(reading: Reading, step: Step) -> str:
+def _operation(view: ProgramView, step: Step) -> str:
     """Return the name of the function or the sign of the operator that the user wrote."""
-    text = reading.quote(step.path)
+    text = view.quote(step.path)
     node = parsed(text)
     if step.primitive == "stop_gradient":
         return step.primitive
@@ -98,8 +100,8 @@ def _operation(reading: Reading, step: Step) -> str:
     return called(text) or step.primitive
 
 
-def _help(reading: Reading, step: Step) -> str:
-    text = reading.quote(step.path)
+def _help(view: ProgramView, step: Step) -> str:
+    text = view.quote(step.path)
     node, name = parsed(text), called(text)
     if name in _DRAWS:
         return "differentiate a relaxation (Gumbel-softmax) or use a score-function estimator"
@@ -129,19 +131,19 @@ def _is_rounding(node: ast.AST | None) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
 
 
-def _note(reading: Reading, step: Step) -> str:
+def _note(view: ProgramView, step: Step) -> str:
     if step.primitive in _ROUNDS:
         return f"the derivative of `{step.primitive}` is 0 wherever it exists"
-    if step.primitive in _STEPS and called(reading.quote(step.path)) not in _INDICES:
+    if step.primitive in _STEPS and called(view.quote(step.path)) not in _INDICES:
         return "the derivative of a comparison is 0 wherever it exists"
     if step.primitive == "stop_gradient":
         return "JAX treats the result of `stop_gradient` as a constant"
     return "JAX does not differentiate through integers and booleans"
 
 
-def _dead(reading: Reading) -> Iterator[_Dead]:
+def _dead(view: ProgramView) -> Iterator[_Dead]:
     """Yield values whose gradient is asked for, used, and zero."""
-    flow = reading.flow
+    flow = view.flow
     by_parent: dict[str, list[Step]] = {}
     for step in flow.steps.values():
         if step.forward and not step.backward:
@@ -149,39 +151,43 @@ def _dead(reading: Reading) -> Iterator[_Dead]:
             if around is None or not around.forward:
                 by_parent.setdefault(around.path if around else "", []).append(step)
     for parent, steps in by_parent.items():
-        yield from _of_derivative(reading, parent, steps)
-    if not by_parent and reading.differentiated:
-        yield from _of_function(reading)
+        yield from _of_derivative(view, parent, steps)
+    if not by_parent and view.differentiated:
+        yield from _of_function(view)
 
 
-def _of_derivative(reading: Reading, parent: str, steps: Sequence[Step]) -> Iterator[_Dead]:
+def _of_derivative(view: ProgramView, parent: str, steps: Sequence[Step]) -> Iterator[_Dead]:
     """Yield values whose gradient a program has as zeros."""
-    flow = reading.flow
-    zeros = list(_zeros(reading, parent))
+    flow = view.flow
+    zeros = list(_zeros(view, parent))
     if not zeros:
         return
     inside = {step.path for step in steps}
-    made = {flow.of(number) for step in steps for number in step.results}
+    computed = {flow.of(number) for step in steps for number in step.results}
     entries = [
         number
         for step in steps
         for number in map(flow.of, step.operands)
-        if number not in made and not is_known(flow.values[number]) and _inexact(flow, number)
+        if number not in computed and not is_known(flow.values[number]) and _inexact(flow, number)
     ]
     alive = any(step.backward for step in flow.steps.values())
-    found: list[tuple[int, list[Step], int]] = []
+    dead_inputs: list[tuple[int, list[Step], int]] = []
     for number in dict.fromkeys(entries):
-        rank = max(_rank(flow, each, number) for each, _ in zeros)
+        rank = max(_rank(flow, zero, number) for zero, _ in zeros)
         ends = _ends(flow, number, inside, frozenset()) if rank else None
         if ends and not (alive and _is_stopped(ends)):
-            found.append((number, ends, rank))
-    best = max((rank for _, _, rank in found), default=0)
-    chosen = [(number, ends) for number, ends, rank in found if rank == best]
+            dead_inputs.append((number, ends, rank))
+    best = max((rank for _, _, rank in dead_inputs), default=0)
+    chosen = [(number, ends) for number, ends, rank in dead_inputs if rank == best]
     if any(not _is_stopped(ends) for _, ends in chosen):
         chosen = [(number, ends) for number, ends in chosen if not _is_stopped(ends)]
     for number, ends in chosen:
-        like = [each for each, _ in chosen if flow.values[each].text == flow.values[number].text]
-        places = [place for each, place in zeros if _rank(flow, each, number) == best]
+        like = [
+            chosen_number
+            for chosen_number, _ in chosen
+            if flow.values[chosen_number].text == flow.values[number].text
+        ]
+        places = [position for zero, position in zeros if _rank(flow, zero, number) == best]
         name = flow.values[number].said if len(like) <= len(places) else ""
         yield _Dead(number, tuple(ends), name, len(set(places)))
 
@@ -190,31 +196,31 @@ def _is_stopped(ends: Sequence[Step]) -> bool:
     return all(step.primitive == "stop_gradient" for step in ends)
 
 
-def _of_function(reading: Reading) -> Iterator[_Dead]:
+def _of_function(view: ProgramView) -> Iterator[_Dead]:
     """Yield inputs that the module differentiates the function by, where that gives zeros.
 
     `jax.vjp`, `jax.jvp` and `jax.linearize` differentiate by all arguments, so that conditions and
     indices are among them: these are reported only if no argument has a gradient.
     """
-    flow = reading.flow
+    flow = view.flow
     if not flow.outputs or not all(_inexact(flow, number) for number in flow.outputs[:1]):
         return
     scalar = not flow.values[flow.outputs[0]].shape
     outputs = frozenset(flow.outputs[:1] if scalar else flow.outputs)
     inside = {path for path in flow.steps if path not in flow.parent}
     needed = _needed(flow, outputs)
-    found: list[_Dead] = []
+    dead_inputs: list[_Dead] = []
     alive = False
     for number in flow.inputs:
         if not _inexact(flow, number) or flow.of(number) not in needed:
             continue
         ends = _ends(flow, flow.of(number), inside, outputs)
         alive |= ends is None
-        if ends and _parameter(flow, number) in reading.differentiated:
-            found.append(_Dead(number, tuple(ends), flow.values[number].said))
-    for dead in found:
+        if ends and _parameter(flow, number) in view.differentiated:
+            dead_inputs.append(_Dead(number, tuple(ends), flow.values[number].said))
+    for dead in dead_inputs:
         name = _parameter(flow, dead.value)
-        if not alive or (name in reading.chosen and not _is_stopped(dead.ends)):
+        if not alive or (name in view.chosen and not _is_stopped(dead.ends)):
             yield dead
 
 
@@ -225,16 +231,16 @@ def _parameter(flow: Flow, number: int) -> str:
 
 def _needed(flow: Flow, outputs: frozenset[int]) -> set[int]:
     """Return the values that outputs depend on."""
-    waiting, seen = list(outputs), set[int]()
+    waiting, visited = list(outputs), set[int]()
     while waiting:
         number = flow.of(waiting.pop())
-        if number in seen:
+        if number in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         step = flow.made_by(number)
         if step is not None:
             waiting += step.operands
-    return seen
+    return visited
 
 
 def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) -> list[Step] | None:
@@ -242,21 +248,21 @@ def _ends(flow: Flow, number: int, inside: set[str], outputs: frozenset[int]) ->
 
     Return `None` where a path goes on to an output, or to a value that nothing reads.
     """
-    waiting, seen = [number], set[int]()
+    waiting, visited = [number], set[int]()
     ends: dict[str, Step] = {}
     while waiting:
-        each = flow.of(waiting.pop())
-        if each in seen:
+        reached = flow.of(waiting.pop())
+        if reached in visited:
             continue
-        seen.add(each)
-        users = [user for user in flow.used_by(each) if user.path in inside]
-        if each in outputs or len(seen) > _FAR:
+        visited.add(reached)
+        users = [user for user in flow.used_by(reached) if user.path in inside]
+        if reached in outputs or len(visited) > _FAR:
             return None
-        if not users and not outputs and not _is_factor(flow, each):
+        if not users and not outputs and not _is_factor(flow, reached):
             return None
         for user in users:
-            inexact = [result for result in user.results if _inexact(flow, result)]
-            read = [result for result in inexact if flow.used_by(result) or result in outputs]
+            inexact = [output for output in user.results if _inexact(flow, output)]
+            read = [output for output in inexact if flow.used_by(output) or output in outputs]
             if _is_flat(flow, user) or (not read and any(map(flow.used_by, user.results))):
                 ends[user.path] = user
             else:
@@ -296,17 +302,17 @@ def _is_flat(flow: Flow, step: Step) -> bool:
     return bool(step.results) and not any(_inexact(flow, number) for number in step.results)
 
 
-def _chosen(reading: Reading, dead: _Dead) -> list[Step]:
+def _chosen(view: ProgramView, dead: _Dead) -> list[Step]:
     """Return the first equations that the user wrote, one for each derivative.
 
     There are none where one has a derivative rule of its own.
     """
-    if any(has_rule(reading.around(step.path)) for step in dead.ends):
+    if any(has_rule(view.around(step.path)) for step in dead.ends):
         return []
-    flow = reading.flow
+    flow = view.flow
     own = [step for step in dead.ends if not _is_of_rule(flow, step)] or dead.ends
-    rest = [step for step in own if step.primitive != "stop_gradient"] or own
-    by_span = {step.span: step for step in reversed(rest) if reading.quote(step.path)}
+    candidates = [step for step in own if step.primitive != "stop_gradient"] or own
+    by_span = {step.span: step for step in reversed(candidates) if view.quote(step.path)}
     return list(by_span.values())[::-1][: dead.times]
 
 
@@ -322,16 +328,16 @@ def _is_of_rule(flow: Flow, step: Step) -> bool:
     )
 
 
-def _zeros(reading: Reading, parent: str) -> Iterator[tuple[Value, object]]:
+def _zeros(view: ProgramView, parent: str) -> Iterator[tuple[Value, object]]:
     """Yield the zeros that a program has in place of gradients, each with its place."""
-    flow = reading.flow
+    flow = view.flow
     for step in flow.steps.values():
         around = flow.parent.get(step.path)
         if step.forward or step.backward or (around.path if around else "") != parent:
             continue
         zeros = [number for number in step.operands if literal(flow, number) == 0]
         if step.primitive == "broadcast_in_dim" and zeros:
-            if _is_of_derivative(reading, step):
+            if _is_of_derivative(view, step):
                 yield flow.value(step.results[0]), step.span
         elif zeros and all(is_known(flow.value(number)) for number in step.operands):
             yield flow.value(zeros[0]), step.span
@@ -350,17 +356,17 @@ def _rank(flow: Flow, zeros: Value, number: int) -> int:
     return 1 if zeros.shape and zeros.shape == value.shape[1:] else 0
 
 
-def _is_of_derivative(reading: Reading, step: Step) -> bool:
+def _is_of_derivative(view: ProgramView, step: Step) -> bool:
     """Whether an equation was made by the user's call of a function that computes derivatives."""
-    node = parsed(reading.quote(step.path))
+    node = parsed(view.quote(step.path))
     if not isinstance(node, ast.Call):
         return False
     names = {
-        each.attr if isinstance(each, ast.Attribute) else each.id
-        for each in ast.walk(node.func if not called(reading.quote(step.path)) else node)
-        if isinstance(each, ast.Attribute | ast.Name)
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in ast.walk(node.func if not called(view.quote(step.path)) else node)
+        if isinstance(node, ast.Attribute | ast.Name)
     }
-    return not names.isdisjoint(_DERIVATIVES | reading.gradients)
+    return not names.isdisjoint(_DERIVATIVES | view.gradients)
 
 
 def _inexact(flow: Flow, number: int) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.exceptions import quoted
 from jaxsight.rules.fixing import figures
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 from jaxsight.rules.jx420_outer_broadcast.rule import OuterBroadcast
+from jaxsight.rules.wording import quoted
 
 
 def candidates(context: FixContext) -> Iterator[Candidate]:
@@ -23,13 +23,15 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
         return
     columns = []
     for operand in _operands(node):
-        aval = context.seen(operand)
+        aval = context.aval_of(operand)
         if aval is not None and aval.shape == shapes.column:
             columns.append(operand)
     if not columns:
         return
     names = " and ".join(quoted(context.text(column), most=30) for column in columns)
-    edits = [context.replace(each, f"{context.operand(each)}.squeeze(-1)") for each in columns]
+    edits = [
+        context.replace(column, f"{context.operand(column)}.squeeze(-1)") for column in columns
+    ]
     yield Candidate(f"Drop the last axis of {names}", tuple(edits), same=False)
 
 

@@ -7,8 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+from jaxsight.rules.jx421_read_after_donation.statement_facts import (
+    FUNCTIONS,
+    FunctionNode,
+    bound_names,
+    facts_of,
+    own,
+    parameters_of,
+)
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import Statement
 
 _JITS = frozenset({"jax.jit", "jit", "jax.pmap", "pmap", "pjit", "pjit.pjit"})
 """`nnx.jit` updates the objects that it is given, so they can be read afterwards."""
@@ -29,29 +37,43 @@ class Donor:
 class Donors:
     """What donates in a module, and where it can be called by its name."""
 
-    def __init__(self, trees: Sequence[ast.Module]) -> None:
-        self._statements = [statement for tree in trees for statement in tree.body]
-        self._signatures = {
-            node.name: node
-            for tree in trees
-            for node in ast.walk(tree)
-            if isinstance(node, FUNCTIONS)
-        }
-        self.of_module = self._bound(self._statements, {})
-        self._any = any(
-            keyword.arg in ("donate_argnums", "donate_argnames")
-            for tree in trees
-            for call in ast.walk(tree)
-            if isinstance(call, ast.Call)
-            for keyword in call.keywords
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self._statements = statements
+        self._facts = [statement.read(facts_of) for statement in statements]
+        self._parameters = dict(
+            signature for facts in self._facts for signature in facts.signatures
         )
+        self.traced = frozenset(name for facts in self._facts for name in facts.traced)
+        """Names of functions that are given to transformations."""
+        trees = [statement.tree() for statement in statements if _may_donate(statement)]
+        self._any = any(map(_donates, trees))
+        count = Counter(name for facts in self._facts for name in facts.bound)
+        donors = self._donors_in([node for tree in trees for node in tree.body])
+        self.of_module = {name: donor for name, donor in donors.items() if count[name] == 1}
 
     def __bool__(self) -> bool:
         return self._any
 
-    def functions(self) -> Iterator[tuple[FunctionNode, dict[str, Donor]]]:
-        """Yield each function with the donating functions that it can call by name."""
-        yield from self._inside(self._statements, self.of_module)
+    @property
+    def are_called_by_module(self) -> bool:
+        """Whether a statement of the module itself may donate something."""
+        return any(
+            not facts.called_by_module.isdisjoint(self.of_module)
+            or ("" in facts.called_by_module and _may_donate(statement))
+            for statement, facts in zip(self._statements, self._facts, strict=True)
+        )
+
+    def functions(self) -> Iterator[tuple[int, FunctionNode, dict[str, Donor]]]:
+        """Yield each function that may donate with the donating functions that it can call.
+
+        The number is that of its top-level statement.
+        """
+        for number, (statement, facts) in enumerate(
+            zip(self._statements, self._facts, strict=True)
+        ):
+            if _may_donate(statement) or not facts.called.isdisjoint(self.of_module):
+                for function, visible in self._inside(statement.tree().body, self.of_module):
+                    yield number, function, visible
 
     def _inside(
         self, body: Sequence[ast.stmt], visible: dict[str, Donor]
@@ -60,7 +82,7 @@ class Donors:
             if isinstance(node, ast.ClassDef):
                 yield from self._inside(node.body, visible | self._of_class(node))
             elif isinstance(node, FUNCTIONS):
-                names = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+                names = {node.arg for node in ast.walk(node.args) if isinstance(node, ast.arg)}
                 outer = {key: donor for key, donor in visible.items() if key not in names}
                 inner = self._bound(node.body, outer)
                 yield node, inner
@@ -68,11 +90,15 @@ class Donors:
 
     def _bound(self, body: Sequence[ast.stmt], outer: dict[str, Donor]) -> dict[str, Donor]:
         """Return what a scope can call: what it binds once, and what the outer scopes bind."""
-        count: Counter[str] = Counter()
-        found: dict[str, Donor] = {}
+        count = Counter(name for node in own(body) for name in bound_names(node))
+        inherited = {name: donor for name, donor in outer.items() if not count[name]}
+        donors = self._donors_in(body)
+        return inherited | {name: donor for name, donor in donors.items() if count[name] == 1}
+
+    def _donors_in(self, body: Sequence[ast.stmt]) -> dict[str, Donor]:
+        """Return the donating functions that a scope binds."""
+        donors: dict[str, Donor] = {}
         for node in own(body):
-            for name in _binds(node):
-                count[name] += 1
             match node:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                     donor = self._decorated(node)
@@ -81,48 +107,51 @@ class Donors:
                 case _:
                     continue
             if donor is not None:
-                found[name] = donor
-        kept = {name: donor for name, donor in outer.items() if not count[name]}
-        return kept | {name: donor for name, donor in found.items() if count[name] == 1}
+                donors[name] = donor
+        return donors
 
     def _of_class(self, node: ast.ClassDef) -> dict[str, Donor]:
         """Return the methods that donate, and the attributes of `self` bound to such functions."""
-        found: dict[str, Donor] = {}
+        donors: dict[str, Donor] = {}
         count: Counter[str] = Counter()
         for method in own(node.body):
             if not isinstance(method, FUNCTIONS):
                 continue
             count[f"self.{method.name}"] += 1
             donor = self._decorated(method)
-            static = any(dotted(each) == "staticmethod" for each in method.decorator_list)
+            static = any(dotted(decorator) == "staticmethod" for decorator in method.decorator_list)
             if donor is not None:
                 moved = donor.positions if static else {at - 1 for at in donor.positions}
                 name = f"self.{method.name}"
-                found[name] = replace(donor, name=name, positions=frozenset(moved))
+                donors[name] = replace(donor, name=name, positions=frozenset(moved))
             for statement in own(method.body):
                 if not isinstance(statement, ast.Assign):
                     continue
                 for target in statement.targets:
                     if dotted(target).startswith("self."):
                         count[dotted(target)] += 1
-                        made = (
+                        assigned = (
                             self.of_call(statement.value, dotted(target))
                             if isinstance(statement.value, ast.Call)
                             else None
                         )
-                        if made is not None:
-                            found[made.name] = made
-        return {name: donor for name, donor in found.items() if count[name] == 1}
+                        if assigned is not None:
+                            donors[assigned.name] = assigned
+        return {name: donor for name, donor in donors.items() if count[name] == 1}
 
     def _decorated(self, function: FunctionNode) -> Donor | None:
         """Return the donations of a function by its decorator `jax.jit(donate_argnums=…)`.
 
         Other decorators around it may change its arguments.
         """
-        match [each for each in function.decorator_list if dotted(each) != "staticmethod"]:
-            case [ast.Call(func=called, args=given, keywords=keywords)]:
-                if any(dotted(each) in _JITS for each in (called, *given[:1])):
-                    return _donor(function.name, keywords, function)
+        match [
+            decorator
+            for decorator in function.decorator_list
+            if dotted(decorator) != "staticmethod"
+        ]:
+            case [ast.Call(func=called, args=arguments, keywords=keywords)]:
+                if any(dotted(candidate) in _JITS for candidate in (called, *arguments[:1])):
+                    return _donor(function.name, keywords, parameters_of(function))
         return None
 
     def of_call(self, call: ast.Call, name: str) -> Donor | None:
@@ -136,34 +165,41 @@ class Donors:
                     return None
         if not call.args:
             return None
-        signature: FunctionNode | ast.Lambda | None = None
+        parameters: Sequence[str] = ()
         match call.args[0]:
-            case ast.Lambda() as signature:
-                pass
-            case ast.Name(id=function):
-                signature = self._signatures.get(function)
-        return _donor(name, keywords, signature)
+            case ast.Lambda() as function:
+                parameters = parameters_of(function)
+            case ast.Name(id=name_of_function):
+                parameters = self._parameters.get(name_of_function, ())
+        return _donor(name, keywords, parameters)
 
 
-def _donor(
-    name: str, keywords: Sequence[ast.keyword], signature: FunctionNode | ast.Lambda | None
-) -> Donor | None:
-    given = {each.arg: each.value for each in keywords}
-    if not {"donate_argnums", "donate_argnames"} & given.keys():
-        return None
-    arguments = signature.args if signature is not None else None
-    parameters = (
-        [each.arg for each in (*arguments.posonlyargs, *arguments.args)] if arguments else []
+def _may_donate(statement: Statement) -> bool:
+    return "donate_arg" in statement.text
+
+
+def _donates(tree: ast.Module) -> bool:
+    return any(
+        keyword.arg in ("donate_argnums", "donate_argnames")
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        for keyword in call.keywords
     )
+
+
+def _donor(name: str, keywords: Sequence[ast.keyword], parameters: Sequence[str]) -> Donor | None:
+    arguments_by_name = {keyword.arg: keyword.value for keyword in keywords}
+    if not {"donate_argnums", "donate_argnames"} & arguments_by_name.keys():
+        return None
     positions, names = set[int](), set[str]()
-    for value in _literals(given.get("donate_argnums")):
+    for value in _literals(arguments_by_name.get("donate_argnums")):
         if isinstance(value, int):
             positions.add(value if value >= 0 else value + len(parameters))
-    for value in _literals(given.get("donate_argnames")):
+    for value in _literals(arguments_by_name.get("donate_argnames")):
         if isinstance(value, str):
             names.add(value)
     names |= {parameters[at] for at in positions if 0 <= at < len(parameters)}
-    positions |= {parameters.index(each) for each in names if each in parameters}
+    positions |= {parameters.index(name) for name in names if name in parameters}
     return Donor(name, frozenset(positions), frozenset(names)) if positions or names else None
 
 
@@ -175,46 +211,3 @@ def _literals(node: ast.expr | None) -> Iterable[object]:
     except ValueError:
         return ()
     return value if isinstance(value, tuple | list | set) else (value,)
-
-
-def own(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a scope, those in its loops and branches included."""
-    waiting = list(reversed(body))
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            continue
-        inner: list[ast.stmt] = []
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt):
-                inner.append(child)
-            elif isinstance(child, ast.ExceptHandler | ast.match_case):
-                inner += child.body
-        waiting += reversed(inner)
-
-
-def _binds(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement itself binds."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-            return
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            for each in names:
-                yield each.asname or each.name.partition(".")[0]
-            return
-    parts = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
-    for part in parts:
-        for child in ast.walk(part):
-            if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
-                yield child.id
-
-
-def dotted(node: ast.AST) -> str:
-    """Return names joined by dots (`self.step`), empty for other expressions."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""

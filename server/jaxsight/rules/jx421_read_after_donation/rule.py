@@ -10,12 +10,14 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.exceptions import quoted
-from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors, dotted
-from jaxsight.rules.jx421_read_after_donation.flow import Flow, Read
-from jaxsight.rules.noticed import InModule, InText
+from jaxsight.rules.jx421_read_after_donation.donors import Donor, Donors
+from jaxsight.rules.jx421_read_after_donation.scope_flow import Read, ScopeFlow
+from jaxsight.rules.jx421_read_after_donation.statement_facts import TRANSFORMS
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.statements import Statement
+from jaxsight.rules.violation import ModuleViolation, NodeViolation
+from jaxsight.rules.wording import quoted
 
 RULE = Rule(
     "JX421",
@@ -23,16 +25,6 @@ RULE = Rule(
     "Variable is read after its buffer was donated.",
     word="donate_arg",
 )
-
-_TRANSFORMS = frozenset(
-    {
-        "jit", "pjit", "pmap", "vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian",
-        "checkpoint", "remat", "scan", "fori_loop", "while_loop", "cond", "switch", "shard_map",
-        "eval_shape", "make_jaxpr", "linearize", "vjp", "jvp", "custom_vjp", "custom_jvp", "map",
-        "associative_scan", "filter_jit", "filter_vmap", "filter_grad", "filter_value_and_grad",
-    }
-)  # fmt: skip
-"""What traces the functions that it is given: a call in a trace donates nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +37,33 @@ class ReadAfterDonation:
 
 
 @RULE.finds_in_module
-def find(statements: Sequence[Statement]) -> Iterator[InModule]:
+def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     """Yield the first read of each variable after its donation, in each function and in the module.
 
     Code that JAX traces is skipped, since a call in a trace donates nothing.
     """
-    trees = [statement.tree() for statement in statements]
-    donors = Donors(trees)
+    donors = Donors(statements)
     if not donors:
         return
-    traced = _traced(trees)
-    at: dict[ast.AST, int] = {
-        node: index for index, tree in enumerate(trees) for node in ast.walk(tree)
-    }
-    scopes: list[tuple[Sequence[ast.stmt], dict[str, Donor]]] = [
-        ([statement for tree in trees for statement in tree.body], donors.of_module)
-    ]
-    scopes += [
-        (function.body, visible)
-        for function, visible in donors.functions()
-        if function.name not in traced and not any(map(_traces, function.decorator_list))
-    ]
-    for body, visible in scopes:
-        flow = Flow(visible, donors.of_call)
-        flow.run(body)
-        for read in flow.found:
-            yield InModule(at[read.node], _noticed(read))
+    if donors.are_called_by_module:
+        trees = [statement.tree() for statement in statements]
+        number_of = {node: number for number, tree in enumerate(trees) for node in ast.walk(tree)}
+        body = [statement for tree in trees for statement in tree.body]
+        for read in _reads(body, donors.of_module, donors):
+            yield ModuleViolation(number_of[read.node], _violation(read))
+    for number, function, visible in donors.functions():
+        if function.name not in donors.traced and not any(map(_traces, function.decorator_list)):
+            for read in _reads(function.body, visible, donors):
+                yield ModuleViolation(number, _violation(read))
 
 
-def _noticed(read: Read) -> InText:
+def _reads(body: Sequence[ast.stmt], visible: dict[str, Donor], donors: Donors) -> Sequence[Read]:
+    flow = ScopeFlow(visible, donors.of_call)
+    flow.run(body)
+    return flow.reads
+
+
+def _violation(read: Read) -> NodeViolation:
     node, dead = read.node, read.dead
     name, function = ast.unparse(node), dead.donor.name
     shown, donor = quoted(name, most=30), quoted(function, most=30)
@@ -84,7 +74,7 @@ def _noticed(read: Read) -> InText:
         message = f"{shown} is donated to {donor} again after its buffer was deleted"
     else:
         message = f"{shown} is read after its buffer was donated to {donor}"
-    return InText(
+    return NodeViolation(
         node,
         message,
         help=f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",
@@ -95,18 +85,6 @@ def _noticed(read: Read) -> InText:
     )
 
 
-def _traced(trees: Sequence[ast.Module]) -> set[str]:
-    """Return the names of functions that are given to transformations."""
-    return {
-        argument.id
-        for tree in trees
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and dotted(call.func).rpartition(".")[2] in _TRANSFORMS
-        for argument in (*call.args, *(each.value for each in call.keywords))
-        if isinstance(argument, ast.Name)
-    }
-
-
 def _traces(decorator: ast.expr) -> bool:
     """Whether a decorator traces the function: `@jax.jit`, `@partial(jax.jit, …)`."""
     names = {
@@ -114,4 +92,4 @@ def _traces(decorator: ast.expr) -> bool:
         for node in ast.walk(decorator)
         if isinstance(node, ast.Name | ast.Attribute)
     }
-    return bool(names & _TRANSFORMS)
+    return bool(names & TRANSFORMS)

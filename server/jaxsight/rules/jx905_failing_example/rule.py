@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from jaxsight.rules.exceptions import quoted, said
-from jaxsight.rules.noticed import Noticed
+from jaxsight.rules.failure_text import said
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.rules.wording import quoted
 from jaxsight.wire.observations import Failure
 
 RULE = Rule("JX905", "failing-example", "Expression of an example input raises an exception.")
@@ -13,11 +14,11 @@ _LONGEST = 100
 """Characters of a message."""
 
 
-def explain(failure: Failure) -> Noticed:
+def explain(failure: Failure) -> Violation:
     """Return the exception that was raised before the function was called."""
-    what = f"example for {quoted(failure.argument)}" if failure.argument else "doctest call"
+    subject = f"example for {quoted(failure.argument)}" if failure.argument else "doctest call"
     raised = said(failure)
-    message = f"{what} raises {raised}"
+    message = f"{subject} raises {raised}"
     if len(message) <= _LONGEST and "\n" not in message:
-        return Noticed(message)
-    return Noticed(f"{what} raises an exception", notes=(raised,))
+        return Violation(message)
+    return Violation(f"{subject} raises an exception", notes=(raised,))

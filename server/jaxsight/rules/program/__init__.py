@@ -1,1 +1,1 @@
-"""What rules read off a traced program."""
+"""What rules see of a traced program, and what they find out from it."""

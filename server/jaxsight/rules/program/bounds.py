@@ -5,18 +5,14 @@ Bounds are those of exact arithmetic, and never narrower: where nothing is known
 
 from __future__ import annotations
 
-import ast
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.rules.program.view import SHAPED, Flow, elements, is_known, numbers
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import elements, is_known, numbers
+from jaxsight.rules.program.walks import MOVES, PICKS, alike, literal, maker_of, stripped
 from jaxsight.wire.program import LITERAL, Step
-
-MOVES = SHAPED | {"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"}
-"""Primitives whose result has the elements of their operand, up to rounding."""
-PICKS = frozenset({"gather", "dynamic_slice"})
-"""Primitives that take some elements of their first operand."""
 
 Bounds = tuple[float, float]
 
@@ -30,12 +26,17 @@ _WITHIN: dict[str, Bounds] = {
     "cosh": (1, math.inf), "sqrt": (0, math.inf), "rsqrt": (0, math.inf),
     "population_count": (0, 64), "argmax": (0, math.inf), "argmin": (0, math.inf),
 }  # fmt: skip
+_KEEPS_SIGN = PICKS | {
+    "sqrt", "rsqrt", "log1p", "expm1", "integer_pow", "square", "abs", "pow", "reduce_sum",
+    "cumsum", "reduce_max", "reduce_min", "reduce_prod", "sort",
+}  # fmt: skip
+"""Primitives whose result is positive where their first operand is."""
 _MOST = 40
 """How many equations are looked through, one after the other."""
 
 
 @dataclass(slots=True)
-class Known:
+class KnownValues:
     """What is known of the values of one program. What was asked for once is kept."""
 
     flow: Flow
@@ -47,11 +48,11 @@ class Known:
     def bounds(self, number: int, depth: int = _MOST) -> Bounds:
         """Return the least and the greatest number that the elements of a value may be."""
         number = self.flow.of(number)
-        found = self._bounds.get(number)
-        if found is None:
-            found = self._of(number, depth)
-            self._bounds[number] = found
-        return found
+        bounds = self._bounds.get(number)
+        if bounds is None:
+            bounds = self._of(number, depth)
+            self._bounds[number] = bounds
+        return bounds
 
     def literal(self, number: int) -> float | None:
         """Return the number of a value that is a moved or reshaped literal, else `None`."""
@@ -59,17 +60,17 @@ class Known:
 
     def varies(self, number: int) -> bool:
         """Whether a value depends on an input, which is not known while tracing."""
-        flow, waiting, seen = self.flow, [number], set[int]()
+        flow, waiting, visited = self.flow, [number], set[int]()
         while waiting:
-            each = flow.of(waiting.pop())
-            step = flow.maker.get(each)
-            if self._varies.get(each) or (step is None and not is_known(flow.values[each])):
+            value = flow.of(waiting.pop())
+            step = flow.maker.get(value)
+            if self._varies.get(value) or (step is None and not is_known(flow.values[value])):
                 self._varies[flow.of(number)] = True
                 return True
-            if step is not None and each not in seen and each not in self._varies:
+            if step is not None and value not in visited and value not in self._varies:
                 waiting += step.operands
-            seen.add(each)
-        self._varies.update(dict.fromkeys(seen, False))
+            visited.add(value)
+        self._varies.update(dict.fromkeys(visited, False))
         return False
 
     def is_whole(self, number: int, depth: int = 12) -> bool:
@@ -83,21 +84,21 @@ class Known:
         flow = self.flow
         if flow.values[number].dtype.startswith(("int", "uint", "bool")):
             return True
-        said = self.literal(number)
-        if said is not None:
-            return said.is_integer()
+        literal_value = self.literal(number)
+        if literal_value is not None:
+            return literal_value.is_integer()
         step = flow.made_by(number)
         if step is None or not depth:
             return False
         if step.primitive in ("round", "floor", "ceil", "sign", "iota"):
             return True
         if step.primitive == "select_n":
-            return all(self.is_whole(each, depth - 1) for each in step.operands[1:])
+            return all(self.is_whole(operand, depth - 1) for operand in step.operands[1:])
         if step.primitive in MOVES | PICKS:
             return self.is_whole(step.operands[0], depth - 1)
         inexact = {"add", "sub", "mul", "neg", "abs", "max", "min", "reduce_sum", "square"}
         return step.primitive in inexact and all(
-            self.is_whole(each, depth - 1) for each in step.operands
+            self.is_whole(operand, depth - 1) for operand in step.operands
         )
 
     def is_positive(self, number: int, depth: int = 20) -> bool:
@@ -115,35 +116,33 @@ class Known:
             return False
 
         def are(operands: Sequence[int]) -> list[bool]:
-            return [self.is_positive(each, depth - 1) for each in operands]
+            return [self.is_positive(operand, depth - 1) for operand in operands]
 
         match step.primitive:
             case "exp" | "exp2" | "logistic" | "cosh" | "erfc":
                 return True
             case "add" | "add_any":
                 positive = are(step.operands)
-                rest = (self.bounds(each)[0] >= 0 for each in step.operands)
-                return all(positive) or (any(positive) and all(rest))
+                not_negative = (self.bounds(operand)[0] >= 0 for operand in step.operands)
+                return all(positive) or (any(positive) and all(not_negative))
             case "max":
                 return any(are(step.operands))
             case "sub":
-                taken = made(flow, step.operands[1])
+                subtracted = maker_of(flow, step.operands[1])
                 least = self.bounds(step.operands[0])[0]
-                return taken is not None and taken.primitive in ("logistic", "tanh") and least >= 1
+                return (
+                    subtracted is not None
+                    and subtracted.primitive in ("logistic", "tanh")
+                    and least >= 1
+                )
             case "clamp":
                 return all(are(step.operands[::2]))
             case "select_n":
                 return all(are([*self._cases(step)]))
             case "mul" | "div" | "min" | "concatenate":
                 return all(are(step.operands))
-            case "sqrt" | "rsqrt" | "log1p" | "expm1" | "integer_pow" | "square" | "abs" | "pow":
-                return self.is_positive(step.operands[0], depth - 1)
-            case "reduce_sum" | "cumsum" | "reduce_max" | "reduce_min" | "reduce_prod" | "sort":
-                return self.is_positive(step.operands[0], depth - 1)
-            case "gather" | "dynamic_slice":
-                return self.is_positive(step.operands[0], depth - 1)
-            case _:
-                return False
+            case primitive:
+                return primitive in _KEEPS_SIGN and self.is_positive(step.operands[0], depth - 1)
 
     def _cases(self, step: Step) -> Iterator[int]:
         """Yield the cases of a selection without that of NaN, as of `jnp.logaddexp`."""
@@ -158,8 +157,12 @@ class Known:
     def _of(self, number: int, depth: int) -> Bounds:
         value, step = self.flow.values[number], self.flow.made_by(number)
         if value.origin == LITERAL:
-            said = self.literal(number)
-            return (said, said) if said is not None and not math.isnan(said) else _ANY
+            literal_value = self.literal(number)
+            return (
+                (literal_value, literal_value)
+                if literal_value is not None and not math.isnan(literal_value)
+                else _ANY
+            )
         if value.dtype == "bool":
             return (0, 1)
         if step is None or not depth:
@@ -167,89 +170,66 @@ class Known:
         if step.primitive == "iota":
             return (0, max(value.shape, default=1) - 1)
         if step.primitive == "select_n":
-            return _hull([self.bounds(each, depth - 1) for each in step.operands[1:]])
+            return _hull([self.bounds(operand, depth - 1) for operand in step.operands[1:]])
         if step.primitive in _JOINED:
-            return _hull([self.bounds(each, depth - 1) for each in step.operands])
+            return _hull([self.bounds(operand, depth - 1) for operand in step.operands])
         if step.primitive in MOVES | _SAME:
             return self.bounds(step.operands[0], depth - 1)
         if step.primitive == "sort":
             index = step.results.index(number) if number in step.results else 0
             return self.bounds(step.operands[index], depth - 1)
+        return self._within(step) or self._computed(
+            step, [self.bounds(operand, depth - 1) for operand in step.operands]
+        )
+
+    def _within(self, step: Step) -> Bounds | None:
+        """Return bounds that hold whatever the operands are, by what an equation is part of."""
         if step.primitive in _WITHIN:
             return _WITHIN[step.primitive]
         if step.primitive == "div" and self._is_share(step):
             return (0, 1)
         if step.primitive == "sub" and self._is_uniform(step):
             return (0, 1)
-        if self._is_cosine(step):
-            return (-1, 1)
-        return self._computed(step, [self.bounds(each, depth - 1) for each in step.operands])
+        return (-1, 1) if self._is_cosine(step) else None
 
-    def _computed(self, step: Step, given: Sequence[Bounds]) -> Bounds:
-        match step.primitive, given:
-            case "neg", [(low, high)]:
-                return (-high, -low)
-            case "abs", [(low, high)]:
-                return (max(low, -high, 0), max(-low, high))
-            case "max", [(low, high), (other, most)]:
-                return (max(low, other), max(high, most))
-            case "min", [(low, high), (other, most)]:
-                return (min(low, other), min(high, most))
-            case "clamp", [(low, most), (least, greatest), (bottom, high)]:
-                return (max(low, min(least, bottom)), min(high, max(greatest, most)))
-            case (("add" | "add_any"), [(low, high), (other, most)]):
-                return (low + other, high + most)
-            case "sub", [(low, high), (other, most)]:
-                return (low - most, high - other)
-            case "mul", [one, other]:
-                if alike(self.flow, step.operands[0], step.operands[1]):
-                    return _squared(one)
-                return _hull([(p, p) for a in one for b in other if not math.isnan(p := _by(a, b))])
-            case "div", [one, (low, high)] if low > 0 or high < 0:
-                ends = [1 / low, 1 / high] if low and high else [0, math.copysign(math.inf, low)]
-                return _hull([(p, p) for a in one for b in ends if not math.isnan(p := _by(a, b))])
-            case "div", [(low, _), (least, _)] if low >= 0 and least >= 0:
-                return (0, math.inf)
-            case "square", [one]:
-                return _squared(one)
+    def _computed(self, step: Step, operands: Sequence[Bounds]) -> Bounds:
+        match step.primitive, operands:
+            case "mul", [first, second]:
+                if alike(self.flow, *step.operands):
+                    return _squared(first)
+                return _products(first, second)
             case "integer_pow", [(low, high)]:
                 power = next(iter(numbers(step, "y")), 1)
                 if power == 2:
                     return _squared((low, high))
                 return (0, math.inf) if power % 2 == 0 or low >= 0 else _ANY
-            case (("exp" | "exp2"), [(low, high)]):
-                return (_exp(low), _exp(high))
-            case "expm1", [(low, high)]:
-                return (_exp(low) - 1, _exp(high) - 1)
-            case (("log" | "log2"), [(low, high)]):
-                return (math.log(low) if low > 0 else -math.inf, _log(high))
-            case "log1p", [(low, high)]:
-                return (math.log1p(low) if low > -1 else -math.inf, _log(1 + high))
-            case "pow", [(low, _), _] if low >= 0:
-                return (0, math.inf)
-            case (("floor" | "ceil" | "round"), [(low, high)]):
-                return (low - 1, high + 1)
-            case (("reduce_sum" | "cumsum"), [(low, high)]):
-                axes = elements(self.flow.value(step.operands[0]))
-                least = 1 if step.primitive == "cumsum" else axes // max(1, self._kept(step))
-                return (
-                    low * least if low > 0 else (0 if low == 0 else -math.inf),
-                    0 if high == 0 else (high * least if high < 0 else high * axes),
-                )
-            case "reduce_prod", [(low, high)] if low >= 0:
-                return (0, 1 if high <= 1 else math.inf)
+            case (("reduce_sum" | "cumsum"), [bounds]):
+                return self._summed(step, bounds)
             case "dot_general", [(low, _), (least, _)] if low >= 0 and least >= 0:
                 return (0, math.inf)
+            case _, [bounds]:
+                return _of_one(step.primitive, bounds)
+            case _, [first, second]:
+                return _of_two(step.primitive, first, second)
+            case "clamp", [(low, most), (least, greatest), (bottom, high)]:
+                return (max(low, min(least, bottom)), min(high, max(greatest, most)))
             case _:
                 return _ANY
 
-    def _kept(self, step: Step) -> int:
-        return elements(self.flow.value(step.results[0]))
+    def _summed(self, step: Step, bounds: Bounds) -> Bounds:
+        low, high = bounds
+        most = elements(self.flow.value(step.operands[0]))
+        sums = elements(self.flow.value(step.results[0]))
+        least = 1 if step.primitive == "cumsum" else most // max(1, sums)
+        return (
+            low * least if low > 0 else (0 if low == 0 else -math.inf),
+            0 if high == 0 else (high * least if high < 0 else high * most),
+        )
 
     def _is_share(self, step: Step) -> bool:
         """Whether a quotient is of numbers that are not negative by their own sum."""
         flow = self.flow
-        total = made(flow, step.operands[1])
+        total = maker_of(flow, step.operands[1])
         return (
             total is not None
             and total.primitive == "reduce_sum"
@@ -271,14 +251,14 @@ class Known:
     def _is_unit(self, number: int) -> bool:
         """Whether a value is divided by its own norm, perhaps with a number added to that."""
         flow = self.flow
-        step = made(flow, number)
+        step = maker_of(flow, number)
         if step is None or step.primitive not in ("div", "mul"):
             return False
-        norm = made(flow, step.operands[1], frozenset({"add", "max", "div"}))
+        norm = maker_of(flow, step.operands[1], frozenset({"add", "max", "div"}))
         if norm is None or norm.primitive not in ("sqrt", "rsqrt"):
             return False
-        total = made(flow, norm.operands[0], frozenset({"add", "max"}))
-        square = made(flow, total.operands[0]) if total is not None else None
+        total = maker_of(flow, norm.operands[0], frozenset({"add", "max"}))
+        square = maker_of(flow, total.operands[0]) if total is not None else None
         return (
             total is not None
             and total.primitive == "reduce_sum"
@@ -300,85 +280,60 @@ class Known:
         )
 
 
-def literal(flow: Flow, number: int) -> float | None:
-    """Return the number of a value that is a moved or reshaped literal, else `None`."""
-    value = flow.values[stripped(flow, number)]
-    if value.origin != LITERAL or not value.said:
-        return None
-    if value.said.lstrip("-") in ("inf", "nan"):
-        return float(value.said)
-    try:
-        return float(ast.literal_eval(value.said))
-    except (ValueError, SyntaxError, TypeError, OverflowError):
-        return None
+def _of_one(primitive: str, bounds: Bounds) -> Bounds:
+    """Return the bounds of an elementwise function, or a product, of one array."""
+    low, high = bounds
+    match primitive:
+        case "neg":
+            return (-high, -low)
+        case "abs":
+            return (max(low, -high, 0), max(-low, high))
+        case "square":
+            return _squared(bounds)
+        case "exp" | "exp2":
+            return (_exp(low), _exp(high))
+        case "expm1":
+            return (_exp(low) - 1, _exp(high) - 1)
+        case "log" | "log2":
+            return (math.log(low) if low > 0 else -math.inf, _log(high))
+        case "log1p":
+            return (math.log1p(low) if low > -1 else -math.inf, _log(1 + high))
+        case "floor" | "ceil" | "round":
+            return (low - 1, high + 1)
+        case "reduce_prod" if low >= 0:
+            return (0, 1 if high <= 1 else math.inf)
+        case _:
+            return _ANY
 
 
-def stripped(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> int:
-    """Return the value that a value is a moved or reshaped copy of."""
-    number = flow.of(number)
-    step = flow.made_by(number)
-    while step is not None and step.operands and step.primitive in MOVES | also:
-        number = flow.of(step.operands[0])
-        step = flow.made_by(number)
-    return number
+def _of_two(primitive: str, first: Bounds, second: Bounds) -> Bounds:
+    """Return the bounds of an elementwise function of two arrays."""
+    (low, high), (least, most) = first, second
+    match primitive:
+        case "max":
+            return (max(low, least), max(high, most))
+        case "min":
+            return (min(low, least), min(high, most))
+        case "add" | "add_any":
+            return (low + least, high + most)
+        case "sub":
+            return (low - most, high - least)
+        case "div" if least > 0 or most < 0:
+            inverses = (
+                (1 / least, 1 / most) if least and most else (0, math.copysign(math.inf, least))
+            )
+            return _products(first, inverses)
+        case "div" if low >= 0 and least >= 0:
+            return (0, math.inf)
+        case "pow" if low >= 0:
+            return (0, math.inf)
+        case _:
+            return _ANY
 
 
-def made(flow: Flow, number: int, also: frozenset[str] = frozenset()) -> Step | None:
-    """Return the step that makes what a value is a moved or reshaped copy of."""
-    return flow.made_by(stripped(flow, number, also))
-
-
-def alike(flow: Flow, one: int, other: int, depth: int = 8) -> bool:
-    """Whether two values are computed alike from the same ones."""
-    one, other = flow.of(one), flow.of(other)
-    if one == other:
-        return True
-    first, second = flow.made_by(one), flow.made_by(other)
-    if first is None or second is None:
-        a, b = flow.values[one], flow.values[other]
-        return a.origin == b.origin == LITERAL and bool(a.said) and a.said == b.said
-    return (
-        depth > 0
-        and first.primitive == second.primitive
-        and first.parameters == second.parameters
-        and not first.bodies
-        and not first.primitive.startswith("random_")
-        and len(first.operands) == len(second.operands)
-        and flow.values[one].shape == flow.values[other].shape
-        and all(
-            alike(flow, a, b, depth - 1)
-            for a, b in zip(first.operands, second.operands, strict=True)
-        )
-    )
-
-
-def readers(
-    flow: Flow, number: int, through: Callable[[Step], bool], most: int = 50
-) -> Iterator[tuple[int, Step]]:
-    """Yield the steps that read a value or what `through` makes of it, each with what it reads."""
-    waiting, seen = [flow.of(number)], set[str]()
-    while waiting and most:
-        each = waiting.pop()
-        for user in flow.used_by(each):
-            if user.path in seen:
-                continue
-            seen.add(user.path)
-            most -= 1
-            yield each, user
-            if through(user):
-                waiting += user.results
-
-
-def is_in_branch(flow: Flow, step: Step) -> bool:
-    """Whether an equation is in a branch that a comparison chooses: it may be guarded."""
-    around = flow.parent.get(step.path)
-    while around is not None and around.primitive != "cond":
-        around = flow.parent.get(around.path)
-    if around is None:
-        return False
-    through = MOVES | {"and", "or", "not", "clamp", "min", "max", "reduce_and", "reduce_or"}
-    chosen = flow.above(around.operands[0], lambda each: each.primitive in through, 20)
-    return any(each.primitive in ("gt", "ge", "lt", "le", "eq", "ne") for each in chosen)
+def _products(first: Bounds, second: Bounds) -> Bounds:
+    products = [_by(a, b) for a in first for b in second]
+    return _hull([(product, product) for product in products if not math.isnan(product)])
 
 
 def _hull(bounds: Sequence[Bounds]) -> Bounds:
@@ -393,8 +348,8 @@ def _squared(bounds: Bounds) -> Bounds:
     return (least * least, max(low * low, high * high))
 
 
-def _by(one: float, other: float) -> float:
-    return 0.0 if one == 0 or other == 0 else one * other
+def _by(first: float, second: float) -> float:
+    return 0.0 if first == 0 or second == 0 else first * second
 
 
 def _exp(number: float) -> float:

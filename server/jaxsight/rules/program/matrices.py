@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jaxsight.rules.program.view import Flow, Reading, elements, numbers, parameter
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import elements, numbers, parameter
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.text.expressions import called, name_of, parsed
 from jaxsight.wire.program import CONSTANT, LITERAL, Step
 
 MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p"})
@@ -16,7 +19,7 @@ MOVES = frozenset({"transpose", "reshape", "squeeze", "expand_dims", "copy", "co
 
 _KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient", "reduce_precision"})
 _PRODUCTS = frozenset(
-    {"@", "dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
+    {"dot", "matmul", "einsum", "tensordot", "vdot", "inner", "dot_general", "multi_dot"}
 )
 _DEEPEST = 30
 
@@ -35,8 +38,8 @@ class Product:
     def free(self, flow: Flow, side: int) -> tuple[int, ...]:
         """Return the axes of an operand that the result keeps and the other operand lacks."""
         shape = flow.value(self.step.operands[side]).shape
-        taken = {*self.contracted[side], *self.batch[side]}
-        return tuple(axis for axis in range(len(shape)) if axis not in taken)
+        used_axes = {*self.contracted[side], *self.batch[side]}
+        return tuple(axis for axis in range(len(shape)) if axis not in used_axes)
 
     def columns(self, flow: Flow, side: int) -> int:
         """How many elements of an operand are neither summed over nor in the batch."""
@@ -64,40 +67,24 @@ def product(step: Step | None) -> Product | None:
     return None
 
 
-def _axes(found: object) -> tuple[int, ...]:
-    given = found if isinstance(found, tuple | list) else ()
-    return tuple(axis for axis in given if isinstance(axis, int))
+def _axes(axes: object) -> tuple[int, ...]:
+    sequence = axes if isinstance(axes, tuple | list) else ()
+    return tuple(axis for axis in sequence if isinstance(axis, int))
 
 
-def called(expression: str) -> str:
-    """Return the name of the function that an expression calls, `@` for that operator.
-
-    Calls in its arguments do not count.
-    """
-    try:
-        node = ast.parse(expression, mode="eval").body
-    except SyntaxError:
-        return "@" if "@=" in expression else ""
-    match node:
-        case ast.BinOp(op=ast.MatMult()):
-            return "@"
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-            return name
-    return ""
-
-
-def multiplies(reading: Reading, path: str) -> bool:
+def multiplies(view: ProgramView, path: str) -> bool:
     """Whether the user's own expression there is a product of matrices."""
-    return called(reading.quote(path)) in _PRODUCTS
+    text = view.quote(path)
+    match parsed(text):
+        case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
+            return True
+        case _:
+            return called(text) in _PRODUCTS
 
 
 def factors(expression: str) -> tuple[ast.expr, ast.expr] | None:
     """Return the two factors of a product as they are written."""
-    try:
-        node = ast.parse(expression, mode="eval").body
-    except SyntaxError:
-        return None
-    match node:
+    match node := parsed(expression):
         case ast.BinOp(op=ast.MatMult()):
             return node.left, node.right
         case ast.Call(func=ast.Attribute(attr="dot" | "matmul") as func, args=[*args]):
@@ -128,13 +115,13 @@ def readers(
         through: primitives whose results are read in place of their operands.
         scaled: whether multiples of the value are read in its place too.
     """
-    found: list[Step] = []
-    waiting, seen = [flow.of(number)], set[int]()
+    steps: list[Step] = []
+    waiting, visited = [flow.of(number)], set[int]()
     while waiting:
         value = waiting.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         if value in flow.returned:
             return None
         for step in flow.used_by(value):
@@ -143,8 +130,8 @@ def readers(
             if step.primitive in through or (scaled and scales(flow, step)):
                 waiting += map(flow.of, step.results)
             else:
-                found.append(step)
-    return found
+                steps.append(step)
+    return steps
 
 
 def scales(flow: Flow, step: Step) -> bool:
@@ -154,7 +141,7 @@ def scales(flow: Flow, step: Step) -> bool:
     if step.primitive not in ("mul", "div"):
         return False
     numbers = step.operands if step.primitive == "mul" else step.operands[1:]
-    return any(_is_one_number(flow, each) for each in numbers)
+    return any(_is_one_number(flow, number) for number in numbers)
 
 
 def _is_one_number(flow: Flow, number: int) -> bool:
@@ -176,9 +163,9 @@ def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | 
 
 def only_of_constants(flow: Flow, number: int) -> bool:
     """Whether a value is made from captured arrays and literals alone."""
-    found = flow.sources(number, lambda step: not step.bodies, 100)
-    return found is not None and all(
-        flow.values[each].origin in (CONSTANT, LITERAL) for each in found
+    sources = flow.sources(number, lambda step: not step.bodies, 100)
+    return sources is not None and all(
+        flow.values[source].origin in (CONSTANT, LITERAL) for source in sources
     )
 
 
@@ -206,8 +193,8 @@ def counts_along(flow: Flow, number: int) -> int | None:
     match step.primitive:
         case "iota":
             return next(iter(numbers(step, "dimension")), None)
-        case "add" if 0 in (scalar(flow, each) for each in step.operands):
-            counted = (counts_along(flow, each) for each in step.operands)
+        case "add" if 0 in (scalar(flow, operand) for operand in step.operands):
+            counted = (counts_along(flow, operand) for operand in step.operands)
             return next((axis for axis in counted if axis is not None), None)
         case "convert_element_type" | "stop_gradient" | "copy":
             return counts_along(flow, step.operands[0])
@@ -217,11 +204,13 @@ def counts_along(flow: Flow, number: int) -> int | None:
         case "reshape" | "expand_dims":
             before, after = flow.value(step.operands[0]).shape, flow.value(step.results[0]).shape
             axis = counts_along(flow, step.operands[0])
-            kept = [index for index, size in enumerate(after) if size != 1]
-            if axis is None or [size for size in before if size != 1] != [after[i] for i in kept]:
+            wide_after = [index for index, size in enumerate(after) if size != 1]
+            if axis is None or [size for size in before if size != 1] != [
+                after[i] for i in wide_after
+            ]:
                 return None
             wide = [index for index, size in enumerate(before) if size != 1]
-            return kept[wide.index(axis)] if axis in wide else None
+            return wide_after[wide.index(axis)] if axis in wide else None
     return None
 
 
@@ -234,7 +223,7 @@ def is_mask(flow: Flow, number: int) -> bool:
         return flow.value(step.operands[0]).shape == shape[-2:] and is_mask(flow, step.operands[0])
     if step.primitive != "eq":
         return False
-    axes = {counts_along(flow, each) for each in step.operands}
+    axes = {counts_along(flow, operand) for operand in step.operands}
     return axes == {len(shape) - 1, len(shape) - 2}
 
 
@@ -270,10 +259,10 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
         case "select_n" if len(step.operands) == 3:
             return is_mask(flow, step.operands[0]) and scalar(flow, step.operands[1]) == 0
         case "mul":
-            return any(is_diagonal(flow, each, most - 1) for each in step.operands)
+            return any(is_diagonal(flow, operand, most - 1) for operand in step.operands)
         case "div":
-            known = scalar(flow, step.operands[1])
-            return known not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
+            divisor = scalar(flow, step.operands[1])
+            return divisor not in (None, 0) and is_diagonal(flow, step.operands[0], most - 1)
         case "neg" | "convert_element_type" | "copy" | "stop_gradient":
             return is_diagonal(flow, step.operands[0], most - 1)
         case "transpose" if _swaps(flow, step):
@@ -294,8 +283,8 @@ def one_hot_axis(flow: Flow, number: int) -> int | None:
             return None
         if step.primitive == "gather":  # rows of an identity matrix
             rank = len(flow.value(step.operands[0]).shape)
-            whole = numbers(step, "slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
-            rows = rank == 2 and whole and is_identity(flow, step.operands[0])
+            is_row = numbers(step, "slice_sizes")[1:] == flow.value(step.operands[0]).shape[1:]
+            rows = rank == 2 and is_row and is_identity(flow, step.operands[0])
             return len(flow.value(step.results[0]).shape) - 1 if rows else None
         if step.primitive == "eq":
             return _compared_along(flow, step)
@@ -310,11 +299,11 @@ def one_hot_axis(flow: Flow, number: int) -> int | None:
 
 def _compared_along(flow: Flow, step: Step) -> int | None:
     """Return the axis along which a comparison is of a whole number with all indices."""
-    for number, other in (step.operands, step.operands[::-1]):
+    for number, compared in (step.operands, step.operands[::-1]):
         axis = counts_along(flow, number)
-        if axis is None or not flow.value(other).dtype.startswith(("int", "uint")):
+        if axis is None or not flow.value(compared).dtype.startswith(("int", "uint")):
             continue
-        if flow.value(other).shape[axis : axis + 1] == (1,) or _repeats(flow, other, axis):
+        if flow.value(compared).shape[axis : axis + 1] == (1,) or _repeats(flow, compared, axis):
             return axis
     return None
 
@@ -342,18 +331,14 @@ def _swaps(flow: Flow, step: Step) -> bool:
 
 def calls(expression: str) -> Iterator[ast.Call]:
     """Yield the calls of an expression that is Python, the outermost first."""
-    try:
-        tree = ast.parse(expression, mode="eval")
-    except SyntaxError:
-        return
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    tree = parsed(expression)
+    if isinstance(tree, ast.expr):
+        yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def argument(expression: str, names: Sequence[str], fallback: str) -> str:
     """Return the first argument of a call of one of these functions, where it is short."""
     for call in calls(expression):
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        name = call.func.id if isinstance(call.func, ast.Name) else name
-        if name in names and call.args:
+        if name_of(call) in names and call.args:
             return written(call.args[0], fallback)
     return fallback

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.program.view import Flow, numbers
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import numbers
 from jaxsight.wire.program import LITERAL, Step
 
 _KEEPS = frozenset({"convert_element_type", "copy", "copy_p", "stop_gradient"})
@@ -40,12 +41,12 @@ def reads(
         axis: its axis.
         through: elementwise primitives whose results are read in place of their operands.
     """
-    found: list[Read] = []
+    parts: list[Read] = []
     size = flow.value(number).shape[axis]
     waiting = [(flow.of(number), axis, False)]
     for _ in range(_MOST):
         if not waiting:
-            return found
+            return parts
         value, along, turned = waiting.pop()
         if value in flow.returned:
             return None
@@ -59,7 +60,7 @@ def reads(
                     first, last = size - 1 - last, size - 1 - first
                 if last - first + 1 == size:
                     return None
-                found.append(Read(first, last, step, turned, _drops(flow, step)))
+                parts.append(Read(first, last, step, turned, _drops(flow, step)))
                 continue
             moved = _moved(flow, step, value, along)
             shape = flow.values[value].shape
@@ -85,19 +86,19 @@ def _part(flow: Flow, step: Step, value: int, axis: int) -> tuple[int, int] | No
             return None if (begin, end) == (0, shape[axis] - 1) else (begin, end)
         case "dynamic_slice" if flow.of(step.operands[0]) == value:
             sizes = numbers(step, "slice_sizes")
-            known = whole_number(flow, step.operands[1 + axis])
-            if known is None or sizes[axis] == shape[axis]:
+            start_index = whole_number(flow, step.operands[1 + axis])
+            if start_index is None or sizes[axis] == shape[axis]:
                 return None
-            begin = min(max(known, 0), shape[axis] - sizes[axis])
+            begin = min(max(start_index, 0), shape[axis] - sizes[axis])
             return begin, begin + sizes[axis] - 1
         case "gather" if flow.of(step.operands[0]) == value:
             map_ = _MAP.search(dict(step.parameters).get("dimension_numbers", ""))
-            axes = [int(each) for each in re.findall(r"\d+", map_[1])] if map_ else []
+            axes = [int(digits) for digits in re.findall(r"\d+", map_[1])] if map_ else []
             sizes = numbers(step, "slice_sizes")
-            known = whole_number(flow, step.operands[1])
-            if axes != [axis] or known is None or sizes[axis] == shape[axis]:
+            start_index = whole_number(flow, step.operands[1])
+            if axes != [axis] or start_index is None or sizes[axis] == shape[axis]:
                 return None
-            return known, known + sizes[axis] - 1
+            return start_index, start_index + sizes[axis] - 1
     return None
 
 
@@ -119,18 +120,18 @@ def _moved(flow: Flow, step: Step, value: int, axis: int) -> int | None:
             return axis
         case "slice":  # along other axes
             start, limit = numbers(step, "start_indices"), numbers(step, "limit_indices")
-            whole = bool(limit) and start[axis] == 0 and limit[axis] == before[axis]
-            return axis if whole and not numbers(step, "strides") else None
+            is_full = bool(limit) and start[axis] == 0 and limit[axis] == before[axis]
+            return axis if is_full and not numbers(step, "strides") else None
         case "transpose":
             order = numbers(step, "permutation")
             return order.index(axis) if axis in order else None
         case "squeeze":
-            return axis - sum(each < axis for each in numbers(step, "dimensions"))
+            return axis - sum(dimension < axis for dimension in numbers(step, "dimensions"))
         case "broadcast_in_dim" | "expand_dims" | "reshape":
             if [n for n in before if n != 1] != [n for n in after if n != 1] or before[axis] == 1:
                 return None
-            place = sum(n != 1 for n in before[:axis])
-            return [index for index, n in enumerate(after) if n != 1][place]
+            position = sum(n != 1 for n in before[:axis])
+            return [index for index, n in enumerate(after) if n != 1][position]
     return axis if step.primitive in _KEEPS else None
 
 
@@ -140,14 +141,14 @@ def whole_number(flow: Flow, number: int) -> int | None:
     if step is None:
         literal = value.origin == LITERAL and _INTEGER.fullmatch(value.said)
         return int(value.said) if literal else None
-    given = [whole_number(flow, each) for each in step.operands]
-    match step.primitive, given:
-        case (("broadcast_in_dim" | "reshape" | "squeeze" | "convert_element_type"), [one]):
-            return one if all(size == 1 for size in value.shape) else None
-        case "add", [int(one), int(other)]:
-            return one + other
-        case "lt", [int(one), int(other)]:
-            return int(one < other)
-        case "select_n", [int(which), one, other]:
-            return other if which else one
+    integers = [whole_number(flow, operand) for operand in step.operands]
+    match step.primitive, integers:
+        case (("broadcast_in_dim" | "reshape" | "squeeze" | "convert_element_type"), [a]):
+            return a if all(size == 1 for size in value.shape) else None
+        case "add", [int(a), int(b)]:
+            return a + b
+        case "lt", [int(a), int(b)]:
+            return int(a < b)
+        case "select_n", [int(which), a, b]:
+            return b if which else a
     return None

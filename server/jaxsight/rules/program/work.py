@@ -5,7 +5,8 @@ Elementwise equations fuse into others, and cost next to nothing.
 
 from __future__ import annotations
 
-from jaxsight.rules.program.view import Flow, elements
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.steps import elements
 from jaxsight.wire.program import Step
 
 LEAST = 4096

@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.text.scopes import MAPS, Scope, Sources, scopes_of
-from jaxsight.rules.text.statements import Imports, dotted
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.scope_tree import scopes_of
+from jaxsight.rules.text.scopes import MAPS, Scope, Sources
+from jaxsight.rules.text.statements import Imports
 from jaxsight.rules.text.transformations import (
     CALLBACKS,
     Tracing,
@@ -116,8 +118,8 @@ def facts_of(tree: ast.Module, imported: Imports) -> Facts:
     classes = tuple(
         Class(
             node.name,
-            tuple(scopes[0].full(_callee(each)) for each in node.bases),
-            tuple(scopes[0].full(_callee(each)) for each in node.decorator_list),
+            tuple(scopes[0].full(_callee(base)) for base in node.bases),
+            tuple(scopes[0].full(_callee(decorator)) for decorator in node.decorator_list),
         )
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
@@ -130,7 +132,7 @@ def facts_of(tree: ast.Module, imported: Imports) -> Facts:
     return Facts(
         tuple(map(_function, scopes)),
         classes,
-        tuple((name, made) for name, v in scopes[0].aliases.items() if (made := _class_of(v))),
+        tuple((name, class_) for name, v in scopes[0].aliases.items() if (class_ := _class_of(v))),
         tuple(aliases),
         tuple(_made(scopes, _CONTAINERS)),
         tuple(_made(scopes, _REFERENCES)),
@@ -215,7 +217,7 @@ def _function(scope: Scope) -> Function:
                 if not event.sources or event.sources - decided
             )
     decorators = getattr(scope.node, "decorator_list", ())
-    decorated = [how for each in decorators if (how := of_decorator(each, scope.imports))]
+    decorated = [how for decorator in decorators if (how := of_decorator(decorator, scope.imports))]
     parent = scope.parent
     return Function(
         scope.name,
@@ -238,10 +240,10 @@ def _place(node: ast.expr) -> ast.expr:
 def _is_computed(around: Sequence[ast.AST]) -> bool:
     """Whether JAX is asked to compute there while tracing."""
     return any(
-        "compile_time_eval" in dotted(_callee(item.context_expr))
+        "compile_time_eval" in dotted(_callee(manager.context_expr))
         for node in around
         if isinstance(node, ast.With)
-        for item in node.items
+        for manager in node.items
     )
 
 
@@ -265,10 +267,10 @@ def _decided(scope: Scope, around: Sequence[ast.AST]) -> Sources:
 def _asks_for_tracers(scope: Scope) -> bool:
     """Whether a function asks if it is being traced: it may return before what it does else."""
     return any(
-        isinstance(each, ast.Attribute | ast.Name) and _asks(each)
+        isinstance(part, ast.Attribute | ast.Name) and _asks(part)
         for node, _ in scope.nodes
         if isinstance(node, ast.If | ast.IfExp)
-        for each in ast.walk(node.test)
+        for part in ast.walk(node.test)
     )
 
 
@@ -283,22 +285,16 @@ def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str
     Names that stand for other functions are followed through so many.
     """
     if isinstance(function, ast.Lambda):
-        found = _lambda(scope, function)
-        return (found.name, "") if found is not None else None
+        lambda_scope = _lambda(scope, function)
+        return (lambda_scope.name, "") if lambda_scope is not None else None
     name = dotted(function)
-    first, _, rest = name.partition(".")
-    if "." in rest or not name:
+    first, _, attribute = name.partition(".")
+    if "." in attribute or not name:
         return None
     holder = scope.holder(first)
     alias = holder.aliases.get(first) if holder is not None else None
-    if rest:
-        at: Scope | None = scope
-        while at is not None:
-            if at.itself and at.itself == first:
-                return f"{at.owner}.{rest}", SELF
-            at = at.parent
-        made = _class_of(alias)
-        return (f"{made}.{rest}", INSTANCE) if made else (name, "")
+    if attribute:
+        return _resolved_method(scope, first, attribute, alias)
     if holder is None:
         return None
     if name in holder.functions:
@@ -313,13 +309,26 @@ def _resolved(scope: Scope, function: ast.expr, most: int = 4) -> tuple[str, str
             return None
     if holder.node is None:
         return name, ""
-    made = _class_of(alias)
-    return (f"{made}.__call__", INSTANCE) if made else None
+    class_ = _class_of(alias)
+    return (f"{class_}.__call__", INSTANCE) if class_ else None
 
 
-def _class_of(made: ast.expr | None) -> str:
+def _resolved_method(
+    scope: Scope, variable: str, method: str, alias: ast.expr | None
+) -> tuple[str, str]:
+    """Return the same for `variable.method`, where the variable is perhaps an alias."""
+    around: Scope | None = scope
+    while around is not None:
+        if around.itself and around.itself == variable:
+            return f"{around.owner}.{method}", SELF
+        around = around.parent
+    class_ = _class_of(alias)
+    return (f"{class_}.{method}", INSTANCE) if class_ else (f"{variable}.{method}", "")
+
+
+def _class_of(creation: ast.expr | None) -> str:
     """Return the name that is called to make an object, perhaps a class's."""
-    called = made.func if isinstance(made, ast.Call) else None
+    called = creation.func if isinstance(creation, ast.Call) else None
     return called.id if isinstance(called, ast.Name) else ""
 
 
@@ -339,13 +348,13 @@ def _handings(scope: Scope, call: ast.Call) -> Iterator[Handing]:
             if not function.args:
                 break
             before += len(function.args) - 1
-            names = [each.arg for each in function.keywords if each.arg is not None]
+            names = [keyword.arg for keyword in function.keywords if keyword.arg is not None]
             how = handed.tracing
             function = function.args[0]
             how = replace(how, static_names=(*how.static_names, *names))
             handed = replace(handed, function=function, tracing=how)
-        if (found := _resolved(scope, function)) is not None:
-            name, of = found
+        if (resolved := _resolved(scope, function)) is not None:
+            name, of = resolved
             yield Handing(name, handed.tracing, before + bool(of), of)
 
 
@@ -355,18 +364,18 @@ def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
         return
     function = call.func
     if full in MAPS and call.args:
-        if (found := _resolved(scope, call.args[0])) is not None:
-            given = frozenset(s for each in call.args[1:] for s in scope.sources(each))
-            yield Call(found[0], ((0, given),), found[1], everywhere=True)
+        if (resolved := _resolved(scope, call.args[0])) is not None:
+            mapped = frozenset(s for argument in call.args[1:] for s in scope.sources(argument))
+            yield Call(resolved[0], ((0, mapped),), resolved[1], everywhere=True)
         return
     if isinstance(function, ast.Call):  # jax.grad(f)(x)
-        inner = [each.function for each in handed_in(function, scope.imports)]
+        inner = [handed.function for handed in handed_in(function, scope.imports)]
         functions = inner if transformation(function.func, scope.imports) else []
     else:
         functions = [function]
-    for each in functions:
-        found = _resolved(scope, each)
-        if found is None:
+    for callee in functions:
+        resolved = _resolved(scope, callee)
+        if resolved is None:
             continue
         positions: list[tuple[int | str, Sources]] = []
         for at, argument in enumerate(call.args):
@@ -376,4 +385,4 @@ def _calls(scope: Scope, call: ast.Call) -> Iterator[Call]:
         positions += [
             (word.arg, scope.sources(word.value)) for word in call.keywords if word.arg is not None
         ]
-        yield Call(found[0], tuple(positions), found[1])
+        yield Call(resolved[0], tuple(positions), resolved[1])

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from jaxsight.rules.text.statements import dotted, full_name
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import full_name
 from jaxsight.rules.text.transformations import transformation
 
 Source = tuple[str, str]
@@ -52,16 +53,6 @@ _STATIC_JAX = re.compile(
 )
 _COMPUTES = re.compile(r"jax\.(numpy|lax|random|nn|scipy|image|ops|device_put)\b")
 """Functions whose results are arrays of the running trace."""
-_WITH_STRUCTURE = frozenset(
-    {
-        "jax.tree.flatten", "jax.tree_util.tree_flatten", "jax.tree_flatten",
-        "jax.flatten_util.ravel_pytree", "equinox.partition",
-        "jax.tree_util.tree_flatten_with_path", "jax.tree.flatten_with_path",
-    }
-)  # fmt: skip
-"""Functions that return arrays, and what is known of them while tracing."""
-_FILLS = frozenset({"append", "extend", "insert", "appendleft", "add"})
-"""Methods that fill a container."""
 MAPS = frozenset(
     {
         "jax.tree.map", "jax.tree_util.tree_map", "jax.tree_map", "map", "jax.tree.map_with_path",
@@ -69,8 +60,6 @@ MAPS = frozenset(
     }
 )  # fmt: skip
 """Functions that call their first argument on the others."""
-
-
 Node = tuple[ast.AST, tuple[ast.AST, ...]]
 
 
@@ -137,10 +126,10 @@ class Scope:
         """Return what an expression's value is made from."""
         if self.memory is None:
             return self._sources(node)
-        known = self.memory.get(id(node))
-        if known is None:
-            known = self.memory[id(node)] = self._sources(node)
-        return known
+        sources = self.memory.get(id(node))
+        if sources is None:
+            sources = self.memory[id(node)] = self._sources(node)
+        return sources
 
     def _sources(self, node: ast.AST | None) -> Sources:
         match node:
@@ -175,7 +164,7 @@ class Scope:
 
     def _of_call(self, call: ast.Call) -> Sources:
         function, full = call.func, self.full(call.func)
-        arguments = [*call.args, *(each.value for each in call.keywords)]
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         last = full.rpartition(".")[2] or getattr(function, "attr", "")
         if full in _STATIC_CALLS or _STATIC_JAX.fullmatch(full) or last in _STATIC_METHODS:
             return NOTHING
@@ -184,22 +173,22 @@ class Scope:
             if isinstance(mapped, ast.Lambda):
                 scope = self.lambdas.get(mapped)
                 inner = scope.sources(mapped.body) if scope is not None else NOTHING
-                given = self._of_all(call.args[1:])
-                own = {each for each in inner if scope is not None and each[0] == scope.name}
-                return (inner - own) | (given if own else NOTHING)
+                mapped_sources = self._of_all(call.args[1:])
+                own = {node for node in inner if scope is not None and node[0] == scope.name}
+                return (inner - own) | (mapped_sources if own else NOTHING)
             if mapped is None or self._describes(mapped):
                 return NOTHING
             return self._of_all(arguments[1:])
-        found = self._of_all(arguments)
+        sources = self._of_all(arguments)
         if isinstance(function, ast.Call):  # jax.grad(f)(x)
             if transformation(function.func, self.imports):
-                return found | {(self.name, "")}
-            return found | self.sources(function)
+                return sources | {(self.name, "")}
+            return sources | self.sources(function)
         if _COMPUTES.match(full):
-            return found | {(self.name, "")}
+            return sources | {(self.name, "")}
         if self._describes(function):
             return NOTHING
-        return found | (
+        return sources | (
             self.sources(function.value) if isinstance(function, ast.Attribute) else NOTHING
         )
 
@@ -209,230 +198,3 @@ class Scope:
         static = full in _STATIC_CALLS or _STATIC_JAX.fullmatch(full) is not None
         jax = full.startswith(("jax.", "numpy."))
         return static or (not jax and _DESCRIBING.search(last) is not None)
-
-
-def scopes_of(tree: ast.Module, imports: Mapping[str, str]) -> list[Scope]:
-    """Return the module's scope as far as a statement is concerned, then all functions in it."""
-    module = Scope("", None, None, "", (), imports)
-    found = [module]
-    _enter(tree, module, "", "", found)
-    for scope in found:
-        scope.nodes = list(_own_nodes(scope, tree))
-    binding = [
-        (scope, [node for node, _ in scope.nodes if isinstance(node, _BINDING)]) for scope in found
-    ]
-    for _ in range(3):  # values that loops carry
-        for scope, nodes in binding:
-            _bind(scope, nodes)
-    for scope in found:
-        scope.memory = {}
-    return found
-
-
-def _enter(node: ast.AST, scope: Scope, prefix: str, owner: str, found: list[Scope]) -> None:
-    """Make the scopes of the functions inside a node."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            _function(child, scope, prefix, owner, found)
-        elif isinstance(child, ast.ClassDef):
-            scope.bound.add(child.name)
-            _enter(child, scope, f"{prefix}{child.name}.", f"{prefix}{child.name}", found)
-        else:
-            _names(child, scope)
-            _enter(child, scope, prefix, owner, found)
-
-
-def _function(
-    node: FunctionNode, scope: Scope, prefix: str, owner: str, found: list[Scope]
-) -> None:
-    args = node.args
-    given = [*args.posonlyargs, *args.args, *args.kwonlyargs]
-    names = tuple(each.arg for each in (*given, args.vararg, args.kwarg) if each is not None)
-    own = f"<lambda {node.lineno}:{node.col_offset}>" if isinstance(node, ast.Lambda) else node.name
-    name = f"{prefix}{own}"
-    inner = Scope(name, node, scope, owner, names, scope.imports)
-    inner.bound |= set(names)
-    found.append(inner)
-    if isinstance(node, ast.Lambda):
-        scope.lambdas[node] = inner
-    else:
-        for each in node.decorator_list:
-            _enter(ast.Expr(each), scope, prefix, "", found)
-        if not owner:
-            scope.bound.add(own)
-            scope.functions[own] = inner
-    for default in (*args.defaults, *args.kw_defaults):
-        if default is not None:
-            _enter(ast.Expr(default), scope, prefix, "", found)
-    # What is entered is a node around the body: a function in it is a child then.
-    body = ast.Expr(node.body) if isinstance(node, ast.Lambda) else ast.Module(node.body, [])
-    _enter(body, inner, f"{name}.<locals>.", "", found)
-
-
-def _names(node: ast.AST, scope: Scope) -> None:
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            scope.bound.add(name)
-        case ast.Global(names=names):
-            scope.declared.update(dict.fromkeys(names, "global"))
-        case ast.Nonlocal(names=names):
-            scope.declared.update(dict.fromkeys(names, "nonlocal"))
-        case ast.ExceptHandler(name=str(name)):
-            scope.bound.add(name)
-        case ast.Import(names=names) | ast.ImportFrom(names=names) if scope.node is not None:
-            pass  # what a function imports has its full name too
-        case _:
-            pass
-
-
-def _own_nodes(scope: Scope, tree: ast.Module) -> Iterator[Node]:
-    start: list[ast.AST]
-    if scope.node is None:
-        start = list(tree.body)
-    else:
-        start = [scope.node.body] if isinstance(scope.node, ast.Lambda) else list(scope.node.body)
-    waiting: list[Node] = [(each, ()) for each in reversed(start)]
-    while waiting:
-        node, around = waiting.pop()
-        inside = around
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inner: list[ast.AST] = [*node.decorator_list]
-        elif isinstance(node, ast.Lambda):
-            continue
-        elif isinstance(node, ast.ClassDef):
-            inner = [
-                each
-                for each in node.body
-                if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
-            ]
-        else:
-            yield node, around
-            inner = list(ast.iter_child_nodes(node))
-            if isinstance(node, ast.If | ast.IfExp | ast.With):
-                inside = (*around, node)
-        waiting += [(each, inside) for each in reversed(inner)]
-
-
-_BINDING = (
-    ast.Assign,
-    ast.AnnAssign,
-    ast.AugAssign,
-    ast.NamedExpr,
-    ast.withitem,
-    ast.Call,
-    ast.For,
-    ast.AsyncFor,
-    ast.comprehension,
-)
-
-
-def _bind(scope: Scope, nodes: Iterable[ast.AST]) -> None:
-    """Find out what the names of a scope are made from."""
-    for name in scope.parameters:
-        if name != scope.itself:
-            scope.env[name] = frozenset({(scope.name, name)})
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    _assign(scope, target, value)
-                if len(targets) == 1 and isinstance(targets[0], ast.Name):
-                    scope.aliases.setdefault(targets[0].id, value)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                _assign(scope, target, value)
-            case ast.AugAssign(target=ast.Name(id=name), value=value):
-                _add(scope, name, scope.sources(value))
-            case ast.NamedExpr(target=ast.Name(id=name), value=value):
-                _add(scope, name, scope.sources(value))
-            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
-                _assign(scope, target, value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if (
-                attr in _FILLS and name in scope.bound
-            ):
-                _add(scope, name, scope.sources(ast.Tuple(node.args)))
-            case ast.For(target=target, iter=iterable) | ast.AsyncFor(target=target, iter=iterable):
-                _iterate(scope, target, iterable)
-            case ast.comprehension(target=target, iter=iterable):
-                _iterate(scope, target, iterable)
-            case _:
-                pass
-
-
-def _assign(scope: Scope, target: ast.expr, value: ast.expr) -> None:
-    if isinstance(target, ast.Tuple | ast.List):
-        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
-            for one, other in zip(target.elts, value.elts, strict=True):
-                _assign(scope, one, other)
-        else:
-            called = scope.full(value.func) if isinstance(value, ast.Call) else ""
-            with_structure = called in _WITH_STRUCTURE
-            for each in target.elts[:1] if with_structure else target.elts:
-                _assign(scope, each, value)
-    elif isinstance(target, ast.Starred):
-        _assign(scope, target.value, value)
-    elif isinstance(target, ast.Name):
-        _add(scope, target.id, scope.sources(value))
-    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-        name = f"{target.value.id}.{target.attr}"
-        scope.env[name] = scope.env.get(name, NOTHING) | scope.sources(value)
-    elif (
-        isinstance(target, ast.Subscript)
-        and isinstance(target.value, ast.Name)
-        and target.value.id in scope.bound
-    ):  # what a local list or dict holds
-        _add(scope, target.value.id, scope.sources(value))
-
-
-def _iterate(scope: Scope, target: ast.expr, iterable: ast.expr) -> None:
-    """Bind what a loop counts: indices and keys are known while tracing."""
-    full = scope.full(iterable.func) if isinstance(iterable, ast.Call) else ""
-    match iterable, target:
-        case ast.Call(args=[inner, *_]), ast.Tuple(elts=[_, item]) if full == "enumerate":
-            _iterate(scope, item, inner)
-        case ast.Call(args=inners), ast.Tuple(elts=items) if full == "zip":
-            for each, item in zip(inners, items, strict=False):
-                _iterate(scope, item, each)
-        case ast.Call(func=ast.Attribute(value=value, attr="items")), ast.Tuple(elts=[_, item]):
-            _assign(scope, item, value)
-        case ast.Name(id=name), _ if _is_mapping(scope, name, target):
-            pass  # the keys are known
-        case _:
-            _assign(scope, target, iterable)
-
-
-_MAPPING = re.compile(
-    r"(params?|state|dict|tree|batch|config|cfg|kwargs|cache|metrics|grads?|gradients|data|weights|"
-    r"variables|opt|stats|names|keys|mapping|model|aux|info|layers)(_|$)|^(d|p|m)$"
-)
-"""Names of what may be a dict."""
-
-
-def _is_mapping(scope: Scope, name: str, target: ast.expr) -> bool:
-    """Whether a name may be a dict, so that a loop over it counts keys."""
-    holder = scope.holder(name)
-    made = holder.aliases.get(name) if holder is not None else None
-    if isinstance(made, ast.List | ast.Tuple | ast.ListComp):
-        return False
-    if _MAPPING.search(name) or isinstance(made, ast.Dict | ast.DictComp):
-        return True
-    counted = target.id if isinstance(target, ast.Name) else ""
-    for node, _ in scope.nodes:
-        match node:
-            case ast.Subscript(value=ast.Name(id=whole), slice=ast.Name(id=index)):
-                if whole == name and index == counted:
-                    return True
-            case ast.Subscript(value=ast.Name(id=whole), slice=ast.Constant(value=str())):
-                if whole == name:
-                    return True
-            case ast.Attribute(value=ast.Name(id=whole), attr="items" | "keys" | "values"):
-                if whole == name:
-                    return True
-            case _:
-                pass
-    return False
-
-
-def _add(scope: Scope, name: str, sources: Sources) -> None:
-    holder = scope.holder(name)
-    if holder is not None:
-        holder.env[name] = holder.env.get(name, NOTHING) | sources

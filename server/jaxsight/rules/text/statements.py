@@ -25,16 +25,14 @@ class Statement:
 
     def read(self, reader: Callable[..., T], *using: Hashable) -> T:
         """Return what a function makes of the syntax tree and of `using`, which it depends on."""
-        known = self.memory.get(reader)
-        if known is None or known[0] != using:
-            known = self.memory[reader] = using, reader(self.tree(), *using)
-        return known[1]  # type: ignore[return-value]
+        remembered = self.memory.get(reader)
+        if remembered is None or remembered[0] != using:
+            remembered = self.memory[reader] = using, reader(self.tree(), *using)
+        return remembered[1]  # type: ignore[return-value]
 
 
 Imports = tuple[tuple[str, str], ...]
 """Names of a module with what they were imported as: `("jnp", "jax.numpy")`."""
-
-
 _RENAMED = re.compile(r"(\w+) = (\w+(?:\.\w+)+)")
 """`jit = jax.jit`."""
 
@@ -44,39 +42,30 @@ def imports_of(statements: Sequence[Statement]) -> Imports:
 
     `jit = jax.jit` is read as an import.
     """
-    found: dict[str, str] = {}
+    imports: dict[str, str] = {}
     for statement in statements:
         if "import" in statement.text:
             for name, full in statement.read(_imports):
-                found.setdefault(name, full)
+                imports.setdefault(name, full)
     for statement in statements:
         renamed = _RENAMED.fullmatch(statement.text.strip())
-        if renamed is not None and renamed[2].partition(".")[0] in found:
-            found.setdefault(renamed[1], full_name(renamed[2], found))
-    return tuple(sorted(found.items()))
+        if renamed is not None and renamed[2].partition(".")[0] in imports:
+            imports.setdefault(renamed[1], full_name(renamed[2], imports))
+    return tuple(sorted(imports.items()))
 
 
 def _imports(tree: ast.Module) -> Imports:
-    found: list[tuple[str, str]] = []
+    imports: list[tuple[str, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for each in node.names:
-                top = each.name.partition(".")[0]
-                found.append((each.asname or top, each.name if each.asname else top))
+            for name in node.names:
+                top = name.name.partition(".")[0]
+                imports.append((name.asname or top, name.name if name.asname else top))
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found += [
-                (each.asname or each.name, f"{node.module}.{each.name}") for each in node.names
+            imports += [
+                (name.asname or name.name, f"{node.module}.{name.name}") for name in node.names
             ]
-    return tuple(found)
-
-
-def dotted(node: ast.AST) -> str:
-    """Return `jax.lax.scan` for such an expression, else an empty string."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+    return tuple(imports)
 
 
 def full_name(name: str, imports: Mapping[str, str]) -> str:
@@ -84,8 +73,8 @@ def full_name(name: str, imports: Mapping[str, str]) -> str:
 
     A name that was not imported stays as it is.
     """
-    first, dot, rest = name.partition(".")
-    return f"{imports.get(first, first)}{dot}{rest}"
+    first, dot, attributes = name.partition(".")
+    return f"{imports.get(first, first)}{dot}{attributes}"
 
 
 _QUOTED = re.compile(r"'([^'\"\\]*)'")

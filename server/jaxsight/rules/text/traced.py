@@ -1,7 +1,7 @@
 """Which functions of a module JAX certainly traces, and with which of their arguments traced.
 
 A function is traced if a transformation decorates it or is given it, or if a traced function calls
-it. `seen` yields what rules look for in traced functions, with what is known of these.
+it. `traced_events` yields what rules look for in traced functions, with what is known of these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxsight.rules.text.transformations import STAGED
 
 
 @dataclass(slots=True)
-class Known:
+class TracedFunction:
     """What is known of a traced function."""
 
     function: Function
@@ -44,10 +44,10 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class TracedModule:
     """The functions of a module that are traced."""
 
-    functions: Mapping[str, Known]
+    functions: Mapping[str, TracedFunction]
     classes: Mapping[str, Class]
     containers: frozenset[str]
     references: frozenset[str]
@@ -57,91 +57,129 @@ class Module:
         return any(self._lives(source) for source in sources)
 
     def _lives(self, source: Source) -> bool:
-        known = self.functions.get(source[0])
-        if known is None:
+        function = self.functions.get(source[0])
+        if function is None:
             return False
-        return source[1] in known.traced or (not source[1] and STAGED in known.kinds)
+        return source[1] in function.traced or (not source[1] and STAGED in function.kinds)
 
 
-def seen(statements: Sequence[Statement]) -> Iterator[tuple[Known, Event, Module]]:
+def traced_events(
+    statements: Sequence[Statement],
+) -> Iterator[tuple[TracedFunction, Event, TracedModule]]:
     """Yield what rules look for in traced functions, in the order of the text."""
     imports = imports_of(statements)
     if not any(full.partition(".")[0] in _LIBRARIES for _, full in imports):
         return
     facts = [statement.read(facts_of, imports) for statement in statements]
-    module = _joined(facts)
-    order = [function.name for each in facts for function in each.functions]
+    propagation = _Propagation(facts)
+    propagation.run()
+    module = propagation.module
+    order = [function.name for fact in facts for function in fact.functions]
     for name in dict.fromkeys(order):
-        known = module.functions.get(name)
-        if known is not None and known.kinds:
-            for event in known.function.events:
-                yield known, event, module
+        callee = module.functions.get(name)
+        if callee is not None and callee.kinds:
+            for event in callee.function.events:
+                yield callee, event, module
 
 
 _LIBRARIES = frozenset({"jax", "flax", "equinox", "haiku"})
 
 
-def _joined(facts: Sequence[Facts]) -> Module:
-    """Return which functions are traced, of all statements together."""
-    functions: dict[str, Known] = {}
-    module: list[Function] = []
-    for at, each in enumerate(facts):
-        module.append(each.functions[0])
-        for function in each.functions[1:]:
-            functions[function.name] = Known(function, at)  # the last definition counts
-    instances = dict(instance for each in facts for instance in each.instances)
-    aliases = dict(alias for each in facts for alias in each.aliases)
-    classes = {found.name: found for each in facts for found in each.classes}
-    joined = Module(
-        functions,
-        classes,
-        frozenset(name for each in facts for name in each.containers),
-        frozenset(name for each in facts for name in each.references),
-    )
+class _Propagation:
+    """Which functions of a module are traced: by transformations, and by calls of traced ones."""
 
-    def known(name: str) -> Known | None:
+    def __init__(self, facts: Sequence[Facts]) -> None:
+        self._functions: dict[str, TracedFunction] = {}
+        self._modules = [statement.functions[0] for statement in facts]
+        for number, statement in enumerate(facts):
+            for function in statement.functions[1:]:  # the last definition counts
+                self._functions[function.name] = TracedFunction(function, number)
+        self._instances = dict(instance for statement in facts for instance in statement.instances)
+        self._aliases = dict(alias for statement in facts for alias in statement.aliases)
+        self._classes = {class_.name: class_ for statement in facts for class_ in statement.classes}
+        self._changed: list[str] = []
+        self.module = TracedModule(
+            self._functions,
+            self._classes,
+            frozenset(name for statement in facts for name in statement.containers),
+            frozenset(name for statement in facts for name in statement.references),
+        )
+
+    def run(self) -> None:
+        """Find out which functions are traced, from decorators and transformations on."""
+        for function in self._functions.values():
+            self._decorate(function)
+        for definition in [
+            *self._modules,
+            *(callee.function for callee in self._functions.values()),
+        ]:
+            for handing in definition.handings:
+                self._hand(handing, None)
+        while self._changed:
+            caller = self._functions[self._changed.pop()]
+            for handing in caller.function.handings:
+                self._hand(handing, caller)
+            for call in caller.function.calls:
+                self._call(call, caller)
+
+    def _resolved(self, name: str) -> TracedFunction | None:
+        """Return the function of a name, through aliases, instances and base classes."""
         for _ in range(4):
-            if name in functions:
-                return functions[name]
-            if name in aliases:
-                name = aliases[name]
+            if name in self._functions:
+                return self._functions[name]
+            if name in self._aliases:
+                name = self._aliases[name]
                 continue
-            first, _, rest = name.partition(".")
-            if instances.get(first) in classes:
-                name = f"{instances[first]}.{rest or '__call__'}"
+            first, _, method = name.partition(".")
+            if self._instances.get(first) in self._classes:
+                name = f"{self._instances[first]}.{method or '__call__'}"
                 continue
             owner, _, method = name.rpartition(".")
-            base = (
-                next((b for b in classes[owner].bases if b in classes), "")
-                if owner in classes
-                else ""
-            )
+            bases = self._classes[owner].bases if owner in self._classes else ()
+            base = next((base for base in bases if base in self._classes), "")
             if not base:
                 return None
             name = f"{base}.{method}"
         return None
 
-    changed: list[str] = []
-
-    def trace(
-        callee: Known, kinds: set[str], traced: frozenset[str], by: str, caller: str, outside: bool
+    def _trace(
+        self,
+        callee: TracedFunction,
+        kinds: set[str],
+        traced: frozenset[str],
+        by: str,
+        caller: str,
+        outside: bool,
     ) -> None:
-        before = (len(callee.kinds), len(callee.traced), callee.outside, STAGED not in callee.kinds)
+        """Add that a function is traced in some ways, with some parameters traced."""
+        before = (len(callee.kinds), len(callee.traced), callee.outside)
+        was_staged = STAGED in callee.kinds
         callee.kinds |= kinds
         callee.traced |= traced
         callee.outside |= outside
-        if not callee.by or (STAGED in kinds and before[3]):
+        if not callee.by or (STAGED in kinds and not was_staged):
             callee.by, callee.caller = by, caller
-        if before[:3] != (len(callee.kinds), len(callee.traced), callee.outside):
-            changed.append(callee.function.name)
+        if before != (len(callee.kinds), len(callee.traced), callee.outside):
+            self._changed.append(callee.function.name)
 
-    def hand(handing: Handing, within: Known | None) -> None:
-        callee = known(handing.callee)
+    def _decorate(self, callee: TracedFunction) -> None:
+        function = callee.function
+        for how in function.decorated:
+            traced = how.traces(function.parameters)
+            callee.is_root = True
+            static = bool(function.itself) and function.itself not in traced
+            unregistered = bool(function.itself) and is_plain(self._classes, function.owner)
+            outside = how.library == "jax" and (static or unregistered)
+            self._trace(callee, {how.kind}, traced - {function.itself}, how.by, "", outside)
+
+    def _hand(self, handing: Handing, within: TracedFunction | None) -> None:
+        """Trace a function that is handed to a transformation, perhaps in a traced function."""
+        callee = self._resolved(handing.callee)
         if callee is None:
             return
         how, function = handing.tracing, callee.function
         callee.is_root = True
-        of_instance = handing.callee.partition(".")[0] in instances
+        of_instance = handing.callee.partition(".")[0] in self._instances
         traced = how.traces(function.parameters, handing.bound + of_instance)
         outside = how.library == "jax" and bool(function.itself)
         outside = outside and function.itself not in traced
@@ -150,37 +188,21 @@ def _joined(facts: Sequence[Facts]) -> Module:
             kinds |= within.kinds
             if how.kind != STAGED and STAGED in within.kinds:
                 by, caller = within.by, within.caller or within.function.name
-        trace(callee, kinds, traced, by, caller, outside)
+        self._trace(callee, kinds, traced, by, caller, outside)
 
-    for defined in functions.values():
-        own = defined.function
-        for how in own.decorated:
-            traced = how.traces(own.parameters)
-            defined.is_root = True
-            static = bool(own.itself) and own.itself not in traced
-            unregistered = bool(own.itself) and is_plain(classes, own.owner)
-            outside = how.library == "jax" and (static or unregistered)
-            trace(defined, {how.kind}, traced - {own.itself}, how.by, "", outside)
-    for every in [*module, *(each.function for each in functions.values())]:
-        for handing in every.handings:
-            hand(handing, None)
-    while changed:
-        caller = functions[changed.pop()]
-        for handing in caller.function.handings:
-            hand(handing, caller)
-        for call in caller.function.calls:
-            callee = known(call.callee)
-            if callee is None:
-                continue
-            traced = _passed(call, callee.function, joined)
-            root = caller.caller or caller.function.name
-            outside = call.of == SELF and caller.outside
-            outside |= call.callee.partition(".")[0] in instances
-            trace(callee, set(caller.kinds), traced, caller.by, root, outside)
-    return joined
+    def _call(self, call: Call, caller: TracedFunction) -> None:
+        """Trace a function that a traced function calls."""
+        callee = self._resolved(call.callee)
+        if callee is None:
+            return
+        traced = _passed(call, callee.function, self.module)
+        root = caller.caller or caller.function.name
+        outside = call.of == SELF and caller.outside
+        outside |= call.callee.partition(".")[0] in self._instances
+        self._trace(callee, set(caller.kinds), traced, caller.by, root, outside)
 
 
-def _passed(call: Call, callee: Function, module: Module) -> frozenset[str]:
+def _passed(call: Call, callee: Function, module: TracedModule) -> frozenset[str]:
     """Return the parameters that take traced values in a call."""
     parameters = callee.parameters[1:] if callee.itself else callee.parameters
     live = [at for at, sources in call.arguments if module.is_live(sources)]
@@ -199,10 +221,10 @@ _PLAIN_DECORATORS = frozenset({"dataclasses.dataclass", "dataclass", "typing.fin
 
 def is_plain(classes: Mapping[str, Class], name: str) -> bool:
     """Whether a class is an ordinary one: no pytree, no module of a library for networks."""
-    found = classes.get(name.rpartition(".")[2])
-    if found is None or any(each not in _PLAIN_DECORATORS for each in found.decorators):
+    class_ = classes.get(name.rpartition(".")[2])
+    if class_ is None or any(decorator not in _PLAIN_DECORATORS for decorator in class_.decorators):
         return False
     return all(
         base in _PLAIN or (base != name and base in classes and is_plain(classes, base))
-        for base in found.bases
+        for base in class_.bases
     )

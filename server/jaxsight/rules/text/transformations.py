@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.text.statements import dotted, full_name
+from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.statements import full_name
 
 STAGED, BATCHED, LIFTED = "staged", "batched", "lifted"
 """Traced to a program that runs later; run once for a whole batch; run with tracers each time."""
@@ -37,12 +38,12 @@ class Tracing:
         """
         if self.unknown:
             return frozenset()
-        left = parameters[bound:]
-        count = len(left)
+        unbound = parameters[bound:]
+        count = len(unbound)
         static = {at % count if -count <= at < count else at for at in self.static} if count else ()
         return frozenset(
             name
-            for at, name in enumerate(left)
+            for at, name in enumerate(unbound)
             if (self.only is None or at in self.only or at - count in self.only)
             and at not in static
             and name not in self.static_names
@@ -145,9 +146,9 @@ def handed_in(call: ast.Call, imports: Mapping[str, str]) -> Iterator[Handed]:
     for at, names in _BODIES[full]:
         body = call.args[at] if at < len(call.args) else _keyword(call, *names)
         bodies = body.elts if isinstance(body, ast.List | ast.Tuple) else [body]
-        for each in bodies:
-            if each is not None:
-                yield from _unwrapped(each, Tracing(dotted(call.func), STAGED), imports)
+        for handed_body in bodies:
+            if handed_body is not None:
+                yield from _unwrapped(handed_body, Tracing(dotted(call.func), STAGED), imports)
 
 
 def _unwrapped(function: ast.expr, how: Tracing, imports: Mapping[str, str]) -> Iterator[Handed]:
@@ -179,14 +180,22 @@ def tracing(full: str, written: str, call: ast.Call | None, imports: Mapping[str
         axes = _keyword(call, "in_axes")
         if axes is None and not is_partial(call.func, imports) and len(call.args) > 1:
             axes = call.args[1]
-        if isinstance(axes, ast.Tuple | ast.List):
-            mapped = [
-                at
-                for at, each in enumerate(axes.elts)
-                if not (isinstance(each, ast.Constant) and each.value is None)
-            ]
-            return replace(how, only=tuple(mapped))
-        return how
+        return replace(how, only=_mapped(axes))
+    return _with_static_arguments(how, call)
+
+
+def _mapped(axes: ast.expr | None) -> tuple[int, ...] | None:
+    """Return the positions that `in_axes` maps; `None` for all."""
+    if not isinstance(axes, ast.Tuple | ast.List):
+        return None
+    return tuple(
+        position
+        for position, axis in enumerate(axes.elts)
+        if not (isinstance(axis, ast.Constant) and axis.value is None)
+    )
+
+
+def _with_static_arguments(how: Tracing, call: ast.Call) -> Tracing:
     for name in ("static_argnums", "static_broadcasted_argnums", "nondiff_argnums"):
         if (value := _keyword(call, name)) is not None:
             numbers = _integers(value)
@@ -202,19 +211,19 @@ def tracing(full: str, written: str, call: ast.Call | None, imports: Mapping[str
 
 
 def _keyword(call: ast.Call, *names: str) -> ast.expr | None:
-    return next((each.value for each in call.keywords if each.arg in names), None)
+    return next((keyword.value for keyword in call.keywords if keyword.arg in names), None)
 
 
 def _integers(node: ast.expr) -> tuple[int, ...] | None:
     value = _literal(node)
     values = value if isinstance(value, tuple | list) else (value,)
-    return tuple(values) if all(type(each) is int for each in values) else None
+    return tuple(values) if all(type(value) is int for value in values) else None
 
 
 def _strings(node: ast.expr) -> tuple[str, ...] | None:
     value = _literal(node)
     values = value if isinstance(value, tuple | list | set) else (value,)
-    return tuple(values) if all(isinstance(each, str) for each in values) else None
+    return tuple(values) if all(isinstance(value, str) for value in values) else None
 
 
 def _literal(node: ast.expr) -> object:

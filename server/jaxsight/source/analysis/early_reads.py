@@ -11,17 +11,19 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from jaxsight.source.analysis.syntax_trees import blocks_of, captured
+from jaxsight.source.analysis.syntax_trees import blocks_of, captured, first_name, names_stored
 
 
 def read_before_bound(body: Sequence[ast.stmt], names: AbstractSet[str]) -> set[str]:
     """Return those of `names` that executing `body` may read before it binds them."""
-    reader = _Reader(names)
-    reader.block(body, set())
-    return reader.early
+    visitor = _Visitor(names)
+    visitor.block(body, set())
+    return visitor.early
 
 
-class _Reader:
+class _Visitor:
+    """Visits statements with the names that are bound before them."""
+
     def __init__(self, names: AbstractSet[str]) -> None:
         self.names: Final = names
         self.early: set[str] = set()
@@ -30,66 +32,87 @@ class _Reader:
         """Read a block that begins with `bound`; return the names certainly bound after it."""
         bound = set(bound)
         for statement in body:
-            bound |= self.statement(statement, bound)
+            visit = getattr(self, f"visit_{type(statement).__name__}", self.visit_other)
+            bound |= visit(statement, bound)
         return bound
 
-    def statement(self, statement: ast.stmt, bound: set[str]) -> set[str]:
-        """Read a statement; return the names that it certainly binds."""
-        match statement:
-            case ast.Assign(targets=targets, value=value):
-                self.read(value, bound)
-                return self.targets(targets, bound)
-            case ast.AnnAssign(target=target, value=value):
-                self.read(statement.annotation, bound)
-                if value is None:
-                    return set()
-                self.read(value, bound)
-                return self.targets([target], bound)
-            case ast.AugAssign(target=ast.Name(id=name), value=value):
-                self.see(name, bound)
-                self.read(value, bound)
-                return {name}
-            case ast.For(target=target, iter=iterated) | ast.AsyncFor(target=target, iter=iterated):
-                self.read(iterated, bound)
-                self.block(statement.body, bound | self.targets([target], bound))
-                self.block(statement.orelse, bound)
-                return set()
-            case ast.If(test=test, body=body, orelse=orelse):
-                self.read(test, bound)
-                return self.block(body, bound) & self.block(orelse, bound)
-            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                inside = set(bound)
-                for item in items:
-                    self.read(item.context_expr, inside)
-                    if item.optional_vars is not None:
-                        inside |= self.targets([item.optional_vars], inside)
-                return self.block(body, inside)
-            case ast.Try(body=body, handlers=handlers) | ast.TryStar(body=body, handlers=handlers):
-                after = self.block(body, bound)
-                for handler in handlers:
-                    if handler.type is not None:
-                        self.read(handler.type, bound)
-                    self.block(handler.body, bound)
-                self.block(statement.orelse, after)
-                return self.block(statement.finalbody, bound)
-            case ast.Match(subject=subject, cases=cases):
-                self.read(subject, bound)
-                for case in cases:
-                    self.read(case.pattern, bound)
-                    inside = bound | captured(case.pattern)
-                    if case.guard is not None:
-                        self.read(case.guard, inside)
-                    self.block(case.body, inside)
-                return set()
-            case (
-                ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                self.read(statement, bound)
-                return {name}
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                return {alias.asname or alias.name.partition(".")[0] for alias in names}
+    # Each method reads a statement, and returns the names that it certainly binds.
+
+    def visit_Assign(self, statement: ast.Assign, bound: set[str]) -> set[str]:
+        self.read(statement.value, bound)
+        return self.targets(statement.targets, bound)
+
+    def visit_AnnAssign(self, statement: ast.AnnAssign, bound: set[str]) -> set[str]:
+        self.read(statement.annotation, bound)
+        if statement.value is None:
+            return set()
+        self.read(statement.value, bound)
+        return self.targets([statement.target], bound)
+
+    def visit_AugAssign(self, statement: ast.AugAssign, bound: set[str]) -> set[str]:
+        if not isinstance(statement.target, ast.Name):
+            return self.visit_other(statement, bound)
+        self.see(statement.target.id, bound)
+        self.read(statement.value, bound)
+        return {statement.target.id}
+
+    def visit_For(self, statement: ast.For | ast.AsyncFor, bound: set[str]) -> set[str]:
+        self.read(statement.iter, bound)
+        self.block(statement.body, bound | self.targets([statement.target], bound))
+        self.block(statement.orelse, bound)
+        return set()
+
+    visit_AsyncFor = visit_For
+
+    def visit_If(self, statement: ast.If, bound: set[str]) -> set[str]:
+        self.read(statement.test, bound)
+        return self.block(statement.body, bound) & self.block(statement.orelse, bound)
+
+    def visit_With(self, statement: ast.With | ast.AsyncWith, bound: set[str]) -> set[str]:
+        inside = set(bound)
+        for item in statement.items:
+            self.read(item.context_expr, inside)
+            if item.optional_vars is not None:
+                inside |= self.targets([item.optional_vars], inside)
+        return self.block(statement.body, inside)
+
+    visit_AsyncWith = visit_With
+
+    def visit_Try(self, statement: ast.Try | ast.TryStar, bound: set[str]) -> set[str]:
+        after = self.block(statement.body, bound)
+        for handler in statement.handlers:
+            if handler.type is not None:
+                self.read(handler.type, bound)
+            self.block(handler.body, bound)
+        self.block(statement.orelse, after)
+        return self.block(statement.finalbody, bound)
+
+    visit_TryStar = visit_Try
+
+    def visit_Match(self, statement: ast.Match, bound: set[str]) -> set[str]:
+        self.read(statement.subject, bound)
+        for case in statement.cases:
+            self.read(case.pattern, bound)
+            inside = bound | captured(case.pattern)
+            if case.guard is not None:
+                self.read(case.guard, inside)
+            self.block(case.body, inside)
+        return set()
+
+    def visit_FunctionDef(
+        self, statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, bound: set[str]
+    ) -> set[str]:
+        self.read(statement, bound)
+        return {statement.name}
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
+
+    def visit_Import(self, statement: ast.Import | ast.ImportFrom, _bound: set[str]) -> set[str]:
+        return {alias.asname or first_name(alias.name) for alias in statement.names}
+
+    visit_ImportFrom = visit_Import
+
+    def visit_other(self, statement: ast.stmt, bound: set[str]) -> set[str]:
         for child in ast.iter_child_nodes(statement):
             if isinstance(child, ast.expr):
                 self.read(child, bound)
@@ -101,11 +124,7 @@ class _Reader:
         names: set[str] = set()
         for target in targets:
             self.read(target, bound)
-            names.update(
-                node.id
-                for node in ast.walk(target)
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            )
+            names.update(names_stored(target))
         return names
 
     def read(self, node: ast.AST, bound: set[str]) -> None:

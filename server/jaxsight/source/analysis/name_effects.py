@@ -1,7 +1,7 @@
-"""The effects of executing a piece on the module's names.
+"""The effects of executing a statement on the module's names.
 
-They are read from the statements of every piece at once, so function bodies are not visited. Names
-are not followed to other pieces.
+They are read from the statements of every statement at once, so function bodies are not visited.
+Names are not followed to other statements.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from jaxsight.source.analysis.library_functions import RULES
 from jaxsight.source.analysis.quiet_compiler import quiet
-from jaxsight.source.analysis.side_effects import Effects, Shape, effects_of, shape_of
+from jaxsight.source.analysis.side_effects import SideEffects, effects_of
+from jaxsight.source.analysis.statement_form import StatementForm, form_of
 from jaxsight.source.analysis.syntax_trees import (
+    DEFINITIONS,
     annotations_of,
     blocks_of,
     captured,
+    first_name,
     is_main_guard,
     is_text,
     names_loaded,
@@ -47,14 +50,13 @@ _GUESSED = re.compile(
 )
 _AS = re.compile(r"(\w+)[\w.]*(?:[ \t]+as[ \t]+(\w+))?")
 
-
-_NO_EFFECTS = Effects()
-_OTHER = Shape("other")
+_NO_EFFECTS = SideEffects()
+_OTHER = StatementForm("other")
 
 
 @dataclass(frozen=True, slots=True)
-class Surface:
-    """The effects of executing a piece on the module's names.
+class NameEffects:
+    """The effects of executing a statement on the module's names.
 
     `binds` are certainly bound and lose their former value. `may_bind` are bound perhaps, or
     extended (`import a.b` adds to `a`).
@@ -72,9 +74,9 @@ class Surface:
     """Names inside annotations that are strings."""
     static: tuple[tuple[str, Static], ...] = ()
     """Static arguments of `f = jax.jit(f, static_argnums=…)`, by name."""
-    effects: Effects = _NO_EFFECTS
+    side_effects: SideEffects = _NO_EFFECTS
     """Its side effects, without those of calling the functions that it defines."""
-    shape: Shape = _OTHER
+    form: StatementForm = _OTHER
     future_flags: int = 0
     star: bool = False
     mark: str = ""
@@ -82,7 +84,7 @@ class Surface:
     executes: bool = False
     """Whether it runs code of the module, besides definitions and imports."""
     is_text: bool = False
-    """Whether it is a lone string: the module's docstring, if it is the first piece."""
+    """Whether it is a lone string: the module's docstring, if it is the first statement."""
     documented: bool = False
     """Whether it contains `__doc__`, so docstrings matter."""
     introspects: bool = False
@@ -100,15 +102,15 @@ def mark_in(line: str) -> str:
     return match.group(1) if match is not None else ""
 
 
-def surface_of(tree: ast.Module, text: str) -> Surface:
-    """Return the effects of a piece's statements on the module's names."""
-    reader = _Reader(walrus=":=" in text)
-    reader.block(tree.body, sure=True)
+def name_effects_of(tree: ast.Module, text: str) -> NameEffects:
+    """Return the effects of a statement's statements on the module's names."""
+    visitor = _Visitor(walrus=":=" in text)
+    visitor.block(tree.body, sure=True)
     mark = mark_in(text.partition("\n")[0]) or mark_in(text.rpartition("\n")[2])
-    return reader.surface(tree.body, text, mark)
+    return visitor.effects(tree.body, text, mark)
 
 
-def guessed_surface(text: str) -> Surface:
+def guessed_name_effects(text: str) -> NameEffects:
     """Return the names that a text which does not parse seems to bind."""
     names: list[str] = []
     for found in _GUESSED.finditer(text):
@@ -117,11 +119,11 @@ def guessed_surface(text: str) -> Surface:
             names.append(defined or assigned)
         else:
             names.extend(m.group(2) or m.group(1) for m in _AS.finditer(imported or members or ""))
-    return Surface(binds=tuple(dict.fromkeys(names)), broken=True)
+    return NameEffects(binds=tuple(dict.fromkeys(names)), broken=True)
 
 
-class _Reader:
-    """Collects a `Surface` from statements."""
+class _Visitor:
+    """Visits statements, and collects their effects on names."""
 
     def __init__(self, *, walrus: bool) -> None:
         self.walrus = walrus
@@ -134,8 +136,8 @@ class _Reader:
         self.future_flags = 0
         self.star = self.inert = False
 
-    def surface(self, body: Sequence[ast.stmt], text: str, mark: str) -> Surface:
-        return Surface(
+    def effects(self, body: Sequence[ast.stmt], text: str, mark: str) -> NameEffects:
+        return NameEffects(
             binds=tuple(name for name, sure in self.binds.items() if sure),
             may_bind=tuple(name for name, sure in self.binds.items() if not sure),
             imports=tuple(self.imports),
@@ -143,8 +145,8 @@ class _Reader:
             rules=tuple(self.rules),
             mentions=tuple(self.mentions),
             static=tuple(self.static),
-            effects=effects_of(body),
-            shape=shape_of(body),
+            side_effects=effects_of(body),
+            form=form_of(body),
             future_flags=self.future_flags,
             star=self.star,
             mark=mark,
@@ -156,85 +158,120 @@ class _Reader:
         )
 
     def block(self, body: Iterable[ast.stmt], *, sure: bool) -> None:
+        """Visit statements. `sure` says whether they certainly run."""
         for statement in body:
-            self.statement(statement, sure=sure)
+            if self.walrus:
+                self.walruses(statement, sure=sure)
+            visit = getattr(self, f"visit_{type(statement).__name__}", None)
+            if visit is not None:
+                visit(statement, sure=sure)
 
-    def statement(self, statement: ast.stmt, *, sure: bool) -> None:
-        if self.walrus:
-            self.walruses(statement, sure=sure)
-        match statement:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.bind(statement.name, sure=sure)
-                self.decorators(statement.decorator_list)
-                self.annotations(statement)
-            case ast.ClassDef():
-                self.bind(statement.name, sure=sure)
-                self.decorators(statement.decorator_list)
-                for inner in statement.body:
-                    self.annotations(inner)
-            case ast.Import(names=names):
-                for alias in names:
-                    package = alias.name.partition(".")[0]
-                    self.packages[package] = None
-                    self.imported(
-                        alias.asname or package,
-                        alias.name if alias.asname else package,
-                        sure=sure and alias.asname is not None,
-                    )
-            case ast.ImportFrom(module=module, names=names, level=level):
-                self.packages["." if level else (module or "").partition(".")[0]] = None
-                for alias in names:
-                    if module == "__future__":
-                        feature = getattr(futures, alias.name, None)
-                        self.future_flags |= getattr(feature, "compiler_flag", 0)
-                    if alias.name == "*":
-                        self.star = True
-                    else:
-                        origin = f"{'.' * level}{module or ''}.{alias.name}"
-                        self.imported(alias.asname or alias.name, origin, sure=sure)
-            case ast.Assign(targets=targets):
-                for target in targets:
-                    self.target(target, sure=sure)
-                self.assigned(targets, statement.value)
-            case ast.AnnAssign(target=target, value=value):
-                self.annotations(statement)
-                if value is not None:
-                    self.target(target, sure=sure)
-                    self.assigned([target], value)
-            case ast.AugAssign(target=target):
-                self.target(target, sure=sure)
-            case ast.For(target=target) | ast.AsyncFor(target=target):
-                self.target(target, sure=False)
-                self.block(statement.body, sure=False)
-                self.block(statement.orelse, sure=False)
-            case ast.With(items=items) | ast.AsyncWith(items=items):
-                for item in items:
-                    if item.optional_vars is not None:
-                        self.target(item.optional_vars, sure=sure)
-                self.block(statement.body, sure=sure)
-            case ast.If(test=test, orelse=orelse) if is_main_guard(test):
-                self.inert = not orelse
-                self.block(orelse, sure=sure)
-            case ast.If() | ast.While():
-                self.block(statement.body, sure=False)
-                self.block(statement.orelse, sure=False)
-            case ast.Try() | ast.TryStar():
-                for block in blocks_of(statement):
-                    self.block(block, sure=False)
-                self.block(statement.finalbody, sure=sure)
-            case ast.Match(cases=cases):
-                for case in cases:
-                    for name in sorted(captured(case.pattern)):
-                        self.bind(name, sure=False)
-                    self.block(case.body, sure=False)
-            case ast.Delete(targets=targets):
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        self.bind(target.id, sure=False)
-            case ast.Expr(value=ast.Call(func=ast.Attribute() as method)):
+    def visit_FunctionDef(
+        self, statement: ast.FunctionDef | ast.AsyncFunctionDef, *, sure: bool
+    ) -> None:
+        self.bind(statement.name, sure=sure)
+        self.decorators(statement.decorator_list)
+        self.annotations(statement)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, statement: ast.ClassDef, *, sure: bool) -> None:
+        self.bind(statement.name, sure=sure)
+        self.decorators(statement.decorator_list)
+        for inner in statement.body:
+            self.annotations(inner)
+
+    def visit_TypeAlias(self, statement: ast.stmt, *, sure: bool) -> None:
+        alias = getattr(statement, "name", None)  # `type X = …`, of Python 3.12
+        if isinstance(alias, ast.Name):
+            self.bind(alias.id, sure=sure)
+
+    def visit_Import(self, statement: ast.Import, *, sure: bool) -> None:
+        for alias in statement.names:
+            package = first_name(alias.name)
+            self.packages[package] = None
+            self.imported(
+                alias.asname or package,
+                alias.name if alias.asname else package,
+                sure=sure and alias.asname is not None,
+            )
+
+    def visit_ImportFrom(self, statement: ast.ImportFrom, *, sure: bool) -> None:
+        module = statement.module or ""
+        self.packages["." if statement.level else first_name(module)] = None
+        for alias in statement.names:
+            if module == "__future__":
+                feature = getattr(futures, alias.name, None)
+                self.future_flags |= getattr(feature, "compiler_flag", 0)
+            if alias.name == "*":
+                self.star = True
+            else:
+                origin = f"{'.' * statement.level}{module}.{alias.name}"
+                self.imported(alias.asname or alias.name, origin, sure=sure)
+
+    def visit_Assign(self, statement: ast.Assign, *, sure: bool) -> None:
+        for target in statement.targets:
+            self.target(target, sure=sure)
+        self.assigned(statement.targets, statement.value)
+
+    def visit_AnnAssign(self, statement: ast.AnnAssign, *, sure: bool) -> None:
+        self.annotations(statement)
+        if statement.value is not None:
+            self.target(statement.target, sure=sure)
+            self.assigned([statement.target], statement.value)
+
+    def visit_AugAssign(self, statement: ast.AugAssign, *, sure: bool) -> None:
+        self.target(statement.target, sure=sure)
+
+    def visit_Delete(self, statement: ast.Delete, *, sure: bool) -> None:
+        for target in statement.targets:
+            if isinstance(target, ast.Name):
+                self.bind(target.id, sure=False)
+
+    def visit_Expr(self, statement: ast.Expr, *, sure: bool) -> None:
+        match statement.value:
+            case ast.Call(func=ast.Attribute() as method):
                 self.rule(method)
-            case _ if isinstance(named := getattr(statement, "name", None), ast.Name):
-                self.bind(named.id, sure=sure)  # `type X = …`
+
+    def visit_For(self, statement: ast.For | ast.AsyncFor, *, sure: bool) -> None:
+        self.target(statement.target, sure=False)
+        self.block(statement.body, sure=False)
+        self.block(statement.orelse, sure=False)
+
+    visit_AsyncFor = visit_For
+
+    def visit_With(self, statement: ast.With | ast.AsyncWith, *, sure: bool) -> None:
+        for item in statement.items:
+            if item.optional_vars is not None:
+                self.target(item.optional_vars, sure=sure)
+        self.block(statement.body, sure=sure)
+
+    visit_AsyncWith = visit_With
+
+    def visit_If(self, statement: ast.If, *, sure: bool) -> None:
+        if is_main_guard(statement.test):
+            self.inert = not statement.orelse
+            self.block(statement.orelse, sure=sure)
+        else:
+            self.block(statement.body, sure=False)
+            self.block(statement.orelse, sure=False)
+
+    def visit_While(self, statement: ast.While, *, sure: bool) -> None:
+        self.block(statement.body, sure=False)
+        self.block(statement.orelse, sure=False)
+
+    def visit_Try(self, statement: ast.Try | ast.TryStar, *, sure: bool) -> None:
+        for block in blocks_of(statement):
+            self.block(block, sure=False)
+        self.block(statement.finalbody, sure=sure)
+
+    visit_TryStar = visit_Try
+
+    def visit_Match(self, statement: ast.Match, *, sure: bool) -> None:
+        for case in statement.cases:
+            for name in sorted(captured(case.pattern)):
+                self.bind(name, sure=False)
+            self.block(case.body, sure=False)
 
     def bind(self, name: str, *, sure: bool) -> None:
         self.binds[name] = sure or self.binds.get(name, False)
@@ -294,15 +331,12 @@ class _Reader:
 
     def walruses(self, statement: ast.stmt, *, sure: bool) -> None:
         """Bind the names of `:=` in a statement's own expressions, also inside comprehensions."""
-        if isinstance(statement, _DEFINITIONS):
+        if isinstance(statement, DEFINITIONS):
             return
         for node in own_nodes(statement):
             match node:
                 case ast.NamedExpr(target=ast.Name(id=name)):
                     self.bind(name, sure=sure and isinstance(statement, ast.Assign | ast.Expr))
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _executes(statement: ast.stmt) -> bool:

@@ -1,7 +1,7 @@
-"""Which of a module's names a piece needs: while it is executed, or when its functions are called.
+"""The names of a module that a statement reads while it is executed, or when it is called.
 
-This visits every expression, so it is done only for pieces that a slice needs. It does not follow a
-name to another piece.
+This visits every expression, so it is done only for statements that a slice needs. It does not
+follow a name to another statement.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.source.analysis.early_reads import read_before_bound
-from jaxsight.source.analysis.name_effects import Surface
+from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.quiet_compiler import quiet
 from jaxsight.source.analysis.syntax_trees import blocks_of
 
@@ -20,8 +20,8 @@ _COMPREHENSIONS = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
-    """The module's names that a piece uses: while it is executed (`now`), or in calls (`later`).
+class NameReads:
+    """The module's names that a statement uses: when it is executed (`now`), or in calls (`later`).
 
     `perhaps` are names that may also refer to something else, such as a class's own attribute: they
     matter only if the module binds them.
@@ -36,17 +36,17 @@ class Reads:
         return self.now | self.later | self.perhaps
 
 
-def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
-    """Return the module's names that a piece needs.
+def name_reads_of(text: str, effects: NameEffects, tree: ast.Module) -> NameReads:
+    """Return the module's names that a statement needs.
 
     A text that does not compile needs none.
     """
     try:
         with quiet():
-            table = symtable.symtable(text, "<piece>", "exec")
+            table = symtable.symtable(text, "<statement>", "exec")
     except (SyntaxError, ValueError, RecursionError):
-        return Reads()
-    bound = {*surface.binds, *surface.may_bind}
+        return NameReads()
+    bound = {*effects.binds, *effects.may_bind}
     now: set[str] = set()
     later: set[str] = set()
     perhaps: set[str] = set()
@@ -73,8 +73,8 @@ def reads_of(text: str, surface: Surface, tree: ast.Module) -> Reads:
     unsettled = now & bound
     if unsettled and not _reads_before_binding(tree.body):
         now -= unsettled - read_before_bound(tree.body, unsettled)
-    return Reads(
-        frozenset(now), frozenset(later), frozenset({*perhaps, *surface.mentions} - now - later)
+    return NameReads(
+        frozenset(now), frozenset(later), frozenset({*perhaps, *effects.mentions} - now - later)
     )
 
 
@@ -104,7 +104,7 @@ def _augmented_inside(tree: ast.Module) -> frozenset[str]:
 
 
 def _reads_before_binding(body: Sequence[ast.stmt]) -> bool:
-    """Return whether all reads of a piece come before its first binding.
+    """Return whether all reads of a statement come before its first binding.
 
     So it is for one simple statement or definition.
     """

@@ -1,4 +1,4 @@
-"""The meaning of a piece of code: a digest that positions, comments and spacing do not change.
+"""The meaning of a statement of code: a digest that positions, comments and spacing do not change.
 
 It is computed from the syntax tree. The same walk pairs the nodes of two texts with one meaning,
 which carries positions from one to the other.

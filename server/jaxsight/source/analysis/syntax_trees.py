@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.Match)
 
 
 def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -25,6 +28,31 @@ def blocks_of(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
                 yield case.body
 
 
+def statements_in(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function's body and inner blocks, but not of inner functions."""
+    stack = list(body)
+    while stack:
+        statement = stack.pop()
+        yield statement
+        if isinstance(statement, _BLOCKS):
+            for block in blocks_of(statement):
+                stack.extend(block)
+
+
+def targets_of(statement: ast.stmt) -> list[ast.expr]:
+    """Return the targets of an assignment, a `for` or a `with`."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return targets
+        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            return [target]
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            return [target]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            return [item.optional_vars for item in items if item.optional_vars is not None]
+    return []
+
+
 def dotted_name(node: ast.expr) -> str:
     """Return `a.b.c` for an attribute chain, without its last subscripts; empty for other nodes."""
     parts: list[str] = []
@@ -39,6 +67,11 @@ def dotted_name(node: ast.expr) -> str:
                 return ".".join((name, *reversed(parts)))
             case _:
                 return ""
+
+
+def first_name(name: str) -> str:
+    """Return the first part of a dotted name."""
+    return name.partition(".")[0]
 
 
 def last_name(node: ast.expr) -> str:

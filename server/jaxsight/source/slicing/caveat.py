@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsight.source.text import Range
+from jaxsight.source.module import ModuleChunk
+from jaxsight.source.slicing.chunk_roles import ChunkRole
+from jaxsight.source.text import Position, Range
+
+_NAMES_SHOWN = 3
+"""Number of names that a caveat lists."""
+_STATEMENT_SHOWN = 48
+"""Maximum length of a statement that a caveat quotes, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +23,37 @@ class Caveat:
 
     range: Range
     reason: str
+
+
+def skipped(chunk: ModuleChunk, role: ChunkRole) -> Caveat:
+    """Return the caveat of a chunk that is left out."""
+    names = sorted(role.changes) if role.changes is not None else []
+    if role.changes is None:
+        consequence = "may change anything"
+    elif len(names) > _NAMES_SHOWN:
+        consequence = f"may change `{names[0]}` and {len(names) - 1} other names"
+    else:
+        consequence = "may change " + " and ".join(f"`{name}`" for name in names)
+    return Caveat(
+        _first_line(chunk), f"{quoted(chunk)} was not run ({role.reason}) and {consequence}"
+    )
+
+
+def redefined(chunk: ModuleChunk) -> Caveat:
+    """Return the caveat of the chunk before which a slice ends."""
+    reason = f"{quoted(chunk)} was not run: it redefines the name"
+    return Caveat(_first_line(chunk), reason)
+
+
+def _first_line(chunk: ModuleChunk) -> Range:
+    line = chunk.first_line
+    return Range(Position(line, 0), Position(line, len(chunk.text.partition("\n")[0])))
+
+
+def quoted(chunk: ModuleChunk) -> str:
+    """Return a statement's first line, after its decorators, shortened and in backticks."""
+    lines = chunk.text.split("\n")
+    line = next((line for line in lines if not line.startswith("@")), lines[0])
+    line = " ".join(line.partition("#")[0].replace("`", "'").split())
+    short = line if len(line) <= _STATEMENT_SHOWN else f"{line[: _STATEMENT_SHOWN - 1].rstrip()}…"
+    return f"`{short}`"

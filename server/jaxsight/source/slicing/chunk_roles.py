@@ -9,47 +9,22 @@ not ask for: `LEFT_OUT`, with the names that they may change.
 
 from __future__ import annotations
 
-import builtins
-import functools
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from jaxsight.lru import Recent
-from jaxsight.source.analysis import library_functions as known
-from jaxsight.source.analysis.name_effects import Surface
-from jaxsight.source.analysis.side_effects import VALUE_ATTRIBUTES, VALUE_METHODS, Effects
+from jaxsight.source.analysis import library_functions
+from jaxsight.source.analysis.name_effects import NameEffects
+from jaxsight.source.analysis.side_effects import SideEffects
+from jaxsight.source.analysis.value_methods import VALUE_ATTRIBUTES, VALUE_METHODS
 from jaxsight.source.bindings import Bindings
-from jaxsight.source.statements import Piece
-
-if TYPE_CHECKING:
-    from jaxsight.source.slicing.slices import Plan
-
-_PLANS_KEPT = 64
-_READS_FILES = re.compile(
-    r"\bopen\(|\bread|\bload|\bexists\(|\bis_file\(|\bglob|\blistdir|\bstat\("
-)
-_BUILTINS = frozenset(dir(builtins))
-PROVIDED = frozenset(
-    {
-        *_BUILTINS,
-        *("__name__", "__file__", "__doc__", "__package__", "__spec__", "__loader__", "__path__"),
-        *("__builtins__", "__annotations__", "__dict__", "__cached__"),
-    }
-)
-"""Names that every module has."""
+from jaxsight.source.slicing.name_facts import BUILTINS, LAMBDA, NameFacts
+from jaxsight.source.statements import TopLevelStatement
 
 _REPORTING = ("logging.", "warnings.warn", "tqdm.", "absl.logging.")
 """Functions that only report to people."""
-_HEARD = re.compile(
-    r"\b(?:showwarning|catch_warnings|simplefilter|filterwarnings|captureWarnings"
-    r"|addHandler|setLoggerClass|basicConfig|dictConfig)\b"
-)
-"""Code that makes reports visible to other code."""
-_FINALIZES = re.compile(r"\b__del__\b|\bweakref\b")
-"""Code that runs when an object is destroyed."""
+_ARRAY_PACKAGES = ("jax.", "flax.", "optax.", "equinox.")
 
 
 class Role(Enum):
@@ -62,7 +37,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChunkRole:
     """A chunk's role.
 
     `reason` says why it is skipped, `changes` which names it may change: any if it is `None`.
@@ -102,235 +77,173 @@ def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
     return _Outcome(None if anything else frozenset(changes), work)
 
 
-@dataclass(slots=True)
-class Roles:
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class ChunkRoles:
     """The roles of a module's chunks, by number.
 
     They are valid while the analyzed functions are the same.
     """
 
-    parts: tuple[Part, ...]
-    looked_into: dict[int, Piece] = field(default_factory=dict)
+    all: tuple[ChunkRole, ...]
+    analyzed: dict[int, TopLevelStatement] = field(default_factory=dict)
+    """The functions whose bodies the roles depend on, by chunk."""
     last_act: int = -1
     """The number of the last chunk that acts."""
     plain: frozenset[int] = frozenset()
     """The chunks that give values to names without calling a function of the module."""
-    plans: Recent[tuple[tuple[str, ...], int | None, bool], Plan] = field(
-        default_factory=lambda: Recent(_PLANS_KEPT)
-    )
-    """Plans of slices that were computed from these roles."""
 
-    def hold(self, pieces: Sequence[Piece]) -> bool:
-        return all(pieces[index] is piece for index, piece in self.looked_into.items())
+    def hold(self, statements: Sequence[TopLevelStatement]) -> bool:
+        return all(statements[index] is statement for index, statement in self.analyzed.items())
 
     def of(self, index: int) -> Role:
-        return self.parts[index].role
+        return self.all[index].role
 
 
-def roles_of(pieces: Sequence[Piece], marks: Sequence[str], bindings: Bindings) -> Roles:
-    """Return the roles of all chunks, given their pieces and the marks in their comments."""
-    last = bindings.roles
-    if last is not None and last.hold(pieces):
+_last_roles: WeakKeyDictionary[Bindings, ChunkRoles] = WeakKeyDictionary()
+"""By bindings, which edits inside of functions share: the roles that were last computed."""
+
+
+def roles_of(
+    statements: Sequence[TopLevelStatement], marks: Sequence[str], bindings: Bindings
+) -> ChunkRoles:
+    """Return the roles of all chunks, given their statements and the marks in their comments."""
+    last = _last_roles.get(bindings)
+    if last is not None and last.hold(statements):
         return last
-    judge = _Judge(pieces, bindings)
-    parts = tuple(judge.part(index, marks[index]) for index in range(len(pieces)))
-    last_act = max((i for i, part in enumerate(parts) if part.role is Role.ACTS), default=-1)
+    judge = _Judge(NameFacts(statements, bindings))
+    every = tuple(judge.role(index, mark) for index, mark in enumerate(marks))
     plain = frozenset(
         index
-        for index, part in enumerate(parts)
-        if part.role is Role.COMPUTES
-        and pieces[index].surface.binds
-        and not any(map(judge.is_function, pieces[index].surface.effects.calls))
+        for index, role in enumerate(every)
+        if role.role is Role.COMPUTES
+        and statements[index].name_effects.binds
+        and not any(map(judge.facts.is_function, statements[index].name_effects.side_effects.calls))
     )
-    roles = Roles(parts, judge.looked_into, last_act=last_act, plain=plain)
-    if last is not None and last.parts == parts:
-        last.looked_into = judge.looked_into
+    last_act = max(judge.facts.acting, default=-1)
+    roles = ChunkRoles(every, judge.analyzed, last_act=last_act, plain=plain)
+    if last is not None and last.all == every:
+        last.analyzed = judge.analyzed
         return last
-    bindings.roles = roles
+    _last_roles[bindings] = roles
     return roles
 
 
 class _Judge:
-    """Judges chunks in file order: most names that a chunk reads are bound above it."""
+    """Judges chunks in file order."""
 
-    def __init__(self, pieces: Sequence[Piece], bindings: Bindings) -> None:
-        self.pieces = pieces
-        self.bindings = bindings
-        self.looked_into: dict[int, Piece] = {}
-        self.parts: list[Part] = []
-        self.leaves_out = False
-        """Whether one of the parts is skipped."""
+    def __init__(self, facts: NameFacts) -> None:
+        self.facts = facts
+        self.bindings = facts.bindings
+        self.statements = facts.statements
+        self.analyzed: dict[int, TopLevelStatement] = {}
+        self.roles: list[ChunkRole] = []
         self.calls: dict[str, _Outcome] = {}
         self.judging: set[str] = set()
-        surfaces = [piece.surface for piece in pieces]
-        self.overridden = any(surfaces[i].packages[0] not in _PLAIN for i in bindings.stars)
-        """Whether a star import may bind any name."""
+        """The names whose calls are being judged."""
 
-    def part(self, index: int, mark: str) -> Part:
-        part = self.judged(index, mark)
-        self.parts.append(part)
-        self.leaves_out = self.leaves_out or part.role is Role.LEFT_OUT
-        if part.role is not Role.DEFINES:
+    def role(self, index: int, mark: str) -> ChunkRole:
+        """Return the role of the next chunk."""
+        role = self.judged(self.statements[index], mark)
+        self.roles.append(role)
+        self.facts.judged += 1
+        if role.role is Role.ACTS:
+            self.facts.acting.add(index)
+        elif role.role is Role.LEFT_OUT:
+            self.facts.left_out.add(index)
+        if role.role is not Role.DEFINES:
             self.calls.clear()
-        return part
+        return role
 
-    def judged(self, index: int, mark: str) -> Part:
-        surface = self.pieces[index].surface
-        if surface.broken:
-            return Part(Role.DEFINES)
+    def judged(self, statement: TopLevelStatement, mark: str) -> ChunkRole:
+        effects = statement.name_effects
+        if effects.broken:
+            return ChunkRole(Role.DEFINES)
         if mark == "always":
-            return Part(Role.ACTS)
-        names = frozenset({*surface.binds, *surface.may_bind})
-        outcome = self.executing(surface)
+            return ChunkRole(Role.ACTS)
+        names = frozenset({*effects.binds, *effects.may_bind})
+        outcome = self.executing(effects)
         if mark == "never":
-            return self.left_out("marked `never`", outcome, names)
-        if self.reads_left_out(self.pieces[index]):
-            return self.left_out("depends on a skipped statement", outcome, names)
+            return _left_out("marked `never`", outcome, names)
+        if self.facts.reads_left_out(statement):
+            return _left_out("depends on a skipped statement", outcome, names)
         if outcome.work:
-            return self.left_out(outcome.work, outcome, names)
-        if work := self.loop(surface.effects, top=True):
-            return self.left_out(work, outcome, names)
-        if not outcome.pure or self.ends_objects(surface):
-            return Part(Role.ACTS)
-        plain = surface.shape.kind in ("def", "class") or not surface.executes
-        return Part(Role.DEFINES if plain or self.only_wraps(surface) else Role.COMPUTES)
+            return _left_out(outcome.work, outcome, names)
+        if work := self.loop(effects.side_effects, top=True):
+            return _left_out(work, outcome, names)
+        if not outcome.pure or self.facts.rebinds_acting(effects):
+            return ChunkRole(Role.ACTS)
+        plain = effects.form.kind in ("def", "class") or not effects.executes
+        return ChunkRole(Role.DEFINES if plain or self.facts.only_wraps(effects) else Role.COMPUTES)
 
-    def left_out(self, reason: str, outcome: _Outcome, names: frozenset[str]) -> Part:
-        changes = None if outcome.changes is None else outcome.changes | names
-        return Part(Role.LEFT_OUT, reason, changes)
-
-    def ends_objects(self, surface: Surface) -> bool:
-        """Return whether a chunk rebinds the name of an object whose destruction may run code."""
-        return self.finalizes and any(
-            i < len(self.parts) and self.parts[i].role is Role.ACTS
-            for name in surface.binds
-            for i in self.bindings.definers.get(name, ())
-        )
-
-    @functools.cached_property
-    def finalizes(self) -> bool:
-        return any(_FINALIZES.search(piece.text) for piece in self.pieces)
-
-    def unsettled_imports(self, surface: Surface) -> bool:
-        return any(package not in _PLAIN for package in surface.packages)
-
-    def executing(self, surface: Surface) -> _Outcome:
-        """Return the effects of executing a chunk's statements."""
-        outcomes = [self.effects(surface.effects, reading=True)]
-        if self.unsettled_imports(surface):
+    def executing(self, effects: NameEffects) -> _Outcome:
+        """Return the outcome of executing a chunk's statements."""
+        outcomes = [self.outcome(effects.side_effects, reading=True)]
+        if self.facts.imports_unknown(effects):
             outcomes.append(_ANYTHING)
-        shape = surface.shape
-        if self.only_wraps(surface):
-            return self.reading(surface.effects, besides=shape.wraps)
-        if shape.kind in ("def", "class"):
-            outcomes += map(self.decorating, shape.wrapped_by)
-        if shape.kind == "class":
-            outcomes += [_ANYTHING] if shape.active else []
-            outcomes += map(self.deriving, shape.bases)
+        form = effects.form
+        if self.facts.only_wraps(effects):
+            return self.reading(effects.side_effects, besides=form.wraps)
+        if form.kind in ("def", "class"):
+            outcomes += map(self.decorating, form.wrapped_by)
+        if form.kind == "class":
+            outcomes += [_ANYTHING] if form.active else []
+            outcomes += map(self.deriving, form.bases)
         return _all_of(outcomes)
 
-    def only_wraps(self, surface: Surface) -> bool:
-        """Return whether a chunk is `g = jax.jit(f)` or the like, or binds a lambda.
-
-        This does not call the wrapped function.
-        """
-        shape = surface.shape
-        if shape.kind != "assign" or not shape.wrapped_by or surface.packages:
-            return False
-        if shape.wrapped_by == ("lambda",):
-            return True
-        others = surface.effects.calls - {*shape.wrapped_by, "partial", "functools.partial"}
-        return not others and known.is_wrapper(self.full(shape.wrapped_by[0]))
-
     def decorating(self, name: str) -> _Outcome:
-        method = name.rpartition(".")[2]
-        if method in known.RULES and self.is_function(name.rpartition(".")[0]):
+        owner, _, method = name.rpartition(".")
+        if method in library_functions.RULES and self.facts.is_function(owner):
             return _PURE
-        full = self.full(name)
-        if not self.bound_by_now(name.partition(".")[0]):
+        full_name = self.facts.full_name(name)
+        if not self.facts.is_bound(name.partition(".")[0]):
             return _ANYTHING
-        return _PURE if known.is_wrapper(full) else _Outcome(None, known.work(full))
+        if library_functions.is_wrapper(full_name):
+            return _PURE
+        return _Outcome(None, library_functions.work(full_name))
 
     def deriving(self, base: str) -> _Outcome:
-        full = self.full(base)
-        if full in known.BASES:
+        if self.facts.full_name(base) in library_functions.BASES:
             return _PURE
         definers = self.bindings.definers.get(base, [])
         if definers and all(
-            i < len(self.parts)
-            and self.pieces[i].surface.shape.kind == "class"
-            and self.parts[i].role is Role.DEFINES
-            for i in definers
+            index < len(self.roles)
+            and self.roles[index].role is Role.DEFINES
+            and self.statements[index].name_effects.form.kind == "class"
+            for index in definers
         ):
             return _PURE
         return _ANYTHING
 
-    def effects(self, effects: Effects, *, reading: bool) -> _Outcome:
+    def outcome(self, effects: SideEffects, *, reading: bool) -> _Outcome:
         """Return the outcome of code with these effects."""
+        facts = self.facts
         outcomes = [_Outcome(effects.changes)]
-        if effects.opaque or any(map(self.fills_itself, effects.reads)):
+        if effects.opaque or any(map(facts.fills_itself, effects.reads)):
             outcomes.append(_ANYTHING)
         if effects.writes_files:
-            outcomes.append(self.working(known.FILES))
+            outcomes.append(self.working(library_functions.FILES))
         outcomes += map(self.call, sorted(effects.calls))
-        outcomes += (self.call(name) for name in sorted(effects.handed) if self.is_function(name))
+        outcomes += (self.call(name) for name in sorted(effects.handed) if facts.is_function(name))
         if reading:
             outcomes.append(self.reading(effects))
         if not reading and (work := self.loop(effects, top=False)):
             outcomes.append(_Outcome(work=work))
         return _all_of(outcomes)
 
-    def reading(self, effects: Effects, besides: Iterable[str] = ()) -> _Outcome:
+    def reading(self, effects: SideEffects, besides: Iterable[str] = ()) -> _Outcome:
         """Return the outcome of reading names and attributes.
 
         Using an unknown object may have any effect.
         """
         skipped = frozenset(besides)
         for name in effects.reads - skipped:
-            if not self.is_settled(name):
+            if not self.facts.is_settled(name):
                 return _ANYTHING
         for name in effects.attributes - skipped - effects.calls:
-            root, _, rest = name.partition(".")
-            if root not in self.bindings.origins and rest not in VALUE_ATTRIBUTES:
+            root, _, attribute = name.partition(".")
+            if root not in self.bindings.origins and attribute not in VALUE_ATTRIBUTES:
                 return _ANYTHING
         return _PURE
-
-    def fills_itself(self, name: str) -> bool:
-        """Return whether a name is bound to a container that adds a key when it is read."""
-        return any(
-            self.full(wrapper) == "collections.defaultdict"
-            for i in self.bindings.definers.get(name, ())
-            for wrapper in self.pieces[i].surface.shape.wrapped_by
-        )
-
-    def is_settled(self, name: str) -> bool:
-        """Return whether a name is bound by now, to a value that no acting chunk has affected."""
-        if not self.bound_by_now(name):
-            return False
-        if name in self.bindings.origins:
-            return self.bindings.origins[name].partition(".")[0] in _PLAIN
-        definers = self.bindings.definers.get(name)
-        if definers is None:
-            return not self.overridden
-        return all(i >= len(self.parts) or self.parts[i].role is not Role.ACTS for i in definers)
-
-    def bound_by_now(self, name: str) -> bool:
-        """Return whether a name may be bound by now; otherwise reading it fails."""
-        definers = self.bindings.definers.get(name)
-        if definers is None:
-            return name in PROVIDED or bool(self.bindings.stars)
-        # A loop binds its own target.
-        return definers[0] <= len(self.parts) or name in _BUILTINS
-
-    def reads_left_out(self, piece: Piece) -> bool:
-        """Return whether executing a chunk reads a name that only skipped chunks bind."""
-        if not self.leaves_out:
-            return False
-        for name in piece.reads.now:
-            definers = [i for i in self.bindings.definers.get(name, ()) if i < len(self.parts)]
-            if definers and all(self.parts[i].role is Role.LEFT_OUT for i in definers):
-                return True
-        return False
 
     def call(self, name: str) -> _Outcome:
         """Return the outcome of calling this name."""
@@ -347,94 +260,78 @@ class _Judge:
         root, _, method = name.partition(".")
         definers = self.bindings.definers.get(root)
         if definers is None:
-            if self.overridden:
+            if method or self.facts.overridden or root not in BUILTINS:
                 return _ANYTHING
-            if root in _BUILTINS and not method:
-                work = known.work(root)
-                return self.working(work) if work else _known(root in known.BUILTINS)
-            return _ANYTHING
-        if all(i < len(self.parts) and self.parts[i].role is Role.LEFT_OUT for i in definers):
-            limited = all(self.parts[i].changes is not None for i in definers)
+            if work := library_functions.work(root):
+                return self.working(work)
+            return _pure_if(root in library_functions.BUILTINS)
+        if self.facts.left_out.issuperset(definers):
+            limited = all(self.roles[index].changes is not None for index in definers)
             return _Outcome(frozenset() if limited else None, "depends on a skipped statement")
         if root in self.bindings.origins:
-            full = self.full(name)
-            if work := known.work(full):
-                return self.working(work)
-            if full.startswith(_REPORTING):
-                return _known(not self.hears_reports)
-            return _known(known.is_pure(full) or known.is_wrapper(full))
+            return self.calling_import(self.facts.full_name(name))
         if method:
-            if work := known.work(name):
+            if work := library_functions.work(name):
                 return self.working(work)
-            if method in known.RULES and self.is_function(root):
+            if method in library_functions.RULES and self.facts.is_function(root):
                 return _PURE
-            return _known(method in VALUE_METHODS and self.is_settled(root))
-        return _all_of(self.calling_what(index) for index in definers)
+            return _pure_if(method in VALUE_METHODS and self.facts.is_settled(root))
+        return _all_of(map(self.calling_value, definers))
+
+    def calling_import(self, full_name: str) -> _Outcome:
+        """Return the outcome of calling an imported function."""
+        if work := library_functions.work(full_name):
+            return self.working(work)
+        if full_name.startswith(_REPORTING):
+            return _pure_if(not self.facts.hears_reports)
+        return _pure_if(
+            library_functions.is_pure(full_name) or library_functions.is_wrapper(full_name)
+        )
+
+    def calling_value(self, index: int) -> _Outcome:
+        """Return the outcome of calling the object that a chunk binds."""
+        statement = self.statements[index]
+        form = statement.name_effects.form
+        if form.kind == "def" or form.wrapped_by == LAMBDA:
+            self.analyzed[index] = statement
+            wrappers = [name for name in form.wrapped_by if name != "lambda"]
+            if not all(
+                self.decorating(name).pure and not self.facts.keeps_state(name) for name in wrappers
+            ):
+                return _ANYTHING
+            effects = statement.effects_of_call
+            if wrappers and not all(map(self.facts.is_constant, effects.reads)):
+                return _ANYTHING  # a compiled function keeps the values that it read
+            return self.outcome(effects, reading=False)
+        if self.facts.only_wraps(statement.name_effects) and not self.facts.keeps_state(
+            form.wrapped_by[0]
+        ):
+            return _all_of(map(self.call, form.wraps))
+        return _ANYTHING
 
     def working(self, work: str) -> _Outcome:
         """Return the outcome of work that changes nothing in the process.
 
         Other code may read the files that it writes.
         """
-        return _Outcome(None if work == known.FILES and self.reads_files else frozenset(), work)
+        is_read = work == library_functions.FILES and self.facts.reads_files
+        return _Outcome(None if is_read else frozenset(), work)
 
-    @functools.cached_property
-    def hears_reports(self) -> bool:
-        return any(_HEARD.search(piece.text) for piece in self.pieces)
-
-    @functools.cached_property
-    def reads_files(self) -> bool:
-        return any(_READS_FILES.search(piece.text) for piece in self.pieces)
-
-    def calling_what(self, index: int) -> _Outcome:
-        """Return the outcome of calling the object that a chunk binds."""
-        piece = self.pieces[index]
-        shape = piece.surface.shape
-        if shape.kind == "def" or shape.wrapped_by == ("lambda",):
-            self.looked_into[index] = piece
-            wrappers = [name for name in shape.wrapped_by if name != "lambda"]
-            if not all(
-                self.decorating(name).pure and not self.remembers(name) for name in wrappers
-            ):
-                return _ANYTHING
-            if wrappers and not all(map(self.is_constant, piece.effects_of_call.reads)):
-                return _ANYTHING  # a compiled function keeps the values that it read
-            return self.effects(piece.effects_of_call, reading=False)
-        if self.only_wraps(piece.surface) and not self.remembers(shape.wrapped_by[0]):
-            return _all_of(map(self.call, shape.wraps))
-        return _ANYTHING
-
-    def remembers(self, wrapper: str) -> bool:
-        return known.remembers(self.full(wrapper))
-
-    def is_constant(self, name: str) -> bool:
-        """Return whether a name is bound once, to a plain value."""
-        definers = self.bindings.definers.get(name, ())
-        return name in self.bindings.origins or (len(definers) <= 1 and self.is_settled(name))
-
-    def loop(self, effects: Effects, *, top: bool) -> str:
+    def loop(self, effects: SideEffects, *, top: bool) -> str:
         """Return why a loop is long work; empty if it is not.
 
         It shows a progress bar, or repeatedly calls compiled functions or functions of arrays.
         """
         for name in sorted(effects.repeated):
-            if self.compiles(name):
+            if self.facts.is_compiled(name):
                 return "loop that calls compiled functions"
         for name in sorted(effects.calls):
-            if known.is_progress(self.full(name)):
+            if library_functions.is_progress(self.facts.full_name(name)):
                 return "loop with a progress bar"
         for name in sorted(effects.carried) if top else ():
             if self.computes_arrays(name):
                 return "loop that computes arrays"
         return ""
-
-    def compiles(self, name: str) -> bool:
-        """Return whether a name of the module is bound to a compiled function."""
-        return any(
-            known.is_jit(self.full(wrapper))
-            for index in self.bindings.definers.get(name, ())
-            for wrapper in self.pieces[index].surface.shape.wrapped_by
-        )
 
     def computes_arrays(self, name: str) -> bool:
         """Return whether a function computes with JAX.
@@ -442,43 +339,22 @@ class _Judge:
         A function of the module is analyzed; one imported from the project may.
         """
         root = name.partition(".")[0]
-        origin = self.bindings.origins.get(root)
-        if origin is not None:
-            return origin.partition(".")[0] not in _PLAIN
+        if root in self.bindings.origins:
+            return not self.facts.is_plain_import(root)
         for index in self.bindings.definers.get(root, ()):
-            piece = self.pieces[index]
-            if piece.surface.shape.kind == "def":
-                self.looked_into[index] = piece
-                origins = map(self.full, piece.effects_of_call.calls)
-                if any(
-                    full.startswith(("jax.", "flax.", "optax.", "equinox.")) for full in origins
-                ):
+            statement = self.statements[index]
+            if statement.name_effects.form.kind == "def":
+                self.analyzed[index] = statement
+                full_names = map(self.facts.full_name, statement.effects_of_call.calls)
+                if any(full_name.startswith(_ARRAY_PACKAGES) for full_name in full_names):
                     return True
         return False
 
-    def is_function(self, name: str) -> bool:
-        """Return whether a name of the module is bound to a function or class of the module."""
-        return any(
-            surface.shape.kind in ("def", "class") or self.only_wraps(surface)
-            for index in self.bindings.definers.get(name, ())
-            for surface in (self.pieces[index].surface,)
-        )
 
-    def full(self, name: str) -> str:
-        """Return the full name of an imported object.
-
-        Returns the name itself for builtins, and the empty string for the module's own names.
-        """
-        root, dot, rest = name.partition(".")
-        if self.overridden:
-            return ""
-        if root in self.bindings.origins:
-            return self.bindings.origins[root] + dot + rest
-        return "" if root in self.bindings.definers else name
+def _left_out(reason: str, outcome: _Outcome, names: frozenset[str]) -> ChunkRole:
+    changes = None if outcome.changes is None else outcome.changes | names
+    return ChunkRole(Role.LEFT_OUT, reason, changes)
 
 
-_PLAIN = known.PLAIN_PACKAGES
-
-
-def _known(pure: bool) -> _Outcome:
+def _pure_if(pure: bool) -> _Outcome:
     return _PURE if pure else _ANYTHING

@@ -32,13 +32,13 @@ def components(roots: Iterable[T], edges: Callable[[T], Iterable[T]]) -> Iterato
                 is_open.add(entering)
                 walk.append((entering, iter(edges(entering))))
                 entering = None
-            node, rest = walk[-1]
-            for other in rest:
-                if other not in order:
-                    entering = other
+            node, successors = walk[-1]
+            for successor in successors:
+                if successor not in order:
+                    entering = successor
                     break
-                if other in is_open:
-                    low[node] = min(low[node], order[other])
+                if successor in is_open:
+                    low[node] = min(low[node], order[successor])
             if entering is not None:
                 continue
             walk.pop()
@@ -53,8 +53,8 @@ def components(roots: Iterable[T], edges: Callable[[T], Iterable[T]]) -> Iterato
                 yield component
 
 
-def _last_index(items: Sequence[T], item: T) -> int:
-    index = len(items) - 1
-    while items[index] != item:
+def _last_index(nodes: Sequence[T], node: T) -> int:
+    index = len(nodes) - 1
+    while nodes[index] != node:
         index -= 1
     return index

@@ -22,7 +22,7 @@ Node = int | str
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class Dependencies:
     """How the chunks of a slice depend on each other.
 
     * `reads`: for every chunk, the names of the slice that it uses, sorted.
@@ -32,7 +32,7 @@ class Links:
       executed.
     """
 
-    members: tuple[int, ...]
+    chunks: tuple[int, ...]
     reads: Mapping[int, Sequence[str]]
     events: Mapping[str, Sequence[int]]
     executing: frozenset[int]
@@ -55,12 +55,12 @@ class _Component:
     """A bit set of all chunks that change something and that these nodes depend on."""
 
 
-class Keying:
+class SliceKeys:
     """Computes the keys of one slice repeatedly, as meanings change."""
 
-    def __init__(self, links: Links) -> None:
-        self._links = links
-        self._changing = _changing(links.events)
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+        self._changing = _changing(dependencies.events)
         self._components = self._arrange()
         self._component_of = {
             index: number
@@ -73,7 +73,7 @@ class Keying:
         self._acted = ""
 
     def keys(self, meanings: Mapping[int, str]) -> list[str]:
-        """Return a key for each member, given the digests of their meanings."""
+        """Return a key for each chunk, given the digests of their meanings."""
         edited = {i for i, meaning in meanings.items() if self._meanings.get(i) != meaning}
         if edited:
             self._meanings.update(meanings)
@@ -85,7 +85,7 @@ class Keying:
             for number, component in enumerate(self._components):
                 if everything or number in stale or component.behind & bits:
                     self._key(number)
-        return [self._keys[i] for i in self._links.members]
+        return [self._keys[i] for i in self._dependencies.chunks]
 
     def _digest(self, edited: set[int]) -> set[int]:
         """Update the digests of components that contain or depend on an edited chunk.
@@ -111,18 +111,20 @@ class Keying:
 
         An imported module may depend on what ran before its import.
         """
-        if self._links.acting:
+        if self._dependencies.acting:
             # The order of all that runs: a statement that moves may fail, or see another value.
-            yield _hash(f"{i}={before}" for i, before in enumerate(self._links.before.values()))
+            yield _hash(
+                f"{i}={before}" for i, before in enumerate(self._dependencies.before.values())
+            )
         imported: list[str] = []
-        for index in self._links.members:
-            if index in self._links.acting:
+        for index in self._dependencies.chunks:
+            if index in self._dependencies.acting:
                 yield _hash(imported)
-                yield self._members_digest(index)
-            if index in self._links.imports:
+                yield self._chunk_digest(index)
+            if index in self._dependencies.imports:
                 imported.append(self._meanings[index])
 
-    def _members_digest(self, index: int) -> str:
+    def _chunk_digest(self, index: int) -> str:
         number = self._component_of[index]
         return f"{self._digests[number]}.{self._components[number].chunks.index(index)}"
 
@@ -131,13 +133,13 @@ class Keying:
         component = self._components[number]
         orders = self._orders(component)
         for ordinal, index in enumerate(component.chunks):
-            acted_before = sum(1 for i in self._links.acting if i < index)
+            acted_before = sum(1 for i in self._dependencies.acting if i < index)
             self._keys[index] = _hash(
                 (
-                    str(self._links.future_flags),
+                    str(self._dependencies.future_flags),
                     f"{self._digests[number]}.{ordinal}",
                     orders.get(index, ""),
-                    self._links.before.get(index, ""),
+                    self._dependencies.before.get(index, ""),
                     self._acted,
                     str(acted_before),
                 )
@@ -145,8 +147,8 @@ class Keying:
 
     def _orders(self, component: _Component) -> dict[int, str]:
         """Return for each executing chunk a digest of the preceding changes that it depends on."""
-        found: dict[int, str] = {}
-        if component.behind and any(i in self._links.executing for i in component.chunks):
+        orders: dict[int, str] = {}
+        if component.behind and any(i in self._dependencies.executing for i in component.chunks):
             before = hashlib.blake2b(digest_size=16)
             changing = iter([i for i in self._changing if component.behind >> i & 1])
             following = next(changing, None)
@@ -154,31 +156,31 @@ class Keying:
                 while following is not None and following < index:
                     before.update(self._meanings[following].encode())
                     following = next(changing, None)
-                if index in self._links.executing:
-                    found[index] = before.hexdigest()
-        return found
+                if index in self._dependencies.executing:
+                    orders[index] = before.hexdigest()
+        return orders
 
     def _arrange(self) -> list[_Component]:
-        found: list[_Component] = []
+        arranged: list[_Component] = []
         number_of: dict[Node, int] = {}
-        roots: list[Node] = [*self._links.members]
+        roots: list[Node] = [*self._dependencies.chunks]
         for nodes in components(roots, self._edges):
             for node in nodes:
-                number_of[node] = len(found)
+                number_of[node] = len(arranged)
             chunks = tuple(sorted(node for node in nodes if isinstance(node, int)))
             needs = [
-                (str(other) if chunks else "", number_of[other])
+                (str(needed) if chunks else "", number_of[needed])
                 for node in chunks or nodes
-                for other in self._edges(node)
-                if number_of[other] != len(found)
+                for needed in self._edges(node)
+                if number_of[needed] != len(arranged)
             ]
             behind = sum(1 << i for i in chunks if i in self._changing)
             for node in nodes:
-                for other in self._edges(node):
-                    if number_of[other] != len(found):
-                        behind |= found[number_of[other]].behind
-            found.append(_Component(chunks, tuple(needs), behind))
-        return found
+                for needed in self._edges(node):
+                    if number_of[needed] != len(arranged):
+                        behind |= arranged[number_of[needed]].behind
+            arranged.append(_Component(chunks, tuple(needs), behind))
+        return arranged
 
     def _edges(self, node: Node) -> Sequence[Node]:
         """Return the dependencies of a chunk or a name.
@@ -186,8 +188,8 @@ class Keying:
         The chunks that change a name depend on it too, so they are one component with it.
         """
         if isinstance(node, str):
-            return self._links.events[node]
-        return (*self._links.reads[node], *self._changing.get(node, ()))
+            return self._dependencies.events[node]
+        return (*self._dependencies.reads[node], *self._changing.get(node, ()))
 
 
 def _changing(events: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:
@@ -195,12 +197,12 @@ def _changing(events: Mapping[str, Sequence[int]]) -> dict[int, list[str]]:
 
     The chunks are in order.
     """
-    found: dict[int, list[str]] = {}
+    changing: dict[int, list[str]] = {}
     for name in sorted(events):
         if len(events[name]) > 1:
             for index in events[name]:
-                found.setdefault(index, []).append(name)
-    return dict(sorted(found.items()))
+                changing.setdefault(index, []).append(name)
+    return dict(sorted(changing.items()))
 
 
 def _hash(parts: Iterable[str]) -> str:

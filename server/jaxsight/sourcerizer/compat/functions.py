@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from jaxsight.interpreters.compat.parameters import is_unspecified
+from jaxsight.interpreters.compat.equations import is_unspecified
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import DType
+
 TOLERANCE = {8: 1e-11, 4: 1e-5, 2: 1e-2, 1: 2e-1}
 """Relative tolerances by bytes of a floating-point number, for a different order of operations."""
 
@@ -17,39 +19,39 @@ class Incomparable(Exception):
     """Two programs differ, or cannot be compared; the message has the reason."""
 
 
-def agree(what: str, one: Any, other: Any, below: float, slack: float = 1.0) -> bool:
+def agree(name: str, expected: Any, actual: Any, below: float, slack: float = 1.0) -> bool:
     """Return whether two arrays are bitwise equal.
 
     Args:
-        what: the arrays' name in an error.
-        one: any dtype and shape; PRNG keys are compared by their data.
-        other: the same dtype.
+        name: the arrays' name in an error.
+        expected: any dtype and shape; PRNG keys are compared by their data.
+        actual: the same dtype.
         below: the fraction of the root mean square that is added to each number's magnitude.
         slack: a factor of the tolerance.
 
     Raises:
         Incomparable: they are not even equal up to rounding.
     """
-    one, other = plain(one), plain(other)
-    if one.shape != other.shape:
-        raise Incomparable(f"{what} has a different shape")
-    if one.tobytes() == other.tobytes():
+    expected, actual = plain(expected), plain(actual)
+    if expected.shape != actual.shape:
+        raise Incomparable(f"{name} has a different shape")
+    if expected.tobytes() == actual.tobytes():
         return True
-    if not jnp.issubdtype(one.dtype, jnp.inexact):
-        raise Incomparable(f"{what} differs: {first(one, other, one != other)}")
-    a, b = wide(one), wide(other)
+    if not jnp.issubdtype(expected.dtype, jnp.inexact):
+        raise Incomparable(f"{name} differs: {first(expected, actual, expected != actual)}")
+    a, b = wide(expected), wide(actual)
     scale = root_mean_square(a)
     with np.errstate(all="ignore"):
-        near = np.abs(a - b) <= slack * tolerance(one.dtype) * (
+        near = np.abs(a - b) <= slack * tolerance(expected.dtype) * (
             np.maximum(np.abs(a), np.abs(b)) + below * scale
         )
     near |= (a == b) | (np.isnan(a) & np.isnan(b))
     if not near.all():
-        raise Incomparable(f"{what} differs: {first(a, b, ~near)}")
+        raise Incomparable(f"{name} differs: {first(a, b, ~near)}")
     return False
 
 
-def tolerance(dtype: Any) -> float:
+def tolerance(dtype: DType) -> float:
     """Return the relative tolerance of an inexact dtype; of the parts for complex numbers."""
     kind = np.dtype(dtype)
     return TOLERANCE[kind.itemsize // (2 if kind.kind == "c" else 1)]
@@ -73,8 +75,8 @@ def root_mean_square(numbers: Any) -> float:
     return math.sqrt(float(np.mean(np.abs(finite) ** 2))) if finite.size else 0.0
 
 
-def first(one: Any, other: Any, where: Any) -> str:
+def first(expected: Any, actual: Any, where: Any) -> str:
     """Return a message with the first pair of numbers selected by a mask."""
     index = tuple(int(i) for i in np.argwhere(where)[0])
     at = f" at {list(index)}" if index else ""
-    return f"{other[index]} instead of {one[index]}{at}"
+    return f"{actual[index]} instead of {expected[index]}{at}"

@@ -98,15 +98,21 @@ class TwoWays:
         """
         usual: Sequence[Any] = self.usual(*args)
         second = self._second(*args)
-        for index, (name, one, other) in enumerate(zip(names, usual, second, strict=True)):
+        for index, (name, usual_array, second_array) in enumerate(
+            zip(names, usual, second, strict=True)
+        ):
             try:
-                agree(name, one, other, self._below, self._slack(other.dtype))
+                agree(name, usual_array, second_array, self._below, self._slack(second_array.dtype))
             except Incomparable as error:
-                if self._is_rounding(index, one, other, args):
+                if self._is_rounding(index, usual_array, second_array, args):
                     continue
                 words = f"compiled with other options, {error}"
-                known = ordinary and self._reported
-                wrong = self._error(index, name, one, other, args) if known else None
+                is_reported = ordinary and self._reported
+                wrong = (
+                    self._error(index, name, usual_array, second_array, args)
+                    if is_reported
+                    else None
+                )
                 raise Miscompiled(words, wrong) from error
         return usual
 
@@ -120,35 +126,42 @@ class TwoWays:
         unit = min(_eps(dtype), _eps(jnp.float32))
         return max(1.0, _BOUND * unit * self._terms / tolerance(dtype))
 
-    def _is_rounding(self, index: int, one: Any, other: Any, args: Any) -> bool:
+    def _is_rounding(self, index: int, usual_array: Any, second_array: Any, args: Any) -> bool:
         """Return whether inputs that differ in their last bits change a result about as much."""
-        if plain(one).shape != plain(other).shape:
+        if plain(usual_array).shape != plain(second_array).shape:
             return False
         shaken = self._second(*jax.tree_util.tree_map(_shaken, args))[index]
-        changed = _largest(_differences(shaken, other))
-        return changed > 0.0 and _largest(_differences(one, other)) <= _ROUNDING * changed
+        changed = _largest(_differences(shaken, second_array))
+        return (
+            changed > 0.0
+            and _largest(_differences(usual_array, second_array)) <= _ROUNDING * changed
+        )
 
     def _error(
-        self, index: int, name: str, one: Any, other: Any, args: Any
+        self, index: int, name: str, usual_array: Any, second_array: Any, args: Any
     ) -> replies.Miscompiled | None:
         """Return the compiler's error, or `None` if it is uncertain."""
-        scale = root_mean_square(wide(plain(other)))
-        differences = _differences(one, other)
+        scale = root_mean_square(wide(plain(second_array)))
+        differences = _differences(usual_array, second_array)
         apart = _largest(differences)
-        inexact = jnp.issubdtype(other.dtype, jnp.inexact)
-        least = _CERTAIN * self._slack(other.dtype) * tolerance(other.dtype) if inexact else 0.0
+        inexact = jnp.issubdtype(second_array.dtype, jnp.inexact)
+        least = (
+            _CERTAIN * self._slack(second_array.dtype) * tolerance(second_array.dtype)
+            if inexact
+            else 0.0
+        )
         if not np.isfinite(apart) or scale == 0.0 or apart <= least * scale:
             return None
         stepwise = self._function(*args)[index]
-        if _largest(_differences(stepwise, other)) > apart / _CERTAIN:
+        if _largest(_differences(stepwise, second_array)) > apart / _CERTAIN:
             return None
         at = np.unravel_index(int(np.argmax(differences)), differences.shape)
         return replies.Miscompiled(
             jaxlib=lowering.JAXLIB,
             result=name,
-            at=tuple(int(each) for each in at),
-            usual=f"{plain(one)[at]:.6g}",
-            second=f"{plain(other)[at]:.6g}",
+            at=tuple(int(coordinate) for coordinate in at),
+            usual=f"{plain(usual_array)[at]:.6g}",
+            second=f"{plain(second_array)[at]:.6g}",
             difference=apart / scale,
             options=str(dict(SECOND)),
         )
@@ -159,12 +172,12 @@ def names_of(count: int) -> list[str]:
     return [f"result {index}" for index in range(count)]
 
 
-def _differences(one: Any, other: Any) -> Any:
+def _differences(usual_array: Any, second_array: Any) -> Any:
     """Return the elementwise distance of two arrays of the same shape, as float64.
 
     It is 0 if both are NaN or the same infinity.
     """
-    a, b = wide(plain(one)), wide(plain(other))
+    a, b = wide(plain(usual_array)), wide(plain(second_array))
     with np.errstate(all="ignore"):
         apart = np.abs(a - b)
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)

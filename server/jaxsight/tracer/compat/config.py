@@ -19,9 +19,9 @@ _update: Callable[[str, object], None] = jax.config.update
 
 def values() -> dict[str, object]:
     """Return every option with its value, except the number of CPU devices."""
-    found = dict(_config.values)
-    found.pop(CPU_DEVICES, None)
-    return found
+    options = dict(_config.values)
+    options.pop(CPU_DEVICES, None)
+    return options
 
 
 def update(name: str, value: object) -> None:
@@ -32,10 +32,10 @@ def update(name: str, value: object) -> None:
 def from_variable(variable: str, text: str) -> tuple[str, object] | None:
     """Return the option that JAX would have set from an environment variable on import, if any."""
     name = variable.lower()
-    known = values()
-    if name not in known:
+    options = values()
+    if name not in options:
         return None
-    match known[name]:
+    match options[name]:
         case bool():
             lowered = text.lower()
             if lowered not in _TRUE | _FALSE:

@@ -43,6 +43,6 @@ def heed_flags(flags: str) -> None:
 
     XLA reads the variable once per process, but JAX's option each time.
     """
-    asked = _FORCED.findall(flags)
-    if asked and not xla_bridge.backends_are_initialized():
-        config.update(config.CPU_DEVICES, int(asked[-1]))
+    counts = _FORCED.findall(flags)
+    if counts and not xla_bridge.backends_are_initialized():
+        config.update(config.CPU_DEVICES, int(counts[-1]))

@@ -20,6 +20,7 @@ from typing import Any
 from jax._src import core
 from jax._src import pretty_printer as pp
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.tracer.compat.traces import Staged, stage_text
 
 _CLOSED: Any = getattr(core, "ClosedJaxpr", None)
@@ -38,7 +39,7 @@ class Inner:
     name: str
     """The part of a path: `body`, `cond`, `branches1`."""
     jaxpr: Any
-    constants: Sequence[Any] = ()
+    constants: Sequence[object] = ()
     """What the jaxpr captures, in the order of its `constvars`, where that is known."""
 
 
@@ -49,11 +50,11 @@ def open_jaxpr(jaxpr: Any) -> Any:
     return jaxpr
 
 
-def is_jaxpr(value: Any) -> bool:
+def is_jaxpr(value: object) -> bool:
     return isinstance(value, core.Jaxpr) or (_CLOSED is not None and isinstance(value, _CLOSED))
 
 
-def inner(equation: Any) -> Iterator[Inner]:
+def inner(equation: Equation) -> Iterator[Inner]:
     """Yield the jaxprs in an equation's parameters, in order."""
     for parameter, value in equation.params.items():
         if is_jaxpr(value):
@@ -65,7 +66,7 @@ def inner(equation: Any) -> Iterator[Inner]:
                     yield Inner(parameter, name, open_jaxpr(part), _constants(part))
 
 
-def _constants(jaxpr: Any) -> Sequence[Any]:
+def _constants(jaxpr: object) -> Sequence[object]:
     return getattr(jaxpr, "consts", None) or ()
 
 
@@ -74,15 +75,15 @@ def part_name(parameter: str) -> str:
     return "body" if parameter in _BODY else parameter.removesuffix("_jaxpr")
 
 
-def count(jaxpr: Any) -> int:
+def count(jaxpr: object) -> int:
     """Return the number of equations, including those of inner jaxprs.
 
     A jaxpr that several equations share counts for each of them.
     """
-    known: dict[int, int] = {}
+    totals: dict[int, int] = {}
 
     def counted(opened: Any) -> int:
-        total = known.get(id(opened))
+        total = totals.get(id(opened))
         if total is None:
             total = len(opened.eqns) + sum(
                 counted(part.jaxpr)
@@ -90,7 +91,7 @@ def count(jaxpr: Any) -> int:
                 if equation.params
                 for part in inner(equation)
             )
-            known[id(opened)] = total
+            totals[id(opened)] = total
         return total
 
     return counted(open_jaxpr(jaxpr))
@@ -104,34 +105,34 @@ class Reached:
     """
 
     staged: Staged
-    inputs: tuple[Any, ...]
+    inputs: tuple[object, ...]
     inside: tuple[str, ...]
 
 
-def reached(jaxpr: Any) -> Iterator[Reached]:
+def reached(jaxpr: object) -> Iterator[Reached]:
     """Yield `jaxpr` and all inner jaxprs that have debug info, without duplicates."""
     opened = open_jaxpr(jaxpr)
     yield from _reached(opened, ())
     yield from reached_from(opened.eqns)
 
 
-def reached_from(equations: Iterable[Any], inside: tuple[str, ...] = ()) -> Iterator[Reached]:
+def reached_from(equations: Iterable[Equation], inside: tuple[str, ...] = ()) -> Iterator[Reached]:
     """Yield all inner jaxprs of equations inside of `inside`, without duplicates."""
     waiting = [(equation, inside) for equation in equations]
-    known: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         equation, around = waiting.pop()
         if not equation.params:
             continue
         for part in inner(equation):
-            if id(part.jaxpr) in known:
+            if id(part.jaxpr) in visited:
                 continue
-            known.add(id(part.jaxpr))
+            visited.add(id(part.jaxpr))
             about = part.jaxpr.debug_info
             traced_for = str(about.traced_for) if about is not None else part.name
             text = stage_text(traced_for, equation.params.get("length"))
             yield from _reached(part.jaxpr, (*around, text))
-            waiting += [(each, (*around, text)) for each in part.jaxpr.eqns]
+            waiting += [(inner_equation, (*around, text)) for inner_equation in part.jaxpr.eqns]
 
 
 def _reached(opened: Any, inside: tuple[str, ...]) -> Iterator[Reached]:
@@ -140,7 +141,7 @@ def _reached(opened: Any, inside: tuple[str, ...]) -> Iterator[Reached]:
         yield Reached(Staged(str(info.traced_for), str(info.func_src_info)), inputs, inside)
 
 
-def constants(jaxpr: Any) -> list[Any]:
+def constants(jaxpr: Any) -> list[object]:
     """Return the arrays that the traced function captured."""
     return list(jaxpr.consts)
 
@@ -156,10 +157,10 @@ class Printer:
         self.context: Any = core.JaxprPpContext()
         self.most = most
 
-    def variables(self, of: list[Any], *, binder: bool) -> Any:
+    def variables(self, of: list[object], *, binder: bool) -> Any:
         return pp.nest(2, pp.group(self._joined(of, binder, "")))
 
-    def _joined(self, of: list[Any], binder: bool, separator: str) -> Any:
+    def _joined(self, of: list[object], binder: bool, separator: str) -> Any:
         between = pp.text(separator) + pp.group(pp.brk())
         documents = [self._variable(var, binder) for var in of[: self.most]]
         if len(documents) < len(of):
@@ -171,23 +172,23 @@ class Printer:
         typed = binder and not isinstance(var, core.Literal)
         return pp.text(f"{name}:{var.aval.str_short(short_dtypes=True)}" if typed else name)
 
-    def equation(self, equation: Any, parameters: Callable[[], list[tuple[str, Any]]]) -> Any:
+    def equation(self, equation: Any, parameters: Callable[[], list[tuple[str, object]]]) -> Any:
         """Return the document of an equation, such as `c:f32[3] = add a b`.
 
         Parameters are texts, or documents for inner jaxprs; they are requested after the results
         have names.
         """
         bound = self.variables(equation.outvars, binder=True)
-        rest: list[Any] = [pp.text(equation.primitive.name)]
-        if given := parameters():
-            texts = [pp.text(f"{key}=") + _document(value) for key, value in given]
+        right_side: list[Any] = [pp.text(equation.primitive.name)]
+        if shown_parameters := parameters():
+            texts = [pp.text(f"{key}=") + _document(value) for key, value in shown_parameters]
             inside = pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), texts)])
-            rest.append(pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text("]")])))
+            right_side.append(pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text("]")])))
         if equation.invars:
-            rest += [pp.text(" "), self.variables(equation.invars, binder=False)]
-        return pp.concat([bound, pp.text(" = "), *rest] if equation.outvars else rest)
+            right_side += [pp.text(" "), self.variables(equation.invars, binder=False)]
+        return pp.concat([bound, pp.text(" = "), *right_side] if equation.outvars else right_side)
 
-    def jaxpr(self, opened: Any, equations: Callable[[], list[Any]]) -> Any:
+    def jaxpr(self, opened: Any, equations: Callable[[], list[Any]]) -> object:
         """Return the document of a jaxpr around those of its equations.
 
         These are requested after the inputs have names.
@@ -201,24 +202,24 @@ class Printer:
         ]  # fmt: skip
         return pp.group(pp.nest(2, pp.concat(inside))) + pp.text(" }")
 
-    def results(self, opened: Any) -> Any:
+    def results(self, opened: Any) -> object:
         """Return the document of the results, such as `(a, b)`."""
         outputs = pp.nest(2, pp.group(self._joined(opened.outvars, False, ",")))
         return pp.concat(
             [pp.text("("), outputs, pp.text(",)" if len(opened.outvars) == 1 else ")")]
         )
 
-    def same_names(self, equation: Any, opened: Any) -> None:
+    def same_names(self, equation: Equation, opened: Jaxpr) -> None:
         """Name inputs and outputs of a call's inner jaxpr like the outer variables, as JAX does."""
         self.context.suggest_same_var_names(opened.invars, equation.invars)
         self.context.suggest_same_var_names(opened.outvars, equation.outvars)
 
 
-def line(text: str) -> Any:
+def line(text: str) -> object:
     return pp.text(text)
 
 
-def one_or_listed(value: Any, documents: list[Any]) -> Any:
+def one_or_listed(value: object, documents: list[Any]) -> object:
     """Return the document of a parameter's jaxprs: a single one, or a list as for `cond`."""
     if is_jaxpr(value):
         return documents[0]
@@ -226,11 +227,11 @@ def one_or_listed(value: Any, documents: list[Any]) -> Any:
     return pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text(")")]))
 
 
-def _document(value: Any) -> Any:
+def _document(value: object) -> Any:
     return pp.text(value) if isinstance(value, str) else value
 
 
-def mark(document: Any, source: Any) -> Any:
+def mark(document: Any, source: object) -> object:
     """Mark a document, so that `render` returns the lines that it occupies."""
     return pp.source_map(document, source)
 

@@ -17,11 +17,11 @@ from jax._src import core
 from jaxsight.tracer.compat import jaxprs
 
 
-def leaked(traced: Any) -> tuple[Exception, Any] | None:
+def leaked(traced: Any) -> tuple[Exception, object] | None:
     """Return JAX's error about the first leaked tracer, and the equation that uses it, if any."""
     number = traced._num_consts
-    found = getattr(traced, "_consts", None)
-    constants = list(found) if found is not None else list(traced._args_flat)[:number]
+    captured = getattr(traced, "_consts", None)
+    constants = list(captured) if captured is not None else list(traced._args_flat)[:number]
     opened = jaxprs.open_jaxpr(traced.jaxpr)
     for variable, value in zip(opened.invars, constants, strict=False):
         if isinstance(value, core.Tracer):
@@ -31,11 +31,11 @@ def leaked(traced: Any) -> tuple[Exception, Any] | None:
     return None
 
 
-def is_leaked(value: Any) -> bool:
+def is_leaked(value: object) -> bool:
     """Return whether a value is a tracer of a trace that is finished."""
     if not isinstance(value, core.Tracer):
         return False
-    trace: Any = core.trace_ctx.trace
+    trace: object = core.trace_ctx.trace
     while trace is not None and trace is not value._trace:
         trace = getattr(trace, "parent_trace", None)
     return trace is None

@@ -27,7 +27,7 @@ from jax._src import source_info_util
 from jaxlib import version
 from jaxlib.mlir.dialects import stablehlo
 
-from jaxsight.tracer.compat import absent, jaxprs
+from jaxsight.tracer.compat import absent_devices, jaxprs
 
 JAXLIB: str = version.__version__
 
@@ -48,12 +48,12 @@ _PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 class Artifact:
     """A lowered program as a portable artifact; `version` is StableHLO's.
 
-    `kept` are the flat inputs of the function that are parameters of the program.
+    `parameters` are the flat inputs of the function that are parameters of the program.
     """
 
     bytes: bytes
     version: str
-    kept: tuple[int, ...] = ()
+    parameters: tuple[int, ...] = ()
     devices: int = 1
     """Number of devices that it runs on: partitions times replicas."""
 
@@ -93,9 +93,9 @@ def without_first(traced: Any, count: int) -> Any:
     jaxpr = opened.replace(outvars=opened.outvars[count:], debug_info=info)
     if opened is not traced.jaxpr:
         jaxpr = traced.jaxpr.replace(jaxpr=jaxpr)
-    seen = copy.copy(traced)
-    seen._params = {**traced._params, "jaxpr": jaxpr}
-    return seen
+    shortened = copy.copy(traced)
+    shortened._params = {**traced._params, "jaxpr": jaxpr}
+    return shortened
 
 
 def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
@@ -113,15 +113,15 @@ def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
     lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
     program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
-    return Artifact(program, newest, lowered.kept, _devices(lowered.module))
+    return Artifact(program, newest, lowered.parameters, _devices(lowered.module))
 
 
 def _devices(module: Any) -> int:
     """Return the number of devices of a module; an abstract mesh is only in its text."""
     attributes = module.operation.attributes
-    counts = (f"mhlo.num_{what}" for what in ("partitions", "replicas"))
+    counts = (f"mhlo.num_{unit}" for unit in ("partitions", "replicas"))
     assigned = math.prod(int(attributes[name].value) for name in counts if name in attributes)
-    meshes = (_MESH.match(str(each)) for each in module.body.operations)
+    meshes = (_MESH.match(str(operation)) for operation in module.body.operations)
     sizes = (math.prod(map(int, _AXIS.findall(mesh[1]))) for mesh in meshes if mesh is not None)
     return max([assigned, *sizes])
 
@@ -136,7 +136,7 @@ def text(traced: Any, platform: str) -> Text:
 
 class _Module(NamedTuple):
     module: Any
-    kept: tuple[int, ...]
+    parameters: tuple[int, ...]
 
 
 def _lower(traced: Any, platform: str, capability: str) -> _Module:
@@ -144,11 +144,11 @@ def _lower(traced: Any, platform: str, capability: str) -> _Module:
     limit = config.values["jax_traceback_in_locations_limit"]
     config.update("jax_traceback_in_locations_limit", 0)
     try:
-        with absent.clients(), warnings.catch_warnings():
+        with absent_devices.clients(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             lowered = located(traced, capability).lower(lowering_platforms=(platform,))
-        kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
-        return _Module(lowered.compiler_ir("stablehlo"), tuple(kept))
+        parameters = sorted(lowered._lowering.compile_args["kept_var_idx"])
+        return _Module(lowered.compiler_ir("stablehlo"), tuple(parameters))
     finally:
         config.update("jax_traceback_in_locations_limit", limit)
 
@@ -161,27 +161,28 @@ class _Placed:
 
     def __init__(self, capability: str) -> None:
         self._capability = capability
-        self._known: dict[tuple[int, str], Any] = {}
+        self._placed: dict[tuple[int, str], Any] = {}
 
     def closed(self, jaxpr: Any, label: str) -> Any:
         key = id(jaxpr), label
-        placed = self._known.get(key)
+        placed = self._placed.get(key)
         if placed is None:
             opened = jaxprs.open_jaxpr(jaxpr)
             equations = [
-                self._equation(each, f"{label}{index}") for index, each in enumerate(opened.eqns)
+                self._equation(equation, f"{label}{index}")
+                for index, equation in enumerate(opened.eqns)
             ]
             placed = opened.replace(eqns=equations)
             if opened is not jaxpr:
                 placed = jaxpr.replace(jaxpr=placed)
-            self._known[key] = placed
+            self._placed[key] = placed
         return placed
 
-    def _equation(self, equation: Any, place: str) -> Any:
-        source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{place}]"))
+    def _equation(self, equation: Any, path: str) -> Any:
+        source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{path}]"))
         params = equation.params
         if equation.primitive.name in _LEFT_ALONE:
-            equation = absent.on_gpu(equation, self._capability)
+            equation = absent_devices.on_gpu(equation, self._capability)
         elif params:
             parts = {part.parameter for part in jaxprs.inner(equation)}
             if parts:
@@ -205,8 +206,8 @@ class _Placed:
 def _without_locations(printed: str) -> Text:
     """Return the text without locations, and the name at each line."""
     lines = printed.split("\n")
-    named = {found[1]: found[2] for line in lines if (found := _LOCATION.match(line)) is not None}
-    kept: list[str] = []
+    named = {match[1]: match[2] for line in lines if (match := _LOCATION.match(line)) is not None}
+    remaining: list[str] = []
     names: list[str] = []
     for line in lines:
         if line.startswith("#loc"):
@@ -214,11 +215,11 @@ def _without_locations(printed: str) -> Text:
         used = _USE.findall(line)
         # The last location of a line is the operation's; those before it are of arguments.
         names.append(named.get(used[-1], "") if used else "")
-        kept.append(_PLAIN.sub("", _USE.sub("", line)))
-    while kept and not kept[-1].strip():
-        kept.pop()
+        remaining.append(_PLAIN.sub("", _USE.sub("", line)))
+    while remaining and not remaining[-1].strip():
+        remaining.pop()
         names.pop()
-    return Text("\n".join(kept) + "\n", tuple(names))
+    return Text("\n".join(remaining) + "\n", tuple(names))
 
 
 def names(traced: Any) -> tuple[str, ...]:
@@ -226,8 +227,8 @@ def names(traced: Any) -> tuple[str, ...]:
 
     The result is empty if JAX does not know them.
     """
-    told = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
-    return tuple(name or "" for name in told) if told is not None else ()
+    argument_names = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
+    return tuple(name or "" for name in argument_names) if argument_names is not None else ()
 
 
 def compiler_options(traced: Any) -> dict[str, Any]:
@@ -238,4 +239,4 @@ def compiler_options(traced: Any) -> dict[str, Any]:
 def donated(traced: Any) -> tuple[int, ...]:
     """Return the flat inputs of a traced function whose buffers are donated."""
     flags = traced._params.get("donated_invars", ())
-    return tuple(index for index, given in enumerate(flags) if given)
+    return tuple(index for index, is_donated in enumerate(flags) if is_donated)

@@ -38,8 +38,8 @@ def written(jaxpr: Any) -> Iterator[int]:
     places = set()
     for effect in opened.effects:
         if isinstance(effect, _WRITES):
-            found: Any = getattr(effect, "input", None)
-            if found is None:
-                found = vars(effect)["input_index"]
-            places.add(found if isinstance(found, int) else variables.index(found))
+            reference: Any = getattr(effect, "input", None)
+            if reference is None:
+                reference = vars(effect)["input_index"]
+            places.add(reference if isinstance(reference, int) else variables.index(reference))
     yield from sorted(places)

@@ -19,6 +19,8 @@ from jax._src import tree_util
 from jax._src.interpreters import batching, mlir
 from jax.interpreters import ad
 
+from jaxsight.interpreters.compat.jaxpr_types import Primitive
+
 
 class _Registry(dict[type, Any]):
     """A dictionary that calls a function with each added class."""
@@ -27,18 +29,18 @@ class _Registry(dict[type, Any]):
         super().__init__(entries)
         self._entered = entered
 
-    def __setitem__(self, key: type, value: Any) -> None:
+    def __setitem__(self, key: type, value: object) -> None:
         super().__setitem__(key, value)
         self._entered(key)
 
 
 def watch(entered: Callable[[type], None]) -> None:
     """Have `entered` called with each class that is registered from now on, during registration."""
-    known: dict[type, Any] = tree_util._registry
-    tree_util._registry = _Registry(dict(known), entered)
+    entries: dict[type, Any] = tree_util._registry
+    tree_util._registry = _Registry(dict(entries), entered)
 
 
-def flattening(kind: type) -> Any:
+def flattening(kind: type) -> object:
     """Return the function that flattens objects of a user's class, else `None`."""
     entry = tree_util._registry.get(kind)
     flatten = getattr(entry, "to_iter", None)
@@ -51,7 +53,7 @@ def is_ruled(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "jax" and kind.__name__ in _RULED
 
 
-def rules_of(primitive: Any) -> tuple[object, ...]:
+def rules_of(primitive: Primitive) -> tuple[object, ...]:
     """Return the entries of JAX's tables for a primitive."""
     tables: list[Mapping[Any, object]] = [
         ad.primitive_jvps,

@@ -33,7 +33,7 @@ _PLAIN = {
 _LOOPS = frozenset({"scan", "fori_loop", "while_body", "while_cond"})
 
 
-def stage_text(traced_for: str, length: Any = None) -> str:
+def stage_text(traced_for: str, length: object = None) -> str:
     """Return the name of a stage for users; for loops, with their length if it is known."""
     text = _PLAIN.get(traced_for, traced_for)
     return f"{text} (length {length})" if isinstance(length, int) else text
@@ -76,12 +76,12 @@ class Situation:
     inside: tuple[str, ...]
     own: int
     staged: Staged | None
-    inputs: tuple[Any, ...]
+    inputs: tuple[object, ...]
     passes: tuple[Pass, ...]
     mapped: tuple[Any, ...]
 
 
-def current() -> Any:
+def current() -> object:
     """Return the trace of the next operation.
 
     It is `None` while JAX 0.12 abstractly evaluates a rule of a primitive.
@@ -94,15 +94,15 @@ def reference(trace: Any) -> Any:
     return trace._weakref
 
 
-def situation(trace: Any) -> Situation:
+def situation(trace: object) -> Situation:
     """Describe `trace`, which must be the current one, without the outermost jit."""
     inside: list[str] = []
     own = 0
     staged: Staged | None = None
-    inputs: tuple[Any, ...] = ()
+    inputs: tuple[object, ...] = ()
     loops = 0
     passes: list[Pass] = []
-    mapped: list[Any] = []
+    mapped: list[object] = []
     while trace is not None and not isinstance(trace, core.EvalTrace):
         match trace:
             case DynamicJaxprTrace():
@@ -136,15 +136,15 @@ def situation(trace: Any) -> Situation:
     return Situation(tuple(reversed(inside)), own, staged, inputs, tuple(passes), tuple(mapped))
 
 
-def equations(trace: Any) -> list[Any]:
+def equations(trace: object) -> list[Any]:
     """Return the equations of the jaxpr under construction of a trace that has not ended."""
     if not isinstance(trace, DynamicJaxprTrace):
         return []
-    held = (each if hasattr(each, "params") else each() for each in trace.frame.tracing_eqns)
-    return [equation for equation in held if equation is not None]
+    pending = (entry if hasattr(entry, "params") else entry() for entry in trace.frame.tracing_eqns)
+    return [equation for equation in pending if equation is not None]
 
 
-def is_mapped(value: Any, trace: Any) -> bool:
+def is_mapped(value: object, trace: object) -> bool:
     """Return whether `value` is batched by the vmap `trace`; constants inside a vmap are not."""
     while isinstance(value, core.Tracer):
         if isinstance(value, BatchTracer) and value._trace is trace:

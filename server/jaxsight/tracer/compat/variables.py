@@ -8,13 +8,11 @@ Private API used: `DynamicJaxprTracer.val`, and the values of tracers of transfo
 
 from __future__ import annotations
 
-from typing import Any
-
 from jax._src import core
 from jax._src.interpreters.partial_eval import DynamicJaxprTracer
 
 
-def variable(value: Any) -> Any:
+def variable(value: object) -> object:
     """Return the variable of a value, or `None` if the value is known.
 
     Under `vmap` or `grad`, this is the variable of the underlying value.

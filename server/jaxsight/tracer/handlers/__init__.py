@@ -1,1 +1,1 @@
-"""One module for each request to a tracer, and what several of them use."""
+"""One module for each request to a tracer, and the table of them."""

@@ -18,10 +18,9 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.handlers import compiler_options as options
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import jaxpr_text
-from jaxsight.tracer.traces import under
+from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show
@@ -33,7 +32,7 @@ _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 LARGEST = 40 * 1024 * 1024
 """Limit of a program's captured constants in bytes, as it is sent in one frame in base64."""
 
-_MOST = 50_000
+_MOST_EQUATIONS = 50_000
 """Maximum number of equations in the answer."""
 
 
@@ -47,9 +46,9 @@ def lower(job: Job[Lower]) -> Lowered:
         UserError: it is no longer kept, or cannot be lowered for the platform.
     """
     job.begin("lower", job.request.platform)
-    kept = job.traces.of(job.request.trace)
-    with under(kept.settings):
-        return _lowered(job.request, kept.stage, kept.outcome.markers)
+    trace = job.traces.of(job.request.trace)
+    with under(trace.settings):
+        return _lowered(job.request, trace.stage, trace.outcome.markers)
 
 
 def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
@@ -67,7 +66,7 @@ def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
     if artifact.devices > 1:
         raise refusal("lower", spanning(artifact.devices), type="SeveralDevices")
     names = lowering.names(traced)
-    chosen = options.compiler_options(traced)
+    chosen = compiler_options.compiler_options(traced)
     compiled = artifact.bytes + (repr(chosen).encode() if chosen else b"")
     return Lowered(
         id=request.id,
@@ -75,19 +74,19 @@ def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
         key=hashlib.sha256(compiled).hexdigest(),
         program=base64.b64encode(artifact.bytes).decode("ascii"),
         equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
-        folds=options.folds(traced),
+        folds=compiler_options.folds(traced),
         options=chosen,
         **facts(traced.jaxpr),
         jaxlib=lowering.JAXLIB,
         stablehlo=artifact.version,
-        parameters=named(names, artifact.kept),
+        parameters=named(names, artifact.parameters),
         donated=named(names, lowering.donated(traced)),
         results=tuple(results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars), markers)),
     )
 
 
 class Facts(TypedDict):
-    """Facts about a program that its HLO does not have, as for `compiler.protocol.Compile`."""
+    """Facts about a program that its HLO does not have, as for the message `Compile`."""
 
     constants: tuple[str, ...]
     trips: tuple[tuple[str, int], ...]
@@ -128,7 +127,9 @@ def stablehlo(request: Show, traced: Any) -> Shown:
     """
     _refuse_large(traced)
     module = _lower(lambda: lowering.text(traced, request.platform))
-    spans = {each.path: each.span for each in _equations(jaxprs.open_jaxpr(traced.jaxpr))}
+    spans = {
+        equation.path: equation.span for equation in _equations(jaxprs.open_jaxpr(traced.jaxpr))
+    }
     return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
 
@@ -155,15 +156,15 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
 
 
 def _equations(opened: Any) -> Iterator[Equation]:
-    """Yield all equations with their paths, outer ones first, at most `_MOST`."""
+    """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
     waiting: list[tuple[Any, str]] = [(opened, "")]
-    told = 0
+    count = 0
     while waiting:
         jaxpr, prefix = waiting.pop(0)
         for index, equation in enumerate(jaxpr.eqns):
-            if told >= _MOST:
+            if count >= _MOST_EQUATIONS:
                 return
-            told += 1
+            count += 1
             path = f"{prefix}{index}"
             outputs = tuple(avals.text(var.aval) for var in equation.outvars[:4])
             yield Equation(path, equation.primitive.name, jaxpr_text.span(equation), outputs)
@@ -211,19 +212,19 @@ def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Lin
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
     """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
-    known: set[int] = set()
+    yielded: set[int] = set()
     waiting = [jaxpr]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
+        part_jaxpr = waiting.pop()
+        if id(part_jaxpr) in visited:
             continue
-        seen.add(id(each))
-        for constant in getattr(each, "consts", ()):
-            if id(constant) not in known:
-                known.add(id(constant))
+        visited.add(id(part_jaxpr))
+        for constant in getattr(part_jaxpr, "consts", ()):
+            if id(constant) not in yielded:
+                yielded.add(id(constant))
                 yield constant
-        for equation in jaxprs.open_jaxpr(each).eqns:
+        for equation in jaxprs.open_jaxpr(part_jaxpr).eqns:
             for value in equation.params.values():
                 parts = value if isinstance(value, tuple | list) else (value,)
                 waiting += [part for part in parts if jaxprs.is_jaxpr(part)]
@@ -240,12 +241,12 @@ def _types(jaxpr: Any) -> Iterator[str]:
         shape = getattr(aval, "shape", None)
         if shape is None or math.prod(shape) < 2:
             continue
-        dtype, _, rest = avals.text(aval).partition("[")
+        dtype, _, sizes = avals.text(aval).partition("[")
         if dtype == "bool":
             dtype = "pred"
         elif dtype.startswith("i") and dtype[1:].isdigit():
             dtype = f"s{dtype[1:]}"
-        yield f"{dtype}[{rest}"
+        yield f"{dtype}[{sizes}"
 
 
 def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
@@ -269,14 +270,14 @@ def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
 
     The barriers of checkpoints are included.
     """
-    made: dict[Any, int] = {}
+    index_by_var: dict[Any, int] = {}
     for index, equation in enumerate(opened.eqns):
         if equation.primitive.name in _BARRIERS:
             for var in equation.invars:
-                if not hasattr(var, "val") and (maker := made.get(var)) is not None:
+                if not hasattr(var, "val") and (maker := index_by_var.get(var)) is not None:
                     yield f"{prefix}{maker}"
         for var in equation.outvars:
-            made[var] = index
+            index_by_var[var] = index
         if equation.params:
             for part in jaxprs.inner(equation):
                 yield from _barriers(part.jaxpr, f"{prefix}{index}/{part.name}/")

@@ -15,23 +15,22 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals, locations
 from jaxsight.tracer.compat import jaxprs, lowering
-from jaxsight.tracer.handlers import compiler_options as options
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
 from jaxsight.wire.spans import Span
 
-_MOST = 50_000
+_MOST_EQUATIONS = 50_000
 """Maximum number of equations in the answer."""
-_LONGEST = 400
+_LONGEST_PARAMETER = 400
 """Maximum length of a parameter in the answer."""
-_LISTED = 64
+_LISTED_ELEMENTS = 64
 """Maximum number of elements of a captured array that are listed one by one."""
-_MEASURED = 4 << 20
+_LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
-_LOOKED_AT = range(1 << 10, 64 << 20)
+_SEARCHED_SIZES = range(1 << 10, 64 << 20)
 """Sizes in bytes of captured arrays for which a generating expression is searched."""
 
 
@@ -41,9 +40,9 @@ def outline(job: Job[Outline]) -> Outlined:
     Raises:
         UserError: it is no longer kept.
     """
-    traced = job.traces.of(job.request.trace).seen
-    program = _Teller().program(traced)
-    return Outlined(job.request.id, program, options.folds(traced), runtime())
+    traced = job.traces.of(job.request.trace).shown
+    program = ProgramOutliner().program(traced)
+    return Outlined(job.request.id, program, compiler_options.folds(traced), runtime())
 
 
 def runtime() -> Runtime:
@@ -69,13 +68,13 @@ def _has_accelerators() -> bool:
     return bool(plugins) or any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
 
 
-class _Teller:
+class ProgramOutliner:
     def __init__(self) -> None:
         self._values: list[Value] = []
         self._numbers: dict[Any, int] = {}
         self._kinds: dict[Any, tuple[str, str, tuple[int, ...], int, bool]] = {}
-        self._places: dict[int, tuple[Any, Span | None]] = {}
-        self._told = 0
+        self._spans: dict[int, tuple[Any, Span | None]] = {}
+        self._count = 0
         self._cut = False
         self._forward = self._backward = False
         """Of which pass of a derivative the equation around is: scopes inside are relative to it.
@@ -99,10 +98,10 @@ class _Teller:
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
         steps = []
         for index, equation in enumerate(opened.eqns):
-            if self._told >= _MOST:
+            if self._count >= _MOST_EQUATIONS:
                 self._cut = True
                 break
-            self._told += 1
+            self._count += 1
             steps.append(self._step(equation, f"{prefix}{index}"))
         outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
         return Body(name, inputs, outputs, tuple(steps))
@@ -143,31 +142,31 @@ class _Teller:
         finally:
             self._numbers = outer
 
-    def _number(self, var: Any, origin: str, said: str = "", integers: tuple[int, ...] = ()) -> int:
+    def _number(self, var: Any, origin: str, text: str = "", integers: tuple[int, ...] = ()) -> int:
         if hasattr(var, "val"):
             self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
         number = self._numbers.get(var)
         if number is None:
             number = self._numbers[var] = len(self._values)
-            self._values.append(self._value(var.aval, origin, said, integers))
+            self._values.append(self._value(var.aval, origin, text, integers))
         return number
 
-    def _value(self, aval: Any, origin: str, said: str, integers: tuple[int, ...] = ()) -> Value:
+    def _value(self, aval: Any, origin: str, name: str, integers: tuple[int, ...] = ()) -> Value:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
             kind = self._kinds[aval] = _kind(aval)
-        text, dtype, shape, size, weak = kind
-        return Value(text, dtype, shape, size, origin, weak, said, integers)
+        type_text, dtype, shape, size, weak = kind
+        return Value(type_text, dtype, shape, size, origin, weak, name, integers)
 
     def _span(self, equation: Any) -> Span | None:
         """Return the place of an equation; equations created by one call share its traceback."""
         traceback = equation.source_info.traceback
-        known = self._places.get(id(traceback))
-        if known is None:
-            known = self._places[id(traceback)] = traceback, jaxpr_text.span(equation)
-        return known[1]
+        cached = self._spans.get(id(traceback))
+        if cached is None:
+            cached = self._spans[id(traceback)] = traceback, jaxpr_text.span(equation)
+        return cached[1]
 
 
 def _kind(aval: Any) -> tuple[str, str, tuple[int, ...], int, bool]:
@@ -185,9 +184,13 @@ def _literal(value: Any) -> str:
 
 def _names(opened: Any) -> list[str]:
     info = opened.debug_info
-    given = list(getattr(info, "arg_names", None) or ())
+    argument_names = list(getattr(info, "arg_names", None) or ())
     count = len(opened.invars)
-    return [str(name or "") for name in given] if len(given) == count else [""] * count
+    return (
+        [str(name or "") for name in argument_names]
+        if len(argument_names) == count
+        else [""] * count
+    )
 
 
 def _rule(constant: Any) -> str:
@@ -195,17 +198,18 @@ def _rule(constant: Any) -> str:
 
     For example `jnp.arange(1, 10, dtype=jnp.int32)`.
     """
-    from jaxsight.sourcerizer import constants, layout
+    from jaxsight.sourcerizer.text import layout
+    from jaxsight.sourcerizer.values import constants
 
-    if getattr(constant, "nbytes", 0) not in _LOOKED_AT or not _may_be_regular(constant):
+    if getattr(constant, "nbytes", 0) not in _SEARCHED_SIZES or not _may_be_regular(constant):
         return ""
-    found = constants.spelled(constant)
-    return layout.flat(found) if found is not None else ""
+    expression = constants.spelled(constant)
+    return layout.flat(expression) if expression is not None else ""
 
 
 def _integers(constant: Any) -> tuple[int, ...]:
     """All integers of a small captured array, the least and greatest of a larger one."""
-    if not 0 < getattr(constant, "nbytes", 0) <= _MEASURED:
+    if not 0 < getattr(constant, "nbytes", 0) <= _LARGEST_MEASURED:
         return ()
     try:
         array = np.asarray(constant)
@@ -213,7 +217,7 @@ def _integers(constant: Any) -> tuple[int, ...]:
         return ()
     if array.dtype.kind not in "biu":
         return ()
-    if array.size > _LISTED:
+    if array.size > _LISTED_ELEMENTS:
         return int(array.min()), int(array.max())
     return tuple(map(int, array.reshape(-1)))
 
@@ -236,15 +240,15 @@ def _may_be_regular(constant: Any) -> bool:
 
 
 def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
-    told = []
+    parameters = []
     skipped = jaxprs.defaults(equation)
     for key, value in equation.params.items():
         if key in skipped or jaxprs.is_jaxpr(value):
             continue
         text = _plain(_python(value))
-        if text and len(text) <= _LONGEST:
-            told.append((key, text))
-    return tuple(told)
+        if text and len(text) <= _LONGEST_PARAMETER:
+            parameters.append((key, text))
+    return tuple(parameters)
 
 
 def _python(value: Any) -> Any:

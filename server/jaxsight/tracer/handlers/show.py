@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jaxsight.tracer.handlers.fingerprint import fingerprint
 from jaxsight.tracer.handlers.lower import stablehlo
 from jaxsight.tracer.handlers.view import viewed
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import jaxpr_text
-from jaxsight.tracer.traces import under
+from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.tracer.programs.fingerprint import fingerprint
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Shown
 from jaxsight.wire.messages.requests import Show
@@ -20,14 +20,14 @@ def show(job: Job[Show]) -> Shown:
         UserError: it is no longer kept, or the view failed.
     """
     request = job.request
-    kept = job.traces.of(request.trace)
+    trace = job.traces.of(request.trace)
     match request.what:
         case requests.JAXPR:
-            return jaxpr_text.whole(request.id, kept.seen.jaxpr)
+            return jaxpr_text.whole(request.id, trace.shown.jaxpr)
         case requests.STABLEHLO:
-            with under(kept.settings):
-                return stablehlo(request, kept.stage)
+            with under(trace.settings):
+                return stablehlo(request, trace.stage)
         case requests.PROGRAM:
-            return Shown(request.id, fingerprint(kept.seen.jaxpr))
+            return Shown(request.id, fingerprint(trace.shown.jaxpr))
         case _:
-            return viewed(request, kept.seen.jaxpr)
+            return viewed(request, trace.shown.jaxpr)

@@ -20,23 +20,24 @@ import numpy as np
 
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.text import units
+from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.traceable_call import TraceableCall
+from jaxsight.tracer.calls.transforms import transformed
+from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.function_lookup import find
-from jaxsight.tracer.handlers.transforms import Call, transformed
-from jaxsight.tracer.inputs import is_array
+from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import jaxpr_text
-from jaxsight.tracer.observation.recorder import CancelledByServer
 from jaxsight.tracer.observation.variable_names import Naming
-from jaxsight.tracer.states import stateful
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.states.watch import Watch
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.messages.replies import Link, Shown
 from jaxsight.wire.messages.requests import SourceOptions, Sourcerize
 
 if TYPE_CHECKING:
-    from jaxsight.sourcerizer.api import Written
+    from jaxsight.sourcerizer.written import Written
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
     watch = Watch(function.call, inputs.named)
     with recorder.tracing() as sites, collected(inputs.warnings), watch:
         try:
-            state = stateful.updating(function, inputs)
+            state = stateful_traces.updating(function, inputs)
             naming = recorder.naming = Naming(recorder.site, chunks, module.trace.file)
             call = transformed(function, inputs, module.trace.function, options.transform, state)
             return written(job.request.id, call, options, naming)
@@ -71,7 +72,7 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
     raise UserError(error, recorder.collect(chunks, sites))
 
 
-def written(id: int, call: Call, wanted: SourceOptions, naming: Naming) -> Shown:
+def written(id: int, call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Shown:
     """Return the text with its links; the caller sets `reused`.
 
     Raises:
@@ -80,32 +81,32 @@ def written(id: int, call: Call, wanted: SourceOptions, naming: Naming) -> Shown
     """
     # Imported on first use, as few sessions need it.
     from jaxsight.interpreters.depth import room_for_nesting
-    from jaxsight.sourcerizer import api
-    from jaxsight.sourcerizer.writer import NotTheSame
+    from jaxsight.sourcerizer.errors import NotTheSame
+    from jaxsight.sourcerizer.written import load
 
     with room_for_nesting():
         original = _program(call.function, call)
         try:
-            made = _made(call, wanted, naming)
+            source = _written(call, wanted, naming)
         except CancelledByServer:
             raise
         except NotTheSame as error:
             words = f"source of {call.about} discarded: {' '.join(error.why.split())}"
             raise refusal("sourcerize", words, type="NotTheSame") from error
         except Exception as error:
-            words = f"cannot write {call.about} as source: {_told(error)}"
+            words = f"cannot write {call.about} as source: {_error_text(error)}"
             raise refusal("sourcerize", words, type=type(error).__name__) from error
-        file = f"<sourcerized {made.name}>"
+        file = f"<sourcerized {source.name}>"
         try:
-            function = api.load(made)
+            function = load(source)
             again = _program(function, call)
-            original = made.counterpart(original)
-            difference = made.differs(original, again)
+            original = source.counterpart(original)
+            difference = source.differs(original, again)
         except CancelledByServer:
             raise
         except Exception as error:
-            logger.exception("the source of %s failed to run:\n%s", call.about, made.text)
-            words = f"source of {call.about} discarded, as running it failed: {_told(error)}"
+            logger.exception("the source of %s failed to run:\n%s", call.about, source.text)
+            words = f"source of {call.about} discarded, as running it failed: {_error_text(error)}"
             raise refusal("sourcerize", words, type="NotTheSame") from error
         finally:
             linecache.cache.pop(file, None)
@@ -113,30 +114,30 @@ def written(id: int, call: Call, wanted: SourceOptions, naming: Naming) -> Shown
             words = f"source of {call.about} discarded, as it is not the same program: {difference}"
             raise refusal("sourcerize", words, type="NotTheSame")
         # Equations of inlined calls have no counterpart.
-        links = () if made.inlines else tuple(dict.fromkeys(_links(original, again, file)))
+        links = () if source.inlines else tuple(dict.fromkeys(_links(original, again, file)))
     count = jaxprs.count(original)
     return Shown(
         id,
-        clean(made.text),
+        clean(source.text),
         links,
         count,
-        companion=_companion(made),
-        ran=made.ran.ways,
+        companion=_companion(source),
+        ran=source.ran.ways,
     )
 
 
-def _companion(made: Written) -> str:
+def _companion(written: Written) -> str:
     """Return the file of arrays for a module that reads one.
 
     Raises:
         UserError: it is too large to be sent.
     """
-    arrays = made.source.constants
+    arrays = written.source.constants
     if not arrays:
         return ""
     if (size := sum(array.nbytes for array in arrays.values())) > _LARGEST_FILE:
         words = (
-            f"the arrays of {made.name} are too large ({units.size(size)}); "
+            f"the arrays of {written.name} are too large ({units.size(size)}); "
             'use jaxsight.sourcerize(..., constants="npz")(...).save(path) in Python'
         )
         raise refusal("sourcerize", words, type="TooLarge")
@@ -149,16 +150,16 @@ _LARGEST_FILE = 40 * 1024 * 1024
 """Limit of the arrays in bytes, as they are sent in one frame in base64."""
 
 
-def _made(call: Call, wanted: SourceOptions, naming: Naming) -> Written:
+def _written(call: TraceableCall, wanted: SourceOptions, naming: Naming) -> Written:
     from jaxsight.sourcerizer.api import write
-    from jaxsight.sourcerizer.constants import TooLarge
+    from jaxsight.sourcerizer.errors import TooLarge
     from jaxsight.sourcerizer.options import Options
 
     style: Any = wanted.style
     constants: Any = wanted.constants or "inline"
     name = wanted.name or call.name
 
-    def made(options: Options) -> Written:
+    def write_with(options: Options) -> Written:
         return write(
             call.function,
             call.args,
@@ -182,18 +183,18 @@ def _made(call: Call, wanted: SourceOptions, naming: Naming) -> Written:
         run=True,
     )
     try:
-        return made(options)
+        return write_with(options)
     except TooLarge:
         if wanted.constants:
             raise
-    return made(replace(options, constants="argument"))
+    return write_with(replace(options, constants="argument"))
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return failure(error, "sourcerize").message or type(error).__name__
 
 
-def _program(function: Callable[..., Any], call: Call) -> Any:
+def _program(function: Callable[..., Any], call: TraceableCall) -> Any:
     """Return the jaxpr of a call, in which values that are not arrays are static.
 
     The function's errors are raised.
@@ -202,10 +203,10 @@ def _program(function: Callable[..., Any], call: Call) -> Any:
     places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
     def flat(arrays: Sequence[Any]) -> list[Any]:
-        whole = list(leaves)
+        filled = list(leaves)
         for index, array in zip(places, arrays, strict=True):
-            whole[index] = array
-        args, kwargs = jax.tree_util.tree_unflatten(structure, whole)
+            filled[index] = array
+        args, kwargs = jax.tree_util.tree_unflatten(structure, filled)
         results = jax.tree_util.tree_leaves(function(*args, **kwargs))
         return [
             leaf for leaf in results if is_array(leaf) or isinstance(leaf, (int, float, complex))
@@ -214,30 +215,33 @@ def _program(function: Callable[..., Any], call: Call) -> Any:
     return jax.make_jaxpr(flat)([leaves[index] for index in places])
 
 
-def _links(original: Any, made: Any, file: str) -> Iterator[Link]:
+def _links(original: Any, rewritten: Any, file: str) -> Iterator[Link]:
     """Yield links from lines of `file` to the equation that each contains, and to its source."""
-    for path, equation, other in _pairs(jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(made)):
-        place = next((at for at in locations(other) if at.file == file), None)
-        if place is not None:
-            for line in range(place.line, max(place.end_line, place.line) + 1):
+    for path, equation, counterpart in _pairs(
+        jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(rewritten)
+    ):
+        location = next((at for at in locations(counterpart) if at.file == file), None)
+        if location is not None:
+            for line in range(location.line, max(location.end_line, location.line) + 1):
                 yield Link(line - 1, path, jaxpr_text.span(equation))
 
 
-def _pairs(original: Any, made: Any) -> Iterator[tuple[str, Any, Any]]:
+def _pairs(original: Any, rewritten: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield pairs of equations of two equal programs, with the path in the first."""
-    from jaxsight.interpreters.same import live
+    from jaxsight.interpreters.same.liveness import live
 
-    known: set[tuple[int, int]] = set()
-    waiting = [("", original, made)]
+    visited: set[tuple[int, int]] = set()
+    waiting = [("", original, rewritten)]
     while waiting:
         path, ours, theirs = waiting.pop()
-        if (id(ours), id(theirs)) in known:
+        if (id(ours), id(theirs)) in visited:
             continue
-        known.add((id(ours), id(theirs)))
+        visited.add((id(ours), id(theirs)))
         index = {id(equation): number for number, equation in enumerate(ours.eqns)}
-        left, right = (live(side.outvars, side.eqns) for side in (ours, theirs))
-        for one, other in zip(left, right, strict=True):
-            here = f"{path}{index[id(one)]}"
-            yield here, one, other
-            for part, counterpart in zip(jaxprs.inner(one), jaxprs.inner(other), strict=False):
-                waiting.append((f"{here}/{part.name}/", part.jaxpr, counterpart.jaxpr))
+        our_equations, their_equations = (live(side.outvars, side.eqns) for side in (ours, theirs))
+        for equation, counterpart in zip(our_equations, their_equations, strict=True):
+            here = f"{path}{index[id(equation)]}"
+            yield here, equation, counterpart
+            parts = zip(jaxprs.inner(equation), jaxprs.inner(counterpart), strict=False)
+            for our_part, their_part in parts:
+                waiting.append((f"{here}/{our_part.name}/", our_part.jaxpr, their_part.jaxpr))

@@ -15,15 +15,17 @@ import jax
 
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.failures import UserError, clean, failure
-from jaxsight.tracer.function_lookup import find
+from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
-from jaxsight.tracer.observation import display, jaxpr_text
-from jaxsight.tracer.observation.recorder import CancelledByServer, Observed
-from jaxsight.tracer.states import stateful
-from jaxsight.tracer.states.stateful import Outcome
-from jaxsight.tracer.traces import KeptTrace
+from jaxsight.tracer.kept_traces import KeptTrace
+from jaxsight.tracer.observation import display
+from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
 from jaxsight.wire.messages.replies import Traced
@@ -57,7 +59,7 @@ def trace(job: Job[Trace]) -> Traced:
     stage: Any = None
     with module.recorder.tracing() as sites, collected(inputs.warnings):
         try:
-            stage, outcome = stateful.traced(function, inputs)
+            stage, outcome = stateful_traces.traced(function, inputs)
         except CancelledByServer:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
@@ -69,10 +71,12 @@ def trace(job: Job[Trace]) -> Traced:
     if error is not None:
         raise UserError(error, module.recorder.collect(module.trace.chunks, sites, reached))
     end = time.perf_counter()
-    kept = KeptTrace.of(stage, outcome)
-    job.traces.keep(job.request.id, kept)
-    observed = module.recorder.collect(module.trace.chunks, sites, jaxprs.reached(kept.seen.jaxpr))
-    traced = _described(job.request.id, kept, inputs.named, inputs.warnings, observed)
+    kept_trace = KeptTrace.of(stage, outcome)
+    job.traces.keep(job.request.id, kept_trace)
+    observed = module.recorder.collect(
+        module.trace.chunks, sites, jaxprs.reached(kept_trace.shown.jaxpr)
+    )
+    traced = _described(job.request.id, kept_trace, inputs.named, inputs.warnings, observed)
     return replace(
         traced,
         seconds=(
@@ -85,13 +89,13 @@ def trace(job: Job[Trace]) -> Traced:
 
 def _described(
     id: int,
-    kept: KeptTrace,
+    kept_trace: KeptTrace,
     parameters: dict[str, Any],
     warned: list[Warned],
     observed: Observed,
 ) -> Traced:
     """Return the reply about a trace."""
-    jaxpr, outcome = kept.seen.jaxpr, kept.outcome
+    jaxpr, outcome = kept_trace.shown.jaxpr, kept_trace.outcome
     equations = jaxprs.count(jaxpr)
     folded = jaxpr_text.folded(jaxpr, equations)
     return Traced(
@@ -99,7 +103,7 @@ def _described(
         parameters=tuple(
             (name, clean(display.text(value, _LEAVES))) for name, value in parameters.items()
         ),
-        outputs=clean(_outputs(kept)),
+        outputs=clean(_outputs(kept_trace)),
         jaxpr=folded.text,
         folded=folded.folded,
         equations=equations,
@@ -122,22 +126,22 @@ def _escaped(request: Trace, error: Exception, equation: Any) -> Failure:
     return replace(leak, frames=(Frame(request.function, request.file, span.line, span),))
 
 
-def _outputs(kept: KeptTrace) -> str:
+def _outputs(kept_trace: KeptTrace) -> str:
     """Return the text of the function's result, without its updates."""
-    outcome = kept.outcome
-    variables = jaxprs.open_jaxpr(kept.seen.jaxpr).outvars
+    outcome = kept_trace.outcome
+    variables = jaxprs.open_jaxpr(kept_trace.shown.jaxpr).outvars
     arrays = (var.aval for var in variables[outcome.start : outcome.start + outcome.count])
     structure = outcome.structure
     leaves = [
-        display.Shown(outcome.kept[index]) if index in outcome.kept else next(arrays)
+        display.Shown(outcome.texts[index]) if index in outcome.texts else next(arrays)
         for index in range(structure.num_leaves)
     ]
     try:
-        result = jax.tree_util.tree_unflatten(structure, leaves)
+        returned = jax.tree_util.tree_unflatten(structure, leaves)
     except Exception:  # noqa: BLE001 - user code
         # A class may check its leaves on construction; show the leaves alone.
-        result = tuple(leaves)
-    return display.text(result, _LEAVES)
+        returned = tuple(leaves)
+    return display.text(returned, _LEAVES)
 
 
 def _constant(value: Any) -> tuple[str, int]:

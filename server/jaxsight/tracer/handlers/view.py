@@ -10,7 +10,7 @@ from typing import Any
 from jaxsight.interpreters import views
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
-from jaxsight.tracer.observation import jaxpr_text
+from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.wire.messages.replies import Shown
 from jaxsight.wire.messages.requests import Show
 
@@ -22,13 +22,13 @@ def viewed(request: Show, jaxpr: Any) -> Shown:
         UserError: there is no such interpreter, or it failed; its stage is `view`.
     """
     if request.what not in views.names():
-        known = ", ".join(views.names())
-        there = f"available: {known}" if known else "no package registers one"
+        names = ", ".join(views.names())
+        there = f"available: {names}" if names else "no package registers one"
         words = f"unknown jaxpr interpreter {request.what} ({there})"
         raise refusal("view", words, type="LookupError")
     try:
-        made = views.load(request.what)(jaxpr)
-        text = None if jaxprs.is_jaxpr(made) else str(made)
+        view = views.load(request.what)(jaxpr)
+        text = None if jaxprs.is_jaxpr(view) else str(view)
     except BaseException as error:
         raise UserError(failure(error, "view")) from error
-    return jaxpr_text.whole(request.id, made) if text is None else Shown(request.id, clean(text))
+    return jaxpr_text.whole(request.id, view) if text is None else Shown(request.id, clean(text))

@@ -1,12 +1,12 @@
 """Restore the state of this process that user code may have changed, after every request.
 
-State that influences results of a file's own code is in `effects`, and is applied again when that
-file is traced again.
+State that influences results of a file's own code is in `process_effects`, and is applied again
+when that file is traced again.
 The state here must only be restored for the next request: descriptors 0 to 2 and their streams,
 `builtins`, JAX's namespaces, loaded modules, signal handlers and timers, hooks, tracing functions,
-the garbage collector, and the state in `system`.
-Changes that cannot be undone are reported to `leftovers`, which keeps other files out of this
-process.
+the garbage collector, and the state in `system_state`.
+Changes that cannot be undone are reported to `irreversible_effects`, which keeps other files out of
+this process.
 Open files, and functions that `atexit` would call (a tracer never exits that way), are not touched:
 no later answer depends on them.
 """
@@ -22,12 +22,11 @@ import threading
 from types import ModuleType
 from typing import Any, TextIO, TypeGuard
 
-from jaxsight.tracer.isolation import origins
-from jaxsight.tracer.isolation import process_effects as effects
-from jaxsight.tracer.isolation.import_path import SliceLoader
-from jaxsight.tracer.isolation.libraries import same_objects
-from jaxsight.tracer.isolation.process_effects import State
-from jaxsight.tracer.isolation.system import System
+from jaxsight.tracer.isolation import code_origins, process_effects
+from jaxsight.tracer.isolation.code_origins import SliceLoader
+from jaxsight.tracer.isolation.library_snapshot import same_objects
+from jaxsight.tracer.isolation.process_state import State
+from jaxsight.tracer.isolation.system_state import System
 from jaxsight.wire.descriptors import private
 
 _BUILTINS = vars(builtins)
@@ -42,14 +41,14 @@ class Baseline:
         self._streams: dict[str, TextIO] = {}
         self._give_streams()
         self._builtins = dict(_BUILTINS)
-        self._state: State = effects.capture()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # A server started in the background inherits this. User code expects Python's default.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._state: State = process_effects.capture()
         self._environ = os.environ
         self._modules = dict(sys.modules)
         self._listed: list[object] = []
         """The modules that were loaded at the last restore."""
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            # A server started in the background inherits this. User code expects Python's default.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         self._finders = tuple(sys.meta_path)
         self._handlers = _handlers()
         self._mask = _signal_mask()
@@ -58,7 +57,7 @@ class Baseline:
         self._thread_hook = threading.excepthook
         self._switch_interval = sys.getswitchinterval()
         self._collector = gc.get_threshold(), gc.get_debug()
-        self._finder_types = {type(each) for each in sys.path_importer_cache.values()}
+        self._finder_types = {type(finder) for finder in sys.path_importer_cache.values()}
         self._system = System()
 
     def restore(self) -> tuple[str, ...]:
@@ -85,7 +84,7 @@ class Baseline:
         threshold, debug = self._collector
         gc.set_threshold(*threshold)
         gc.set_debug(debug)
-        effects.restore(self._state)
+        process_effects.restore(self._state)
         lost += self._system.restore()
         # Send the output before the answer.
         self._streams["stdout"].flush()
@@ -107,12 +106,15 @@ class Baseline:
                 sys.meta_path.insert(0, finder)
         # A finder that a library such as `six` adds on import is needed by its later importers.
         sys.meta_path[:] = [
-            each
-            for each in sys.meta_path
-            if any(each is finder for finder in self._finders) or not _is_hook(each)
+            finder_on_path
+            for finder_on_path in sys.meta_path
+            if any(finder_on_path is finder for finder in self._finders)
+            or not _is_hook(finder_on_path)
         ]
         cache = sys.path_importer_cache
-        for folder in [f for f, each in cache.items() if type(each) not in self._finder_types]:
+        for folder in [
+            f for f, cached_finder in cache.items() if type(cached_finder) not in self._finder_types
+        ]:
             del cache[folder]
 
     def _restore_descriptors(self) -> None:
@@ -153,7 +155,7 @@ def _is_installed(module: object) -> TypeGuard[ModuleType]:
     if not isinstance(module, ModuleType) or loader is None or isinstance(loader, SliceLoader):
         return False
     initializing = getattr(spec, "_initializing", False)
-    return not initializing and origins.of_module(module.__name__) != origins.USER
+    return not initializing and code_origins.of_module(module.__name__) != code_origins.USER
 
 
 def _is_hook(finder: object) -> bool:
@@ -163,7 +165,7 @@ def _is_hook(finder: object) -> bool:
     """
     kind = finder if isinstance(finder, type) else type(finder)
     name = kind.__module__
-    return origins.of_module(name) != origins.LIBRARY or "hook" in name
+    return code_origins.of_module(name) != code_origins.LIBRARY or "hook" in name
 
 
 def _stream(descriptor: int) -> TextIO:
@@ -178,9 +180,9 @@ def _stream(descriptor: int) -> TextIO:
     )
 
 
-def _same(descriptor: int, other: int) -> bool:
+def _same(descriptor: int, expected: int) -> bool:
     try:
-        return os.path.samestat(os.fstat(descriptor), os.fstat(other))
+        return os.path.samestat(os.fstat(descriptor), os.fstat(expected))
     except OSError:  # closed
         return False
 
@@ -188,8 +190,8 @@ def _same(descriptor: int, other: int) -> bool:
 def _handlers() -> dict[signal.Signals, Any]:
     """Return the handlers that can be set from Python."""
     numbers = (s for s in signal.Signals if s.name not in _UNCATCHABLE)
-    found = {number: signal.getsignal(number) for number in numbers}
-    return {number: handler for number, handler in found.items() if handler is not None}
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    return {number: handler for number, handler in handlers.items() if handler is not None}
 
 
 def _signal_mask() -> set[int]:

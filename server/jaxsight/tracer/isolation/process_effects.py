@@ -1,399 +1,26 @@
 """Effects of a chunk outside of its module, recorded to undo them and to repeat them without a run.
 
-These effects influence later code: options and contexts of JAX, context variables (including those
-of numpy's errors and print options), the decimal context, the locale, the state of global random
-number generators, the environment, the import path and its hooks, the working folder, warning
-filters, logging, names replaced in `builtins` or in JAX's own namespaces.
-They belong to one file: every request starts from the process's baseline, and each reused chunk
-applies its effects with its bindings.
-All of these are read after every chunk, so reading a part takes microseconds.
-Nothing here may rely on user code being well-behaved.
+They are changes of the process's state (`process_state`), and belong to one file: every request
+starts from the process's baseline, and each reused chunk applies its effects with its bindings.
 """
 
 from __future__ import annotations
 
-import _random
-import builtins
-import contextlib
-import contextvars
-import ctypes
-import decimal
-import gc
 import itertools
-import locale
-import logging
-import os
-import random
-import signal
-import sys
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
-import jax
-import jax.nn
-import jax.numpy
-import jax.random
-import numpy as np
-
-from jaxsight.tracer.compat import config, contexts, devices
-
-Values = dict[Any, object]
-"""Values by name; those of context variables by the variable."""
-
-GONE = object()
-"""Represents a name that was removed."""
-
-_environ, _path, _argv = os.environ, sys.path, sys.argv
-_path_hooks, _meta_path, _collections = sys.path_hooks, sys.meta_path, gc.callbacks
-
-
-class Part(Protocol):
-    """A kind of state, as names and values."""
-
-    def read(self) -> Values: ...
-
-    def write(self, name: Any, value: object) -> None:
-        """Set the name; remove it if `value` is `GONE`."""
-
-    def counts(self, before: object, after: object) -> bool:
-        """Return whether this change of a name is an effect."""
-
-
-class Options:
-    """Options of `jax.config`."""
-
-    def read(self) -> Values:
-        return config.values()
-
-    def write(self, name: str, value: object) -> None:
-        if value is not GONE:
-            config.update(name, value)
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-class Contexts:
-    """JAX's contexts of this thread, such as the mesh."""
-
-    def read(self) -> Values:
-        return contexts.values()
-
-    def write(self, name: str, value: object) -> None:
-        contexts.enter(name, value)
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-class Environment:
-    """Variables of `os.environ`."""
-
-    def read(self) -> Values:
-        return dict(_environ)
-
-    def write(self, name: str, value: object) -> None:
-        if value is GONE:
-            _environ.pop(name, None)
-        else:
-            _environ[name] = str(value)
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-class Interpreter:
-    """Settings of Python: import path and hooks, arguments, folder, limits, warnings, locale."""
-
-    def read(self) -> Values:
-        try:
-            folder = str(Path.cwd())
-        except FileNotFoundError:  # it was removed
-            folder = ""
-        return {
-            "path": _items(sys.path),
-            "argv": _items(sys.argv),
-            "folder": folder,
-            "recursion": sys.getrecursionlimit(),
-            "digits": sys.get_int_max_str_digits(),
-            "filters": tuple(warnings.filters),
-            "warning": warnings.showwarning,
-            "hooks": _items(sys.path_hooks),
-            "finders": _items(sys.meta_path),
-            "collections": _items(gc.callbacks),
-            "locale": locale.setlocale(locale.LC_ALL),
-        }
-
-    def write(self, name: str, value: object) -> None:
-        match name, value:
-            case "path", tuple():
-                _path[:] = value
-                sys.path = _path
-            case "argv", tuple():
-                _argv[:] = value
-                sys.argv = _argv
-            case "folder", str() if value and Path(value).is_dir():
-                os.chdir(value)
-            case "recursion", int():
-                sys.setrecursionlimit(value)
-            case "digits", int():
-                sys.set_int_max_str_digits(value)
-            case "hooks", tuple():
-                _path_hooks[:] = value
-                sys.path_hooks = _path_hooks
-                sys.path_importer_cache.clear()  # entries of other hooks
-            case "finders", tuple():
-                # None is removed: a finder that a library adds on import is needed by later imports
-                # of that library.
-                _meta_path[:0] = [each for each in value if each not in _meta_path]
-                sys.meta_path = _meta_path
-            case "collections", tuple():
-                _collections[:] = value
-                gc.callbacks = _collections
-            case "locale", str():
-                with contextlib.suppress(locale.Error):
-                    locale.setlocale(locale.LC_ALL, value)
-            case "warning", _:
-                warnings.showwarning = value  # type: ignore[assignment]
-            case "filters", tuple():
-                warnings.filters[:] = value  # type: ignore[index]
-                # Leaving the block resets the warnings that modules have shown already.
-                with warnings.catch_warnings():
-                    pass
-            case _:
-                pass
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-class Signals:
-    """Handlers of signals."""
-
-    def read(self) -> Values:
-        return {number.name: signal.getsignal(number) for number in _SIGNALS}
-
-    def write(self, name: str, value: object) -> None:
-        if value is not None and value is not GONE:  # `None`: not set from Python
-            signal.signal(signal.Signals[name], value)  # type: ignore[arg-type]
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-class Attributes:
-    """The names of a module that user code may have replaced.
-
-    Submodules that imports add are not an effect.
-    """
-
-    def __init__(self, module: ModuleType) -> None:
-        self._names = vars(module)
-
-    def read(self) -> Values:
-        return dict(self._names)
-
-    def write(self, name: str, value: object) -> None:
-        if value is GONE:
-            self._names.pop(name, None)
-        else:
-            self._names[name] = value
-
-    def counts(self, before: object, after: object) -> bool:
-        added = after if before is GONE else before if after is GONE else None
-        return not isinstance(added, ModuleType)
-
-
-class Variables:
-    """Context variables of the main thread.
-
-    A variable that was first set during a request ends with the request's context.
-    """
-
-    def read(self) -> Values:
-        return dict(contextvars.copy_context())
-
-    def write(self, name: contextvars.ContextVar[Any], value: object) -> None:
-        if value is not GONE:
-            name.set(value)
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-class Decimals:
-    """The decimal context, which is changed in place, so that its variable stays the same."""
-
-    def read(self) -> Values:
-        context = decimal.getcontext()
-        values: Values = {name: getattr(context, name) for name in _DECIMAL}
-        values["traps"] = tuple(context.traps.values())
-        return values
-
-    def write(self, name: str, value: object) -> None:
-        context = decimal.getcontext()
-        if isinstance(value, tuple):
-            context.traps = dict(zip(context.traps, value, strict=True))
-        else:
-            setattr(context, name, value)
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-class Logging:
-    """Settings of the loggers and of the module `logging`."""
-
-    def read(self) -> Values:
-        root = logging.root
-        loggers = {
-            logger: settings
-            for logger in root.manager.loggerDict.values()
-            if isinstance(logger, logging.Logger)
-            and (settings := _settings(logger)) != _UNSET_LOGGER
-        }
-        return {
-            **loggers,
-            "level": root.level,
-            "handlers": _items(root.handlers),
-            "filters": _items(root.filters),
-            "disable": root.manager.disable,
-            "raise": logging.raiseExceptions,
-            "last": logging.lastResort,
-        }
-
-    def write(self, name: Any, value: object) -> None:
-        root = logging.root
-        match name, value:
-            case logging.Logger() as logger, _:
-                settings = value if isinstance(value, tuple) else _UNSET_LOGGER
-                level, logger.handlers[:], logger.filters[:], logger.propagate, off = settings
-                logger.disabled = off
-                if level != logger.level:
-                    logger.setLevel(level)
-            case "level", int():
-                root.setLevel(value)
-            case "handlers", tuple():
-                root.handlers[:] = value
-            case "warning", _:
-                warnings.showwarning = value  # type: ignore[assignment]
-            case "filters", tuple():
-                root.filters[:] = value
-            case "disable", int():
-                logging.disable(value)
-            case "raise", _:
-                logging.raiseExceptions = bool(value)
-            case "last", _:
-                logging.lastResort = value  # type: ignore[assignment]
-            case _:
-                pass
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-
-def _settings(logger: logging.Logger) -> tuple[object, ...]:
-    handlers, filters = _items(logger.handlers), _items(logger.filters)
-    return logger.level, handlers, filters, logger.propagate, logger.disabled
-
-
-_UNSET_LOGGER = (logging.NOTSET, (), (), True, False)
-
-
-class Draws:
-    """The states of the global generators of `random` and `numpy.random`.
-
-    They are read completely only if they have changed.
-    """
-
-    def __init__(self) -> None:
-        self._python: Any = random._inst
-        self._numpy: Any = np.random.mtrand._rand
-        self._seen: dict[str, tuple[object, object]] = {}
-        generator = self._numpy._bit_generator
-        self._generator = generator
-        # The object's own memory, up to its type's size: the words of the Mersenne twister.
-        header = object.__basicsize__
-        self._words = id(self._python) + header, _random.Random.__basicsize__ - header
-        self._numpy_words = generator.ctypes.state_address, _TWISTER
-
-    def read(self) -> Values:
-        words = ctypes.string_at(*self._words), self._python.gauss_next
-        return {
-            "random": self._state("random", words, self._python.getstate),
-            "numpy": self._state("numpy", self._numpy_mark(), self._numpy_state),
-        }
-
-    def write(self, name: str, value: object) -> None:
-        match name, value:
-            case "random", tuple():
-                self._python.setstate(value)
-            case "numpy", (legacy, key, *rest) if isinstance(key, bytes):
-                if self._numpy._bit_generator is not self._generator:
-                    self._numpy._initialize_bit_generator(self._generator)
-                self._numpy.set_state((legacy, np.frombuffer(key, np.uint32), *rest))
-            case _:
-                pass
-
-    def counts(self, before: object, after: object) -> bool:
-        return True
-
-    def _state(self, name: str, mark: object, read: Callable[[], object]) -> object:
-        seen = self._seen.get(name)
-        if seen is None or seen[0] != mark:
-            seen = self._seen[name] = mark, read()
-        return seen[1]
-
-    def _numpy_mark(self) -> object:
-        """Return a value that differs if the state does.
-
-        A normal number that is cached for the next draw is not part of the words.
-        """
-        kept = self._seen.get("numpy")
-        keeps = kept is not None and isinstance(kept[1], tuple) and kept[1][3]
-        words = ctypes.string_at(*self._numpy_words)
-        return words, self._numpy.get_state()[3:] if keeps else 0
-
-    def _numpy_state(self) -> object:
-        legacy, key, *rest = self._numpy.get_state()
-        return legacy, key.tobytes(), *rest
-
-
-_DECIMAL = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
-
-_TWISTER = 4 * 624 + 4
-"""Bytes of numpy's Mersenne twister: its words and the position in them."""
-
-
-def _items(value: object) -> tuple[object, ...]:
-    return tuple(value) if isinstance(value, list) else ()
-
-
-OPTIONS = Options()
-ENVIRONMENT = Environment()
-MODULES = (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)
-"""Modules whose attributes are parts."""
-PARTS: tuple[Part, ...] = (
-    OPTIONS,
-    Contexts(),
-    Variables(),
-    Decimals(),
-    Draws(),
-    Logging(),
+from jaxsight.tracer.compat import config, devices
+from jaxsight.tracer.isolation.process_state import (
     ENVIRONMENT,
-    Interpreter(),
-    Signals(),
-    *map(Attributes, MODULES),
+    GONE,
+    OPTIONS,
+    PARTS,
+    Part,
+    State,
+    Values,
 )
-
-_SIGNALS = tuple(s for s in signal.Signals if s.name not in {"SIGKILL", "SIGSTOP"})
-
-State = tuple[Values, ...]
-"""The values of each of `PARTS`."""
 
 _serials = itertools.count(1)
 
@@ -408,9 +35,9 @@ class Effects:
     changes: tuple[Values, ...]
     serial: int = field(default_factory=lambda: next(_serials))
 
-    def same_as(self, other: Effects) -> bool:
+    def same_as(self, effects: Effects) -> bool:
         """Return whether both make the same changes."""
-        return _equal(self.changes, other.changes)
+        return _equal(self.changes, effects.changes)
 
     def apply(self) -> None:
         """Apply the changes to the current process."""
@@ -461,7 +88,7 @@ def heed_variables(before: State, jax_imported: bool) -> None:
             config.update(*option)
 
 
-def _changes(part: Part, before: Mapping[Any, object], after: Mapping[Any, object]) -> Values:
+def _changes(part: Part, before: Mapping[Any, object], after: Mapping[object, object]) -> Values:
     if _equal(before, after):
         return {}
     changed: Values = {}
@@ -475,8 +102,8 @@ def _changes(part: Part, before: Mapping[Any, object], after: Mapping[Any, objec
     return changed
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(before: object, after: object) -> bool:
     try:
-        return bool(one == other)
+        return bool(before == after)
     except Exception:  # noqa: BLE001 - arrays, and comparisons defined by user code
         return False

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.tracer.compat import registrations
-from jaxsight.tracer.isolation import origins
+from jaxsight.tracer.isolation import code_origins
 
 _LEAVES = 12
 """Maximum number of leaves of a tree in a hint or hover of a value."""
@@ -30,12 +30,12 @@ _TEXT = 60
 class Display:
     """The text of a value.
 
-    `arrays` counts its array leaves, `other` the leaves that are neither arrays nor numbers.
+    `arrays` counts its array leaves, `opaque` the leaves that are neither arrays nor numbers.
     """
 
     text: str
     arrays: int = 0
-    other: int = 0
+    opaque: int = 0
     numbers: int = 0
 
 
@@ -51,7 +51,7 @@ def display(value: Any, leaves: int = _LEAVES) -> Display:
     writer = _Writer(leaves)
     parts: list[str] = []
     writer.write(value, parts)
-    return Display("".join(parts), writer.arrays, writer.other, writer.numbers)
+    return Display("".join(parts), writer.arrays, writer.opaque, writer.numbers)
 
 
 def text(value: Any, leaves: int = _LEAVES) -> str:
@@ -78,18 +78,18 @@ def array(value: Any) -> str | None:
 
 class _Writer:
     def __init__(self, leaves: int) -> None:
-        self.left = leaves
+        self.remaining = leaves
         self.depth = 0
         self.arrays = 0
-        self.other = 0
+        self.opaque = 0
         self.numbers = 0
 
     def write(self, value: Any, out: list[str]) -> None:
-        found = array(value)
-        if found is not None:
-            self.left -= 1
+        array_text = array(value)
+        if array_text is not None:
+            self.remaining -= 1
             self.arrays += 1
-            out.append(found)
+            out.append(array_text)
             return
         match value:
             case None:
@@ -97,12 +97,12 @@ class _Writer:
             case Shown(shown):
                 out.append(shown)
             case bool() | int() | float() | complex():
-                self.left -= 1
+                self.remaining -= 1
                 self.numbers += 1
                 out.append(_plain(value))
             case str() | bytes():
-                self.left -= 1
-                self.other += 1
+                self.remaining -= 1
+                self.opaque += 1
                 out.append(_plain(value))
             case _:
                 self.node(value, out)
@@ -110,18 +110,18 @@ class _Writer:
     def node(self, value: Any, out: list[str]) -> None:
         children = _children(value) if self.depth < _DEEPEST else None
         if children is None:
-            self.left -= 1
-            self.other += 1
+            self.remaining -= 1
+            self.opaque += 1
             out.append(_opaque(value))
             return
-        opening, items, closing = children
+        opening, labelled, closing = children
         out.append(opening)
         self.depth += 1
         first = True
-        for label, child in items:
+        for label, child in labelled:
             if not first:
                 out.append(", ")
-            if self.left <= 0:
+            if self.remaining <= 0:
                 out.append("…")
                 break
             out.append(label)
@@ -189,7 +189,9 @@ def _registered(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _is_flattened_by_user(kind: type) -> bool:
     code = getattr(registrations.flattening(kind), "__code__", None)
-    return isinstance(code, CodeType) and origins.of_file(code.co_filename) == origins.USER
+    return (
+        isinstance(code, CodeType) and code_origins.of_file(code.co_filename) == code_origins.USER
+    )
 
 
 def _plain(value: Any) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxsight.tracer.compat.variables import variable
-from jaxsight.tracer.observation import observer
+from jaxsight.tracer.observation import instrumentation
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
 
 
@@ -33,7 +33,7 @@ class _Named:
 class Naming:
     """The recorder's `naming` while a function is traced."""
 
-    site: Callable[[int], tuple[str, observer.Site] | None]
+    site: Callable[[int], tuple[str, instrumentation.Site] | None]
     """Returns the chunk and the site of a number."""
     chunks: Sequence[Chunk]
     file: str
@@ -50,9 +50,9 @@ class Naming:
             kind = self._kinds[number] = self._kind(number)
         if kind == "target":
             self._types.setdefault(number, set()).add(value.aval)
-        if kind == "expression" or (seen := variable(value)) is None:
+        if kind == "expression" or (observed := variable(value)) is None:
             return
-        named = self._named.setdefault(id(seen), _Named(seen))
+        named = self._named.setdefault(id(observed), _Named(observed))
         if kind == "parameter":
             named.passed = True
         elif not named.passed:
@@ -60,49 +60,57 @@ class Naming:
 
     def _kind(self, number: int) -> str:
         """Return what a site records besides expressions."""
-        found = self.site(number)
-        places = found[1].places if found is not None else []
-        return next((place.kind for place in places if place.kind != "expression"), "expression")
+        chunk_and_site = self.site(number)
+        ranges = chunk_and_site[1].ranges if chunk_and_site is not None else []
+        return next(
+            (source_range.kind for source_range in ranges if source_range.kind != "expression"),
+            "expression",
+        )
 
-    def fits(self, file: str, place: tuple[int, int, int, int], aval: Any) -> bool:
+    def fits(self, file: str, position: tuple[int, int, int, int], aval: Any) -> bool:
         """Return whether the expression at a place had values of this type, if it was recorded."""
         named = chunk_of(file)
         if named is None or named["path"] != self.file:
             return False
-        line, column, end_line, end_column = place
-        first, last = (line_in_chunk(named, each) for each in (line, end_line))
+        line, column, end_line, end_column = position
+        first, last = (line_in_chunk(named, file_line) for file_line in (line, end_line))
         return aval in self._by_place.get((named["chunk"], first, column, last, end_column), ())
 
     @functools.cached_property
     def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
         """Types by place of an expression; to be read only after tracing."""
-        found: dict[tuple[str, int, int, int, int], set[Any]] = {}
+        types_by_position: dict[tuple[str, int, int, int, int], set[Any]] = {}
         for number, types in self._types.items():
-            if (known := self.site(number)) is None:
+            if (chunk_and_site := self.site(number)) is None:
                 continue
-            chunk, site = known
-            for at in site.places:
+            chunk, site = chunk_and_site
+            for at in site.ranges:
                 if at.kind == "expression":
                     key = (chunk, at.line, at.column, at.end_line, at.end_column)
-                    found.setdefault(key, set()).update(types)
-        return found
+                    types_by_position.setdefault(key, set()).update(types)
+        return types_by_position
 
     def name_of(self, variable: Any) -> str | None:
         """Return the outermost function's name of a variable, if known."""
         named = self._named.get(id(variable))
-        found = self.site(named.site) if named is not None and named.site >= 0 else None
-        if found is None:
+        chunk_and_site = self.site(named.site) if named is not None and named.site >= 0 else None
+        if chunk_and_site is None:
             return None
-        chunk, site = found
-        place = next(place for place in site.places if place.kind == "target")
-        text = next((each.text for each in self.chunks if each.id == chunk), "")
-        name = _text(text, place)
+        chunk, site = chunk_and_site
+        source_range = next(
+            source_range for source_range in site.ranges if source_range.kind == "target"
+        )
+        text = next(
+            (executed_chunk.text for executed_chunk in self.chunks if executed_chunk.id == chunk),
+            "",
+        )
+        name = _text(text, source_range)
         return name if name.isidentifier() and not keyword.iskeyword(name) else None
 
 
-def _text(text: str, place: observer.Place) -> str:
+def _text(text: str, source_range: instrumentation.SourceRange) -> str:
     lines = text.split("\n")
-    if place.line != place.end_line or place.line > len(lines):
+    if source_range.line != source_range.end_line or source_range.line > len(lines):
         return ""
-    row = lines[place.line - 1].encode("utf-8", "surrogatepass")
-    return row[place.column : place.end_column].decode("utf-8", "replace")
+    row = lines[source_range.line - 1].encode("utf-8", "surrogatepass")
+    return row[source_range.column : source_range.end_column].decode("utf-8", "replace")

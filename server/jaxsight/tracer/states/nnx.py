@@ -22,17 +22,17 @@ JITTED = frozenset({"JitWrapped", "SimpleJitWrapped", "SimpleJitPartialWrapped"}
 
 def library() -> Any:
     """Return `flax.nnx` if user code has imported it."""
-    found = sys.modules.get("flax.nnx")
-    return found if hasattr(found, "split") and hasattr(found, "merge") else None
+    module = sys.modules.get("flax.nnx")
+    return module if hasattr(module, "split") and hasattr(module, "merge") else None
 
 
 def is_node(value: Any) -> bool:
     """Return whether a value is a module, optimizer, variable or another NNX object."""
-    found = library()
-    if found is None:
+    module = library()
+    if module is None:
         return False
-    objects = getattr(found, "Pytree", None) or found.Object
-    return issubclass(type(value), (objects, found.Variable))
+    objects = getattr(module, "Pytree", None) or module.Object
+    return issubclass(type(value), (objects, module.Variable))
 
 
 def is_jitted(value: Any) -> bool:
@@ -84,9 +84,9 @@ def split(value: Any) -> Split:
 
 def _states(nodes: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Return the graph of several objects, and the arrays of each that no earlier one has."""
-    found = library()
-    graph, state = found.split(tuple(nodes))
-    return graph, [state[at] if at in state else found.State({}) for at in range(len(nodes))]
+    module = library()
+    graph, state = module.split(tuple(nodes))
+    return graph, [state[at] if at in state else module.State({}) for at in range(len(nodes))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class Watch:
         """Return the graph of each object, and by path its arrays that no earlier object has."""
         if not self._nodes:
             return [], []
-        whole, states = _states(self._nodes)
+        common_graph, states = _states(self._nodes)
         alone = len(self._nodes) == 1
-        graphs = [whole] if alone else [library().split(node)[0] for node in self._nodes]
+        graphs = [common_graph] if alone else [library().split(node)[0] for node in self._nodes]
         return graphs, [list(_leaves(state)) for state in states]
 
     def changes(self) -> list[Change | None]:
@@ -130,11 +130,13 @@ class Watch:
         if not any(structural) and not any(changed):
             return [None] * len(self._nodes)
         complete = _updates_whole_graphs()
-        found: list[Change | None] = []
-        for leaves, new, other in zip(after, changed, structural, strict=True):
+        changes: list[Change | None] = []
+        for leaves, new, is_structural in zip(after, changed, structural, strict=True):
             arrays = tuple(leaf for _, leaf in (leaves if complete else new))
-            found.append(Change(arrays, new, other) if complete or new or other else None)
-        return found
+            changes.append(
+                Change(arrays, new, is_structural) if complete or new or is_structural else None
+            )
+        return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,21 +158,21 @@ def traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Progra
     """Trace the result of `nnx.jit` for a call; the function's errors are raised."""
     stage = jitted.trace(*args, **kwargs).traced
     opened = jaxprs.open_jaxpr(stage.jaxpr)
-    given: Any = jax.tree_util.tree_structure(stage.args_info)
+    argument_tree: Any = jax.tree_util.tree_structure(stage.args_info)
     results: Any = jax.tree_util.tree_structure(stage.out_info)
-    inputs = opened.invars[len(opened.invars) - given.num_leaves :]
-    before = given.unflatten(inputs)
+    inputs = opened.invars[len(opened.invars) - argument_tree.num_leaves :]
+    before = argument_tree.unflatten(inputs)
     after = results.unflatten(opened.outvars)
     if type(jitted).__name__ == "JitWrapped":
-        args_after, kwargs_after, result = after
-        count = len(jax.tree_util.tree_leaves(result))
+        args_after, kwargs_after, returned = after
+        count = len(jax.tree_util.tree_leaves(returned))
         start = len(opened.outvars) - count
         updated = _updated_graphs(before, (args_after, kwargs_after))
     else:
-        result, updates = after
-        start, count = 0, len(jax.tree_util.tree_leaves(result))
+        returned, updates = after
+        start, count = 0, len(jax.tree_util.tree_leaves(returned))
         updated = _updated_variables(updates, inputs)
-    structure = jax.tree_util.tree_structure(result)
+    structure = jax.tree_util.tree_structure(returned)
     return Program(stage, structure, start, count, tuple(dict.fromkeys(updated)))
 
 
@@ -184,17 +186,19 @@ def _updated_graphs(before: Any, after: Any) -> Iterator[int | str]:
         if _is_state(leaf)
     ]
     for old, (path, new) in zip(olds, news, strict=True):
-        one, other = jax.tree_util.tree_leaves(old), jax.tree_util.tree_leaves(new)
-        if len(one) != len(other) or any(a is not b for a, b in zip(one, other, strict=True)):
+        old_leaves, new_leaves = jax.tree_util.tree_leaves(old), jax.tree_util.tree_leaves(new)
+        if len(old_leaves) != len(new_leaves) or any(
+            a is not b for a, b in zip(old_leaves, new_leaves, strict=True)
+        ):
             yield _key(path[1])
 
 
 def _updated_variables(updates: Iterable[Any], inputs: Sequence[Any]) -> Iterator[int | str]:
-    known = {id(variable) for variable in inputs}
+    input_ids = {id(variable) for variable in inputs}
     for group in updates:
         for path, variable in group:
             leaves = jax.tree_util.tree_leaves(variable)
-            if any(id(leaf) not in known for leaf in leaves):
+            if any(id(leaf) not in input_ids for leaf in leaves):
                 yield path if isinstance(path, int) else _key(path[1])
 
 
@@ -203,8 +207,8 @@ def _is_state(value: Any) -> bool:
 
 
 def _key(entry: Any) -> int | str:
-    found: int | str = entry.key if isinstance(entry, jax.tree_util.DictKey) else entry.idx
-    return found
+    key: int | str = entry.key if isinstance(entry, jax.tree_util.DictKey) else entry.idx
+    return key
 
 
 def _updates_whole_graphs() -> bool:
@@ -222,12 +226,12 @@ def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
 def _changed(
     before: Iterable[tuple[str, Any]], after: Iterable[tuple[str, Any]]
 ) -> tuple[tuple[str, Any], ...]:
-    known = dict(before)
-    return tuple((path, leaf) for path, leaf in after if known.get(path) is not leaf)
+    old_leaves = dict(before)
+    return tuple((path, leaf) for path, leaf in after if old_leaves.get(path) is not leaf)
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(before: Any, after: Any) -> bool:
     try:
-        return bool(one == other)
+        return bool(before == after)
     except Exception:  # noqa: BLE001 - the user's attributes may have an `__eq__` of their own
         return False

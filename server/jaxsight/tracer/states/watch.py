@@ -21,14 +21,14 @@ import jax
 import numpy as np
 
 from jaxsight.tracer.compat import refs
-from jaxsight.tracer.observation.observer import NAME
-from jaxsight.tracer.states import nnx, objects
-from jaxsight.tracer.states.objects import CELL, CLASS, NAMES, SLOTS, Contents, Kind
+from jaxsight.tracer.observation.instrumentation import NAME
+from jaxsight.tracer.states import mutable_contents, nnx
+from jaxsight.tracer.states.mutable_contents import CELL, CLASS, NAMES, SLOTS, Contents, Kind
 
-_MOST = 20_000
+_MOST_OBJECTS = 20_000
 """Maximum number of objects."""
 
-_LONGEST = 2_000
+_MOST_ELEMENTS = 2_000
 """Maximum number of elements of a container that are followed; all are restored."""
 
 _LEAVES: frozenset[type] = frozenset(
@@ -38,10 +38,10 @@ _LEAVES: frozenset[type] = frozenset(
 _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     MethodType: lambda method: (method.__self__, method.__func__),
     functools.partial: lambda partial: (partial.func, partial.args, partial.keywords),
-    functools.cached_property: lambda made: (made.func,),
-    property: lambda made: (made.fget, made.fset),
-    staticmethod: lambda made: (made.__func__,),
-    classmethod: lambda made: (made.__func__,),
+    functools.cached_property: lambda descriptor: (descriptor.func,),
+    property: lambda descriptor: (descriptor.fget, descriptor.fset),
+    staticmethod: lambda descriptor: (descriptor.__func__,),
+    classmethod: lambda descriptor: (descriptor.__func__,),
 }
 
 _OUTSIDE = frozenset(("jax", "jaxlib", "numpy", "ml_dtypes", "equinox", "jaxsight"))
@@ -69,7 +69,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Location:
     """The place of a value: its name, and whether it is the user's."""
 
     label: str
@@ -77,10 +77,10 @@ class _Place:
     code: bool = False
     """Whether it was reached from the function's code, not from an argument."""
 
-    def attribute(self, name: str) -> _Place:
+    def attribute(self, name: str) -> _Location:
         """Return the place of an attribute; deeper attributes have the name of the first."""
         deep = "." in self.label
-        return _Place(self.label if deep else f"{self.label}.{name}", self.own, self.code)
+        return _Location(self.label if deep else f"{self.label}.{name}", self.own, self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ class _Saved:
     kind: Kind
     target: Any
     contents: Contents
-    place: _Place
+    location: _Location
     owner: type | None
     """The class of the object with these attributes."""
 
-    def at(self, key: Any) -> _Place:
+    def at(self, key: Any) -> _Location:
         """Return the place of a key's value; attributes and globals are added to the label."""
-        if self.kind is NAMES and not self.place.label:
-            return replace(self.place, label=str(key))
+        if self.kind is NAMES and not self.location.label:
+            return replace(self.location, label=str(key))
         is_attribute = self.kind is NAMES or self.owner is not None
-        return self.place.attribute(str(key)) if is_attribute else self.place
+        return self.location.attribute(str(key)) if is_attribute else self.location
 
 
 class Watch:
@@ -113,13 +113,13 @@ class Watch:
         """Places with NNX objects, as changes with equal old and new values."""
         self._saved: list[_Saved] = []
         self._replaced: dict[tuple[int, Any], Any] = {}
-        self._seen: dict[int, Any] = {}
+        self._visited: dict[int, Any] = {}
         self._refs: dict[int, str] = {}
-        self._waiting: deque[tuple[_Place, Any]] = deque()
+        self._waiting: deque[tuple[_Location, Any]] = deque()
         for name, value in arguments.items():
-            self._waiting.append((_Place(name), value))
-        self._waiting.append((_Place("", code=True), function))
-        while self._waiting and len(self._seen) < _MOST:
+            self._waiting.append((_Location(name), value))
+        self._waiting.append((_Location("", code=True), function))
+        while self._waiting and len(self._visited) < _MOST_OBJECTS:
             self._visit(*self._waiting.popleft())
 
     def __enter__(self) -> Self:
@@ -127,7 +127,7 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         for saved in self._saved:
-            if not objects.same(saved.contents, saved.kind.read(saved.target)):
+            if not mutable_contents.same(saved.contents, saved.kind.read(saved.target)):
                 saved.kind.restore(saved.target, saved.contents)
 
     def put(self, change: Change, value: Any) -> None:
@@ -139,21 +139,21 @@ class Watch:
         """Yield the changes since the beginning."""
         for saved in self._saved:
             after = saved.kind.read(saved.target)
-            if objects.same(saved.contents, after):
+            if mutable_contents.same(saved.contents, after):
                 continue
-            for key, old, new in objects.differences(saved.contents, after):
+            for key, old, new in mutable_contents.differences(saved.contents, after):
                 old = self._replaced.get((id(saved.target), _hashable(key)), old)
                 if old is new or _is_bookkeeping(saved, key, new):
                     continue
                 label = saved.at(key).label
-                yield Change(label, saved.kind, saved.target, key, old, new, saved.place.own)
+                yield Change(label, saved.kind, saved.target, key, old, new, saved.location.own)
 
     def beside(self, changes: Sequence[Change]) -> Iterator[Change]:
         """Yield the unchanged values of lists and dicts with such changes.
 
         Each is a change with equal old and new values.
         """
-        changed = {(id(each.target), _hashable(each.key)) for each in changes}
+        changed = {(id(change.target), _hashable(change.key)) for change in changes}
         targets = {target for target, _ in changed}
         for saved in self._saved:
             if id(saved.target) not in targets or saved.kind is NAMES or saved.owner is not None:
@@ -167,95 +167,103 @@ class Watch:
         """Return the name of a reachable reference (`jax.new_ref`), empty if unknown."""
         return self._refs.get(id(value), "")
 
-    def _visit(self, place: _Place, value: Any) -> None:
+    def _visit(self, location: _Location, value: Any) -> None:
         kind = type(value)
-        if kind in _LEAVES or id(value) in self._seen or issubclass(kind, jax.core.Tracer):
+        if kind in _LEAVES or id(value) in self._visited or issubclass(kind, jax.core.Tracer):
             return
         if refs.is_ref(value):
-            self._refs.setdefault(id(value), place.label)
+            self._refs.setdefault(id(value), location.label)
             return
         if nnx.is_node(value) or issubclass(kind, ModuleType):
             return
-        self._seen[id(value)] = value
+        self._visited[id(value)] = value
         if kind is FunctionType:
-            self._visit_function(place, value)
+            self._visit_function(location, value)
         elif kind in _PARTS:
-            self._waiting.extend((place, part) for part in _PARTS[kind](value))
+            self._waiting.extend((location, part) for part in _PARTS[kind](value))
         else:
             if issubclass(kind, tuple):
-                self._waiting.extend((place, part) for part in tuple.__iter__(value))
-            self._visit_object(place, value)
+                self._waiting.extend((location, part) for part in tuple.__iter__(value))
+            self._visit_object(location, value)
 
-    def _visit_object(self, place: _Place, value: Any) -> None:
+    def _visit_object(self, location: _Location, value: Any) -> None:
         is_class = issubclass(type(value), type)
         kind = value if is_class else type(value)
         wrapped = _wrapped(value)
         if wrapped is not None:
-            self._waiting.append((place, wrapped))
+            self._waiting.append((location, wrapped))
         package = _package(kind)
         if package in _OUTSIDE and kind is not np.ndarray:
             return
         own_class = _is_own_class(kind)
         if is_class:
             if own_class:
-                self._visit_class(place, value)
+                self._visit_class(location, value)
             return
         if package not in _CONTAINERS:
-            place = _Place(place.label, place.own and own_class, place.code)
+            location = _Location(location.label, location.own and own_class, location.code)
         if own_class:
-            self._waiting.append((_Place(kind.__name__, code=True), kind))
-        for changing, target in objects.kinds(value):
+            self._waiting.append((_Location(kind.__name__, code=True), kind))
+        for changing, target in mutable_contents.kinds(value):
             named = changing is SLOTS or (target is not value)
-            self._save(changing, target, place, kind if named else None)
+            self._save(changing, target, location, kind if named else None)
 
-    def _visit_class(self, place: _Place, value: type) -> None:
-        label = place.label if place.code and place.label else value.__name__
-        self._save(CLASS, value, _Place(label, place.own, place.code), value)
-        self._waiting.extend((_Place("", place.own, True), base) for base in value.__bases__)
+    def _visit_class(self, location: _Location, value: type) -> None:
+        label = location.label if location.code and location.label else value.__name__
+        self._save(CLASS, value, _Location(label, location.own, location.code), value)
+        self._waiting.extend((_Location("", location.own, True), base) for base in value.__bases__)
 
-    def _visit_function(self, place: _Place, function: FunctionType) -> None:
+    def _visit_function(self, location: _Location, function: FunctionType) -> None:
         if _is_installed(function.__code__.co_filename):
             return
         names = set(_names(function.__code__))
-        known = function.__globals__
-        if id(known) not in self._seen:
-            self._seen[id(known)] = known
-            self._saved.append(_Saved(NAMES, known, NAMES.read(known), _Place("", code=True), None))
-        for name in sorted(names & known.keys()):
-            value = known[name]
+        module_names = function.__globals__
+        if id(module_names) not in self._visited:
+            self._visited[id(module_names)] = module_names
+            self._saved.append(
+                _Saved(
+                    NAMES, module_names, NAMES.read(module_names), _Location("", code=True), None
+                )
+            )
+        for name in sorted(names & module_names.keys()):
+            value = module_names[name]
             if issubclass(type(value), ModuleType):
                 self._visit_module(name, value, names)
             else:
                 if nnx.is_node(value):
-                    self.holders.append(Change(name, NAMES, known, name, value, value, False))
-                self._waiting.append((_Place(name, code=True), value))
+                    self.holders.append(
+                        Change(name, NAMES, module_names, name, value, value, False)
+                    )
+                self._waiting.append((_Location(name, code=True), value))
         free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in free:
-            if id(cell) not in self._seen:
-                self._seen[id(cell)] = cell
-                self._save(CELL, cell, _Place(name, code=True), None)
+            if id(cell) not in self._visited:
+                self._visited[id(cell)] = cell
+                self._save(CELL, cell, _Location(name, code=True), None)
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._waiting.append((_Place(function.__name__, code=True), value))
+            self._waiting.append((_Location(function.__name__, code=True), value))
         if (wrapped := _wrapped(function)) is not None:
-            self._waiting.append((place, wrapped))
+            self._waiting.append((location, wrapped))
 
     def _visit_module(self, name: str, module: ModuleType, names: set[str]) -> None:
         """Visit the names of a user's module that the function's code refers to."""
         file = vars(module).get("__file__")
         if not isinstance(file, str) or _is_installed(file):
             return
-        if id(vars(module)) not in self._seen:
-            self._seen[id(vars(module))] = vars(module)
+        if id(vars(module)) not in self._visited:
+            self._visited[id(vars(module))] = vars(module)
             contents = NAMES.read(vars(module))
-            self._saved.append(_Saved(NAMES, vars(module), contents, _Place(name, code=True), None))
-        for each in sorted(names & vars(module).keys()):
-            value = vars(module)[each]
+            self._saved.append(
+                _Saved(NAMES, vars(module), contents, _Location(name, code=True), None)
+            )
+        for attribute in sorted(names & vars(module).keys()):
+            value = vars(module)[attribute]
             if not issubclass(type(value), ModuleType):
-                self._waiting.append((_Place(f"{name}.{each}", code=True), value))
+                self._waiting.append((_Location(f"{name}.{attribute}", code=True), value))
 
-    def _save(self, kind: Kind, target: Any, place: _Place, owner: type | None) -> None:
+    def _save(self, kind: Kind, target: Any, location: _Location, owner: type | None) -> None:
         contents = kind.read(target)
-        saved = _Saved(kind, target, contents, place, owner)
+        saved = _Saved(kind, target, contents, location, owner)
         self._saved.append(saved)
         for key, value in zip(*_few(contents), strict=True):
             if nnx.is_node(value):
@@ -265,7 +273,7 @@ class Watch:
 
 
 def _few(contents: Contents) -> Contents:
-    return contents[0][:_LONGEST], contents[1][:_LONGEST]
+    return contents[0][:_MOST_ELEMENTS], contents[1][:_MOST_ELEMENTS]
 
 
 def _hashable(key: Any) -> Any:
@@ -293,11 +301,11 @@ def _package(kind: type) -> str:
 
 def _wrapped(value: Any) -> Any:
     """Return the function in a wrapper of `functools.wraps` or `jax.jit`, if any."""
-    names = objects.attributes(value)
-    found = names.get("__wrapped__") if names is not None else None
-    if found is None and _package(type(value)) in ("jax", "jaxlib"):
-        found = getattr(value, "__wrapped__", None)
-    return found
+    names = mutable_contents.attributes(value)
+    function = names.get("__wrapped__") if names is not None else None
+    if function is None and _package(type(value)) in ("jax", "jaxlib"):
+        function = getattr(value, "__wrapped__", None)
+    return function
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -11,23 +11,26 @@ from collections.abc import Callable
 class Control(asyncio.Protocol):
     """The server's end of the connection.
 
-    `heard` gets each line that the guardian wrote; `heard_out` is called after the last one.
+    `on_line` gets each line that the guardian wrote; `on_close` is called after the last one.
     """
 
     def __init__(
-        self, line: socket.socket, heard: Callable[[bytes], None], heard_out: Callable[[], None]
+        self,
+        connection: socket.socket,
+        on_line: Callable[[bytes], None],
+        on_close: Callable[[], None],
     ) -> None:
-        self._heard = heard
-        self._heard_out = heard_out
-        self._rest = b""
+        self._on_line = on_line
+        self._on_close = on_close
+        self._incomplete = b""
         # If the server writes to a guardian that has exited, asyncio closes the connection
         # without reading the guardian's last lines.
-        self._unread = line.dup()
+        self._unread = connection.dup()
 
     def data_received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self._incomplete = (self._incomplete + data).split(b"\n")
         for line in lines:
-            self._heard(line)
+            self._on_line(line)
 
     def connection_lost(self, exc: Exception | None) -> None:
         # An error means that the connection has ended, or that there is nothing to read now.
@@ -35,4 +38,4 @@ class Control(asyncio.Protocol):
             self._unread.setblocking(False)
             while data := self._unread.recv(4096):
                 self.data_received(data)
-        self._heard_out()
+        self._on_close()

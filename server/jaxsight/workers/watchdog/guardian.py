@@ -63,7 +63,7 @@ class Guardian:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(ending, self._asked_to_end)
+            signal.signal(ending, self._end_on_signal)
         try:
             self._start()
             _adopt_orphans()
@@ -77,7 +77,7 @@ class Guardian:
                     if descriptor == wake_read:
                         os.read(wake_read, 4096)
                     else:
-                        self._obey()
+                        self._read_commands()
                 if self._reap():
                     return
                 self._watch()
@@ -86,7 +86,7 @@ class Guardian:
         finally:
             self._end_everything()
 
-    def _asked_to_end(self, *_: object) -> None:
+    def _end_on_signal(self, *_: object) -> None:
         raise Gone
 
     def _start(self) -> None:
@@ -99,8 +99,8 @@ class Guardian:
         if self._tracer == 0:
             try:
                 os.setsid()
-                for each in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                    signal.signal(each, signal.SIG_DFL)
+                for signal_number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    signal.signal(signal_number, signal.SIG_DFL)
                 signal.set_wakeup_fd(-1)
                 _be_the_first_to_go()
                 os.execvp(self._command[0], self._command)
@@ -109,24 +109,24 @@ class Guardian:
             finally:
                 os._exit(127)  # a forked child must not return
         os.close(problem_write)
-        nothing = os.open(os.devnull, os.O_RDWR)
+        null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
-            os.dup2(nothing, standard)
-        self._tell(f"started {self._tracer}")
+            os.dup2(null, standard)
+        self._send_line(f"started {self._tracer}")
         problem = os.read(problem_read, 1000)
         os.close(problem_read)
         if problem:
-            self._tell("error " + problem.decode(errors="replace").replace("\n", " "))
+            self._send_line("error " + problem.decode(errors="replace").replace("\n", " "))
 
-    def _tell(self, line: str) -> None:
-        rest = line.encode() + b"\n"
+    def _send_line(self, line: str) -> None:
+        unwritten = line.encode() + b"\n"
         try:
-            while rest:
-                rest = rest[os.write(self._control, rest) :]
+            while unwritten:
+                unwritten = unwritten[os.write(self._control, unwritten) :]
         except OSError as error:
             raise Gone from error
 
-    def _obey(self) -> None:
+    def _read_commands(self) -> None:
         try:
             data = os.read(self._control, 4096)
         except OSError as error:
@@ -141,7 +141,7 @@ class Guardian:
                     self._pause = WATCH_BUSY
                 case [b"idle"]:
                     self._pause = WATCH_IDLE
-                    self._tell(f"rss {resident(self._tree())}")
+                    self._send_line(f"rss {resident(self._tree())}")
                 case [b"kill"]:
                     self._kill_tracer()
 
@@ -160,12 +160,12 @@ class Guardian:
         tree = self._tree()
         if len(tree) > self._processes:
             self._kill_tracer()
-            self._tell(f"processes {len(tree)} {self._processes}")
+            self._send_line(f"processes {len(tree)} {self._processes}")
         elif (used := resident(tree)) > self._memory and (
             len(tree) == 1 or (used := proportional(tree)) > self._memory
         ):
             self._kill_tracer()
-            self._tell(f"memory {used} {self._memory}")
+            self._send_line(f"memory {used} {self._memory}")
 
     def _reap(self) -> bool:
         """Reap dead children and continue stopped ones; return whether the tracer has died."""
@@ -181,17 +181,17 @@ class Guardian:
                     os.kill(pid, signal.SIGCONT)
             elif pid == self._tracer:
                 code = os.waitstatus_to_exitcode(status)
-                self._tell(f"exit {max(code, 0)} {max(-code, 0)}")
+                self._send_line(f"exit {max(code, 0)} {max(-code, 0)}")
                 return True
 
     def _end_everything(self) -> None:
         """Kill all processes below this one, and return when none is left."""
-        known = set(self._tree())
+        pids = set(self._tree())
         self._kill_tracer()
         own_group = os.getpgrp()
         give_up = time.monotonic() + SWEEP_LIMIT
         while time.monotonic() < give_up:
-            for pid in known:
+            for pid in pids:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     if (group := os.getpgid(pid)) != own_group:
                         os.killpg(group, signal.SIGKILL)
@@ -199,8 +199,8 @@ class Guardian:
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
-            known = set(self._tree())
-            if not known:
+            pids = set(self._tree())
+            if not pids:
                 return
             time.sleep(SWEEP_PAUSE)
 
@@ -209,7 +209,7 @@ def descendants(root: int) -> list[int]:
     """Return the processes below `root`, without `root` itself."""
     if not sys.platform.startswith("linux"):
         return _descendants_by_ps(root)
-    found: list[int] = []
+    pids: list[int] = []
     frontier = [root]
     while frontier:
         pid = frontier.pop()
@@ -221,9 +221,9 @@ def descendants(root: int) -> list[int]:
                     open(f"/proc/{pid}/task/{thread}/children", "rb") as file,  # noqa: PTH123
                 ):
                     children = [int(child) for child in file.read().split()]
-                    found += children
+                    pids += children
                     frontier += children
-    return found
+    return pids
 
 
 def _descendants_by_ps(root: int) -> list[int]:
@@ -233,13 +233,13 @@ def _descendants_by_ps(root: int) -> list[int]:
             pid, parent, group = map(int, line.split())
             if group != os.getpgrp():  # `ps` itself, and the shell that runs it
                 children.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    pids: list[int] = []
     frontier = [root]
     while frontier:
         below = children.get(frontier.pop(), [])
-        found += below
+        pids += below
         frontier += below
-    return found
+    return pids
 
 
 def resident(pids: list[int]) -> int:

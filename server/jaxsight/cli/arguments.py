@@ -1,0 +1,86 @@
+"""Read command-line arguments that name files and functions: `FILE:FUNCTION`, paths to check."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.cli.errors import CommandError, or_nearest
+from jaxsight.files import reading
+
+SKIPPED = frozenset(
+    {"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"}
+)
+"""Folders without code of the project; those that begin with a dot are skipped as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A function in a file. `function` is a qualified name, empty if only the file was given."""
+
+    path: Path
+    function: str
+
+
+def parse_address(text: str) -> Address:
+    """Read `FILE:FUNCTION`, or `FILE::FUNCTION` as pytest writes it.
+
+    Raises:
+        CommandError: the file does not exist.
+    """
+    file, colon, function = text.rpartition(":")
+    if not colon or reading.is_file(text) or os.sep in function:
+        file, function = text, ""
+    elif not reading.is_file(file):
+        file = file.removesuffix(":")
+    path = Path(file).absolute()
+    if reading.is_folder(path):
+        raise CommandError(
+            f"{file} is a folder; give a file and a function, such as {file}/model.py:loss"
+        )
+    if not reading.is_file(path):
+        beside = reading.below(path.parent, "*.py") if reading.is_folder(path.parent) else ()
+        raise CommandError(f"no such file: {file}{or_nearest(path.name, (p.name for p in beside))}")
+    return Address(path, function)
+
+
+def read_source(path: Path) -> str:
+    """Return the text of a Python file, decoded like Python does, line ends unchanged.
+
+    Raises:
+        CommandError: it cannot be read or decoded.
+    """
+    try:
+        return reading.source(path)
+    except reading.UnreadableError as error:
+        raise CommandError(str(error)) from error
+
+
+def python_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the given files, and the Python files in the given folders, sorted in each folder.
+
+    Raises:
+        CommandError: a path does not exist.
+    """
+    yielded: set[Path] = set()
+    for path in paths:
+        if not reading.exists(path):
+            raise CommandError(f"no such file or folder: {path}")
+        for file in _below(path.absolute()) if reading.is_folder(path) else [path.absolute()]:
+            if file not in yielded:
+                yielded.add(file)
+                yield file
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in SKIPPED
+            and not reading.is_file(Path(parent, name, "pyvenv.cfg"))
+        )
+        yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py"))

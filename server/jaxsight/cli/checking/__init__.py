@@ -1,0 +1,1 @@
+"""Parts of `jaxsight check`: the findings of a file, fixes, baselines, and recompilations."""

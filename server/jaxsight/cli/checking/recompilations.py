@@ -1,0 +1,75 @@
+"""Report recompilations in a run of the user's tests: `jaxsight check --calls TEST…`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.files import reading
+from jaxsight.rules.finding import finding_of
+from jaxsight.rules.recompilation import Recompiled, find, read
+from jaxsight.rules.selection import selected
+from jaxsight.source.text import Position, Range
+
+PLUGIN = Path(__file__).parents[2] / "recompiling"
+_NO_TESTS = 5
+_FAILED = (0, 1)
+"""The exit statuses of pytest when tests ran, passed or not."""
+
+
+def recompiled(
+    python: str, tests: Sequence[str], select: tuple[str, ...], ignore: tuple[str, ...]
+) -> list[Reported]:
+    """Return the findings of a run of tests, in files below this folder.
+
+    Args:
+        python: the user's interpreter, which must have pytest.
+        tests: the arguments for pytest.
+
+    Raises:
+        CommandError: the tests could not be run; the message ends with pytest's last lines.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "misses.json")
+        paths = [str(PLUGIN), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+            "JAXSIGHT_RECOMPILING": str(file),
+        }
+        command = [python, "-m", "pytest", "-q", "-p", "jaxsight_recompiling", *tests]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode not in _FAILED or not reading.is_file(file):
+            last_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
+            reason = "no tests were found" if done.returncode == _NO_TESTS else " ".join(last_lines)
+            raise CommandError(f"cannot run the tests with {python}: {reason}")
+        records = json.loads(reading.text(file))
+    misses = [miss for record in records if (miss := read(record["message"])) is not None]
+    here = Path.cwd()
+    return [
+        _reported(call)
+        for call in find(misses)
+        if reading.is_file(call.file)
+        and here in Path(call.file).resolve().parents
+        and selected(call.code, select, ignore)
+    ]
+
+
+def _reported(call: Recompiled) -> Reported:
+    source = reading.text(call.file, strict=False)
+    lines = source.splitlines()
+    text = lines[call.line - 1] if call.line <= len(lines) else ""
+    start = len(text) - len(text.lstrip())
+    range = Range(Position(call.line - 1, start), Position(call.line - 1, len(text.rstrip())))
+    violation = call.violation
+    finding = finding_of(
+        call.code, range, violation.message, help=violation.help, notes=violation.notes
+    )
+    return Reported(call.file, source, replace(finding, data=violation.data))

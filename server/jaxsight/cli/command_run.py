@@ -1,0 +1,186 @@
+"""Run a session for one command: its events become a spinner, lines on stderr, or an error.
+
+Only the command's result goes to stdout.
+The output of user code goes to stderr, after the file's name, and so do notes: the Python that runs
+the code, and untrusted settings and environments that are ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jaxsight.cli.errors import PYTHON_OPTION, CommandError, about_python_option
+from jaxsight.cli.output.notes import print_note
+from jaxsight.cli.output.printing import Printer, Spinner, Text, styled
+from jaxsight.cli.trusted_paths import trust_paths
+from jaxsight.events import Consent, Event, Message, Output, Progress, Status
+from jaxsight.projects.projects import Projects
+from jaxsight.session import Session
+from jaxsight.text.inert import one_line, printed
+from jaxsight.trust.words import shown_path
+
+T = TypeVar("T")
+
+
+class CommandRun:
+    """A session whose tracer may fail to start: then every wait ends with that error."""
+
+    def __init__(
+        self,
+        session: Session,
+        errors: Printer,
+        spinner: Spinner | None,
+        *,
+        is_python_option: bool = False,
+    ) -> None:
+        """Use a session; `is_python_option`: `--python` has chosen the interpreter."""
+        self.session = session
+        self._errors = errors
+        self._spinner = spinner
+        self._is_python_option = is_python_option
+        self._failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._error_messages: list[str] = []
+        self._pythons: set[str] = set()
+
+    async def get(self, answer: Awaitable[T]) -> T:
+        """Return the session's answer.
+
+        Raises:
+            CommandError: no tracer starts.
+        """
+        task = asyncio.ensure_future(answer)
+        futures: set[asyncio.Future[Any]] = {task, self._failure}
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        while not self.session.events.empty():
+            self._handle(self.session.events.get_nowait())
+        if self._failure.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            raise CommandError(self._failure.result())
+        return await task
+
+    async def get_by_name(self, answer: Awaitable[T]) -> T:
+        """Return the session's answer about something that the user named.
+
+        Raises:
+            CommandError: it does not exist, or no tracer starts.
+        """
+        try:
+            return await self.get(answer)
+        except LookupError as error:
+            raise CommandError(str(error.args[0])) from error
+
+    def python(self, path: Path) -> dict[str, str] | None:
+        """Return the interpreter that traces a file's functions, for JSON."""
+        python = self.session.python(str(path))
+        if python is None:
+            return None
+        return {**asdict(python), "reason": self._reason(python.reason)}
+
+    def python_path(self, path: Path) -> str:
+        """Return the interpreter that traces a file's functions.
+
+        Raises:
+            CommandError: there is none.
+        """
+        project = self.session.engine.projects.of(str(path))
+        if project.interpreter is None:
+            raise CommandError(project.problem or "no Python interpreter with JAX found")
+        return project.interpreter.path
+
+    def show_step(self, text: str) -> None:
+        """Show the current step next to the spinner."""
+        if self._spinner is not None:
+            self._spinner.update(Text(one_line(text)))
+
+    async def follow_events(self) -> None:
+        """Handle the session's events until cancelled."""
+        while True:
+            self._handle(await self.session.events.get())
+
+    def print_errors(self) -> None:
+        """Print error messages, except the one that the command ends with."""
+        failure = self._failure.result() if self._failure.done() else None
+        for text in self._error_messages:
+            if text != failure:
+                self._errors.labelled("error", "bold red", text)
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case Status(state="failed" | "untrusted", detail=detail):
+                if not self._failure.done():
+                    self._failure.set_result(self._about_option(detail))
+            case Status(state="starting", python=python, reason=reason):
+                self._print_python(python, reason)
+                self.show_step(f"starting JAX in {python}" if python else "starting JAX")
+            case Progress(title=title, detail=detail, done=False):
+                self.show_step(f"{title} {detail}".rstrip())
+            case Output(path=path, text=text):
+                for line in printed(text).splitlines():
+                    self._errors.print(styled((f"{one_line(path)}: ", "dim"), line))
+            case Message(level="error", text=text):
+                self._error_messages.append(self._about_option(text))
+            case Message(level="warning", text=text):
+                self._errors.labelled("warning", "bold yellow", text)
+            case Consent(folder=folder, what=program) if program:
+                remedy = self.session.engine.projects.trust.remedy(folder, program)
+                self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
+            case _:
+                pass
+
+    def note(self, text: str) -> None:
+        """Print a note on stderr."""
+        print_note(self._errors, f"note: {text}")
+
+    def _print_python(self, python: str, reason: str) -> None:
+        if python and python not in self._pythons:
+            self._pythons.add(python)
+            self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
+
+    def _reason(self, reason: str) -> str:
+        """Return why an interpreter was chosen; the engine knows `--python` as a setting."""
+        return PYTHON_OPTION if self._is_python_option else reason
+
+    def _about_option(self, error: str) -> str:
+        """Return an error about the choice of an interpreter as one about `--python`."""
+        is_choice = self._is_python_option and not self._pythons
+        return about_python_option(error) if is_choice else error
+
+
+@asynccontextmanager
+async def start_run(
+    paths: Iterable[Path], editor: Mapping[str, object], allow: Sequence[str] = ()
+) -> AsyncIterator[CommandRun]:
+    """Run a session over files and folders; end it with all its processes.
+
+    Args:
+        paths: files and folders on the command line, which the user thereby trusts.
+        editor: the settings with the highest precedence.
+        allow: hosts and interpreters that projects may use.
+    """
+    trusted = await asyncio.to_thread(trust_paths, paths, allow)
+    errors = Printer(stderr=True)
+    status: AbstractContextManager[Spinner | None] = nullcontext()
+    if errors.is_terminal:
+        status = errors.status("starting JAX")
+    with status as spinner:
+        session = Session(Projects(trusted.trust))
+        run = CommandRun(session, errors, spinner, is_python_option="python" in editor)
+        for line in trusted.notes:
+            print_note(errors, line)
+        events = asyncio.create_task(run.follow_events())
+        try:
+            # Compile only what the command needs.
+            quiet = {"inlayHints": {"kernels": False, "barriers": False}}
+            session.configure(trusted.roots, {**quiet, **editor})
+            yield run
+        finally:
+            events.cancel()
+            run.print_errors()
+            await session.aclose()

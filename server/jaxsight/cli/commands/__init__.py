@@ -1,0 +1,1 @@
+"""The commands, one module each: its options, its help (the docstring) and its work."""

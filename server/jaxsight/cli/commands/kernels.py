@@ -1,0 +1,329 @@
+"""Print the kernels of a function on a target: `jaxsight kernels FILE:FUNCTION`."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from jaxsight.cli.arguments import Address, parse_address, read_source
+from jaxsight.cli.command_run import CommandRun, start_run
+from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
+from jaxsight.cli.output.notes import print_notes
+from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
+from jaxsight.cli.traced_view import trace_view
+from jaxsight.features.inlay_hints.kernels import SIGN
+from jaxsight.features.kernels import launches
+from jaxsight.features.kernels.record import record as figures
+from jaxsight.features.kernels.summary import change, headline, how, memory_lines
+from jaxsight.files import reading
+from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.targets.roofline import estimate, total
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.compilers import Trouble
+
+_MOST = 200
+"""Maximum number of kernels in a table."""
+
+_COLUMNS: tuple[tuple[str, Literal["left", "right"]], ...] = (
+    ("", "right"),
+    ("kernel", "left"),
+    ("launches", "right"),
+    ("in", "right"),
+    ("out", "right"),
+    ("≈ time", "right"),
+    ("fusion boundary", "left"),
+    ("lines", "left"),
+)
+"""The titles of the table's columns, with their alignment."""
+
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="Target device, as listed by [cyan]jaxsight targets[/cyan]. Repeatable.",
+        show_default="the project's",
+    ),
+]
+
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE:FUNCTION|REVISION",
+        help="Compare with another function, or with the same function in a git revision.",
+    ),
+]
+
+AsDot = Annotated[
+    bool, typer.Option("--dot", help="Print the kernel graph in Graphviz DOT format.")
+]
+
+AsSvg = Annotated[
+    bool, typer.Option("--svg", help="Print the kernel graph as SVG (requires Graphviz).")
+]
+
+AsHlo = Annotated[bool, typer.Option("--hlo", help="Print the optimized HLO.")]
+
+
+@command
+async def kernels(
+    function: Function,
+    targets: Targets = None,
+    set_name: SetName = None,
+    against: Against = None,
+    python: Python = None,
+    allow: Allow = None,
+    as_json: AsJson = False,
+    as_dot: AsDot = False,
+    as_svg: AsSvg = False,
+    as_hlo: AsHlo = False,
+) -> int:
+    """Show the kernels XLA generates for a function; the target device need not be present.
+
+    The function is traced with its example inputs and compiled, but not run.
+
+    [bold]Examples[/bold]
+
+        jaxsight kernels model.py:loss --target cuda:h100
+        jaxsight kernels model.py:fast --against model.py:slow
+        jaxsight kernels model.py:loss --against HEAD
+        jaxsight kernels model.py:loss --svg > loss.svg
+    """
+    forms = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
+    form = next((name for name, is_requested in forms.items() if is_requested), "table")
+    address, baseline = parse_address(function), _parse_against(against)
+    printer = Printer(wrap=form == "table")
+    paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
+    async with start_run(paths, {"python": python} if python else {}, allow or ()) as run:
+        after = await _results(run, address, targets or (), set_name, printer)
+        before = []
+        if isinstance(baseline, str):
+            old = _committed(address.path, baseline)
+            before = await _results(run, address, targets or (), set_name, printer, old)
+        elif baseline is not None:
+            before = await _results(run, baseline, targets or (), None, printer)
+        traced_by = run.python(address.path)
+    if not after or (baseline and not before):
+        return FOUND
+    if form == "json":
+        records = _records(address, after, baseline, before, traced_by)
+        print_json(records[0] if len(records) == 1 else records)
+        return 0
+    # Graphs and HLO are input of other programs: notes go to stderr.
+    notes = printer if form == "table" else Printer(stderr=True)
+    print_notes(notes, str(address.path), after[0].view.caveats)
+    if before and isinstance(baseline, Address):
+        print_notes(notes, str(baseline.path), before[0].view.caveats)
+    for index, compiled in enumerate(after):
+        _print(printer, form, address, compiled, before[index] if before else None)
+    return 0
+
+
+def _parse_against(text: str | None) -> Address | str | None:
+    """Return another function, or a git revision."""
+    if text is None:
+        return None
+    return parse_address(text) if ":" in text or reading.is_file(text) else text
+
+
+async def _results(
+    run: CommandRun,
+    address: Address,
+    targets: Sequence[str],
+    set_name: str | None,
+    printer: Printer,
+    text: str | None = None,
+) -> list[Kernels]:
+    """Return the kernels on each target; if there are none, the error has been printed.
+
+    Args:
+        text: the file's text, if it is not that on disk.
+    """
+    source = read_source(address.path) if text is None else text
+    view = await trace_view(run, address, source, set_name, printer)
+    if not isinstance(view.answer.reply, Traced):
+        return []
+    results = []
+    for target in targets or (None,):
+        run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
+        view, compile_result = await run.get_by_name(
+            run.session.kernels(str(address.path), address.function, target)
+        )
+        kernels = Kernels.of(view, compile_result)
+        if kernels is None:
+            _print_error(printer, address, compile_result)
+            return []
+        results.append(kernels)
+    return results
+
+
+def _committed(path: Path, revision: str) -> str:
+    """Return a file's text in a git revision.
+
+    Raises:
+        CommandError: git is not installed, or there is no such revision or file.
+    """
+    command = ["git", "show", f"{revision}:./{path.name}"]
+    try:
+        done = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
+    except OSError as error:
+        raise CommandError(f"cannot run git: {error}") from error
+    if done.returncode:
+        error_text = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
+        raise CommandError(f"cannot read {path.name} at {revision}: {error_text}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _records(
+    address: Address,
+    after: Sequence[Kernels],
+    against: Address | str | None,
+    before: Sequence[Kernels],
+    python: dict[str, str] | None,
+) -> list[dict[str, object]]:
+    """Return the objects that `--json` prints, one for each target."""
+    records = [{**figures(kernels, address.function), "python": python} for kernels in after]
+    if not before:
+        return records
+    name = against.function if isinstance(against, Address) else f"{address.function} of {against}"
+    return [
+        {**record, "against": figures(kernels, name)}
+        for record, kernels in zip(records, before, strict=True)
+    ]
+
+
+def _print_error(printer: Printer, address: Address, compile_result: Result) -> None:
+    assert isinstance(compile_result.outcome, Trouble)
+    where = f"{address.function} on {compile_result.target.name}"
+    printer.labelled(one_line(where), "bold", compile_result.outcome.message)
+
+
+def _print(
+    printer: Printer, form: str, address: Address, kernels: Kernels, before: Kernels | None
+) -> None:
+    """Print the kernels of a function, as a document or as a table with a comparison."""
+    match form:
+        case "dot":
+            print_document(_as_dot(kernels))
+        case "svg":
+            print_document(_as_svg(kernels))
+        case "hlo":
+            print_document(kernels.compiled.hlo)
+        case _:
+            _print_summary(printer, address, kernels)
+            _print_table(printer, kernels)
+            _print_totals(printer, kernels)
+            if before is not None:
+                difference = change(before.compiled, kernels.compiled)
+                printer.print(styled((difference, "bold")))
+                printer.print()
+
+
+def _as_dot(kernels: Kernels) -> str:
+    """Return the graph as DOT, with escapes for characters that no picture can contain."""
+    return dot(kernels.graph, lambda path: one_line(kernels.source(path)))
+
+
+def _as_svg(kernels: Kernels) -> str:
+    """Return the graph as SVG.
+
+    Raises:
+        CommandError: Graphviz is not installed, or fails.
+    """
+    try:
+        return drawn_by_graphviz(_as_dot(kernels))
+    except NoGraphviz as error:
+        raise CommandError(str(error)) from error
+
+
+def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None:
+    """Print the figures of the whole program, and notes."""
+    compiled, target = kernels.compiled, kernels.target
+    title = f"{SIGN} {address.function}: {headline(compiled, target)}"
+    printer.print(styled((one_line(title), "bold")))
+    origin = f"{target.title}, compiled {how(compiled)}, jaxlib {compiled.jaxlib}"
+    for note in (origin, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
+        printer.print(styled((one_line(note), "dim")))
+    printer.print()
+
+
+def _print_table(printer: Printer, kernels: Kernels) -> None:
+    """Print a row for each kernel."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title, justify in _COLUMNS:
+        table.add_column(title, justify=justify)
+    for index, kernel in enumerate(kernels.graph.kernels[:_MOST]):
+        seconds = estimate(kernel, kernels.target)
+        row = cells(
+            str(index + 1),
+            "  " * len(kernel.loops) + kernel.what,
+            str(kernel.launches),
+            units.size(kernel.bytes_in),
+            units.size(kernel.bytes_out),
+            units.time(seconds) if seconds is not None and kernel.launches else "",
+            kernels.reason(kernel),
+            _lines(kernels, kernel),
+        )
+        table.add_row(*row)
+    printer.print(table)
+
+
+def _print_totals(printer: Printer, kernels: Kernels) -> None:
+    """Print what follows the table: hidden kernels, iterations of loops, and estimated times."""
+    shown = kernels.graph.kernels[:_MOST]
+    if len(shown) < kernels.graph.kernel_count:
+        more = kernels.graph.kernel_count - len(shown)
+        printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
+    for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
+        printer.print(styled((one_line(line), "dim")))
+    if time := _total(kernels):
+        printer.print(styled((time, "dim")))
+    if any(estimate(kernel, kernels.target) is not None for kernel in shown):
+        source = "≈ time: roofline estimate from the chip's specification, not a measurement"
+        printer.print(styled((source, "dim")))
+    printer.print()
+
+
+def _total(kernels: Kernels) -> str:
+    """Return the estimate for the whole program, and what it excludes; empty if there is none."""
+    estimated = total(kernels.graph, kernels.target)
+    if estimated is None:
+        return ""
+    if estimated.is_lower_bound and estimated.seconds < units.SHORTEST:
+        return ""  # almost nothing of it is known
+    if not estimated.is_lower_bound:
+        about = "≈ " if estimated.seconds >= units.SHORTEST else ""
+        return f"total {about}{units.time(estimated.seconds)}"
+    unknown = [
+        str(index + 1)
+        for index, kernel in enumerate(kernels.graph.kernels)
+        if estimate(kernel, kernels.target) is None
+    ]
+    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    numbers = ", ".join(unknown[:5])
+    plural = "s" if len(unknown) > 1 else ""
+    reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
+    if not kernels.graph.launches_known:
+        reasons.append("loops of unknown length excluded")
+    return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
+
+
+def _lines(kernels: Kernels, kernel: Kernel) -> str:
+    """Return the lines that a kernel computes (`9, 10`), or those of its users (`for 12`)."""
+    if lines := kernels.lines(kernel)[:8]:
+        return ", ".join(map(str, lines))
+    fed = kernels.fed_lines(kernel)[:8]
+    return f"for {', '.join(map(str, fed))}" if fed else ""

@@ -1,0 +1,291 @@
+"""Write a function as verified source in pure JAX: `jaxsight sourcerize FILE:FUNCTION`.
+
+Stdout is the module, or the verdict with `--check`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jaxsight.cli.arguments import Address, parse_address, read_source
+from jaxsight.cli.command_run import CommandRun, start_run
+from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
+from jaxsight.cli.output.file_writing import write_file
+from jaxsight.cli.output.notes import print_notes
+from jaxsight.cli.output.printing import Printer, print_document, print_json
+from jaxsight.cli.traced_view import trace_view
+from jaxsight.features import caveats
+from jaxsight.features.caveats import commented
+from jaxsight.features.model import Shown
+from jaxsight.features.virtual_documents.show import with_settings
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized, label
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.text.inert import block
+from jaxsight.text.units import count
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.requests import SourceOptions
+
+
+class Style(StrEnum):
+    """Styles of the source: `wire.messages.requests.STYLES`."""
+
+    LAX = "lax"
+    PRETTY = "pretty"
+
+
+class Transform(StrEnum):
+    """Transformations to apply before: `wire.messages.requests.TRANSFORMS`."""
+
+    GRAD = "grad"
+    VALUE_AND_GRAD = "value_and_grad"
+    VMAP = "vmap"
+    JVP = "jvp"
+    JIT = "jit"
+    INVERSE = "inverse"
+
+
+class Constants(StrEnum):
+    """Where to write captured arrays: `wire.messages.requests.CONSTANTS`."""
+
+    INLINE = "inline"
+    NPZ = "npz"
+    ARGUMENT = "argument"
+
+
+class Derivatives(StrEnum):
+    """Which custom derivative rules to write: `options.Derivatives`."""
+
+    EXACT = "exact"
+    FIRST = "first"
+    PRIMAL = "primal"
+
+
+StyleName = Annotated[
+    Style,
+    typer.Option(
+        help="Style of the source. [cyan]lax[/cyan]: one [cyan]jax.lax[/cyan] call for each "
+        "operation; [cyan]pretty[/cyan]: operators, indexing and [cyan]jax.numpy[/cyan] where they "
+        "give the same program."
+    ),
+]
+
+TransformName = Annotated[
+    Transform | None, typer.Option(help="Transformation to apply before writing the source.")
+]
+
+ConstantsName = Annotated[
+    Constants | None,
+    typer.Option(
+        help="Where to write captured arrays. [cyan]inline[/cyan]: in the source, up to 1 MiB; "
+        "[cyan]npz[/cyan]: in a file next to the output; [cyan]argument[/cyan]: as arguments.",
+        show_default="inline if they fit, else argument",
+    ),
+]
+
+WithShapes = Annotated[
+    bool, typer.Option("--shapes", help="Add a comment with the type to each line.")
+]
+
+WithSources = Annotated[bool, typer.Option("--sources", help="Add your source lines as comments.")]
+
+Inline = Annotated[
+    bool, typer.Option("--inline", help="Inline jitted functions at their call sites.")
+]
+
+WithScopes = Annotated[
+    bool, typer.Option("--scopes", help="Preserve [cyan]jax.named_scope[/cyan] annotations.")
+]
+
+DerivativesName = Annotated[
+    Derivatives | None,
+    typer.Option(
+        help="Custom derivative rules to write. [cyan]exact[/cyan]: up to the third order; "
+        "[cyan]first[/cyan]: first order only; [cyan]primal[/cyan]: none, which does not preserve "
+        "derivatives.",
+        show_default="the setting sourcerize.derivatives",
+    ),
+]
+
+CheckOnly = Annotated[
+    bool,
+    typer.Option("--check", help="Only verify equivalence; print the first difference, if any."),
+]
+
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write the source to a file."),
+]
+
+
+@command
+async def sourcerize(
+    function: Function,
+    set_name: SetName = None,
+    style: StyleName = Style.LAX,
+    transform: TransformName = None,
+    constants: ConstantsName = None,
+    shapes: WithShapes = False,
+    sources: WithSources = False,
+    inline: Inline = False,
+    scopes: WithScopes = False,
+    derivatives: DerivativesName = None,
+    check: CheckOnly = False,
+    output: OutputFile = None,
+    python: Python = None,
+    allow: Allow = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write a function as equivalent source in pure JAX, without classes and libraries.
+
+    The source is traced and compared with the function before it is printed.
+    Exits with 1 if no equivalent source can be written.
+
+    [bold]Examples[/bold]
+
+        jaxsight sourcerize model.py:loss --style pretty
+        jaxsight sourcerize model.py:loss --transform grad --output loss_grad.py
+        jaxsight sourcerize model.py:Attention.__call__ --check
+    """
+    address = parse_address(function)
+    if constants is Constants.NPZ and output is None and not check:
+        raise CommandError("--constants npz requires --output: the arrays go in a file next to it")
+    options = SourceOptions(
+        style.value,
+        transform.value if transform is not None else "",
+        constants=constants.value if constants is not None else "",
+        shapes=shapes,
+        sources=sources,
+        inline=inline,
+        scopes=scopes,
+        derivatives=derivatives.value if derivatives is not None else "",
+    )
+    form = "json" if as_json else "verdict" if check else "source"
+    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+        written = await _write_source(run, address, set_name, options, form)
+    if written is None:
+        return FOUND
+    if output is not None and not check:
+        await asyncio.to_thread(
+            _write_files, output, commented(written.shown, written.options.style)
+        )
+    if as_json:
+        print_json(_success_record(written))
+    elif check:
+        name = label(address.function, options.transform)
+        verdict = f"{name}: the source is the same program, {_proofs(written.shown)}"
+        Printer().print(verdict + _LABELS.get(written.options.derivatives, ""))
+    elif output is None:
+        print_document(commented(written.shown, written.options.style).text, "python")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A function's source, with the view that it was written from and the options that apply."""
+
+    view: View
+    options: SourceOptions
+    shown: Shown
+    python: dict[str, str] | None
+
+
+async def _write_source(
+    run: CommandRun, address: Address, set_name: str | None, options: SourceOptions, form: str
+) -> _Written | None:
+    """Return the source of a function, or `None` if the reason why there is none was printed.
+
+    Args:
+        form: the requested output: `source`, `verdict` or `json`.
+
+    Raises:
+        CommandError: the function does not exist or has no example inputs, or no tracer starts.
+    """
+    path = str(address.path)
+    errors = Printer(stderr=True)
+    view = await trace_view(run, address, read_source(address.path), set_name, errors)
+    if not isinstance(view.answer.reply, Traced):
+        return None
+    print_notes(errors, path, view.caveats)
+    python = run.python(address.path)
+    try:
+        options = with_settings(run.session.engine, path, options)
+        shown = await run.get(run.session.show(path, address.function, options))
+    except NotSourcerized as problem:
+        if form == "json":
+            record = {**_record(view, options, verified=False), "reason": str(problem)}
+            print_json(record | {"python": python})
+        elif form == "verdict" and problem.different:
+            Printer().print(block(str(problem)))
+        else:
+            errors.labelled("error", "bold red", str(problem))
+        return None
+    return _Written(view, options, shown, python)
+
+
+_LABELS = {
+    Derivatives.PRIMAL.value: " (derivatives not preserved)",
+    Derivatives.FIRST.value: " (first-order derivatives only)",
+}
+"""Additions to the verdict where not all derivatives are preserved."""
+
+
+def _write_files(path: Path, shown: Shown) -> None:
+    if shown.companion:
+        write_file(path.with_suffix(".npz"), shown.companion)
+    write_file(path, shown.text.encode())
+
+
+def _proofs(shown: Shown) -> str:
+    """Return the number of compared equations, and the runs with equal results."""
+    ran = f" (run {', '.join(shown.ran)} with equal results)" if shown.ran else ""
+    return f"{count(shown.equations, 'equation')}{ran}"
+
+
+def _record(view: View, options: SourceOptions, *, verified: bool) -> dict[str, Any]:
+    """Return the first keys of the object that `--json` prints."""
+    return {
+        "filename": view.answer.question.path,
+        "function": view.subject.name,
+        "set": view.answer.question.set.name,
+        "style": options.style,
+        "transform": options.transform,
+        "derivatives": options.derivatives,
+        "verified": verified,
+        **caveats.record(view.caveats),
+    }
+
+
+def _success_record(written: _Written) -> dict[str, Any]:
+    """Return the object that `--json` prints for verified source."""
+    shown = written.shown
+    return {
+        **_record(written.view, written.options, verified=True),
+        "equations": shown.equations,
+        "ran": list(shown.ran),
+        "source": shown.text,
+        "links": [
+            {
+                "row": link.line + 1,
+                "equation": link.path,
+                "location": {
+                    "row": link.range.start.line + 1,
+                    "column": link.range.start.column + 1,
+                },
+                "end_location": {
+                    "row": link.range.end.line + 1,
+                    "column": link.range.end.column + 1,
+                },
+            }
+            for link in shown.links
+            if link.range is not None
+        ],
+        "python": written.python,
+    }

@@ -1,0 +1,171 @@
+"""List target devices, and install or remove their compilers: `jaxsight targets`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.errors import CommandError, about_python_option
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import AsJson, Python
+from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
+from jaxsight.cli.trusted_paths import trust_paths
+from jaxsight.projects.projects import SETTINGS_FILE, Projects
+from jaxsight.targets.target import Target, names, parse
+from jaxsight.text.inert import one_line
+from jaxsight.workers.compilation import environments, installation
+
+_ASK = "import importlib.metadata as m; print(m.version('jax'))"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """A target and its state: `ready`, `needs` (to be installed) or `cannot`, with details."""
+
+    target: str
+    title: str
+    state: str
+    detail: str
+
+
+Platform = Annotated[str, typer.Argument(metavar="cuda|tpu")]
+
+app = typer.Typer(
+    help="""List target devices, and install or remove their compilers.
+
+    Without a command, list the target devices: ready, installable (with the
+    download size), or unavailable.
+    """
+)
+
+
+@app.callback()
+def main(context: typer.Context, python: Python = None, as_json: AsJson = False) -> None:
+    """List target devices, unless a command is given."""
+    if context.invoked_subcommand is None:
+        command(_list_targets)(python, as_json)
+
+
+def _list_targets(python: str | None, as_json: bool) -> int:
+    """Print all targets and return the exit status."""
+    interpreter = _interpreter(python)
+    jax = _jax(interpreter)
+    states = [_target_state(name, jax) for name in names()]
+    if as_json:
+        print_json([asdict(state) for state in states])
+        return 0
+    printer = Printer(wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("target", "device", "", ""):
+        table.add_column(title, no_wrap=title == "target")
+    colours = {"ready": "green", "needs": "yellow", "cannot": "dim"}
+    for state in states:
+        ready = (state.state, colours[state.state])
+        table.add_row(*cells(state.target, state.title, ready, state.detail))
+    printer.print(table)
+    environment = f"JAX {one_line(jax)} in {one_line(interpreter)}."
+    remote = "Use ssh://HOST or ssh://HOST/TARGET to compile on another machine."
+    printer.print(styled((f"\n{environment} {remote}", "dim")))
+    return 0
+
+
+@app.command("install")
+@command
+def install(platform: Platform, python: Python = None) -> int:
+    """Install a compiler for GPUs or TPUs that are not present, separate from your environment."""
+    interpreter = _interpreter(python)
+    jax = _jax(interpreter)
+    errors = Printer(stderr=True)
+    with errors.status("") as status:
+
+        def progress(step: str, megabytes: int) -> None:
+            if megabytes:
+                status.update(Text(f"{megabytes} MB on disk"))
+            else:
+                errors.print(styled((one_line(step), "dim")))
+
+        try:
+            environment = installation.install(
+                platform.partition(":")[0], jax, interpreter, progress
+            )
+        except installation.InstallError as error:
+            raise CommandError(str(error)) from error
+    Printer().print(one_line(f"{platform}: ready, JAX {environment.jax} in {environment.folder}"))
+    return 0
+
+
+@app.command("remove")
+@command
+def remove(platform: Platform) -> int:
+    """Remove an installed compiler."""
+    for environment in environments.installed(platform):
+        installation.remove(environment)
+        Printer().print(one_line(f"removed {environment.folder}"))
+    return 0
+
+
+def _target_state(name: str, jax: str) -> TargetState:
+    """Return the state of a target for programs lowered by a version of JAX."""
+    target = parse(name)
+    state, detail = _own_device(target) if target.chip is None else _distant_chip(target, jax)
+    return TargetState(name, target.title, state, detail)
+
+
+def _own_device(target: Target) -> tuple[str, str]:
+    """Return the state of this machine's own device, with details."""
+    match target.platform:
+        case "cpu":
+            return "ready", "compiled by your own jaxlib"
+        case "rocm":
+            if Path("/dev/kfd").exists():
+                return "ready", "requires the ROCm plugin in your environment"
+            return "cannot", "no AMD GPU found; use ssh://HOST/rocm"
+        case _:
+            if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
+                return "ready", "requires the CUDA plugin in your environment"
+            return "cannot", "no NVIDIA GPU found"
+
+
+def _distant_chip(target: Target, jax: str) -> tuple[str, str]:
+    """Return the state of a target that is compiled for ahead of time, with details."""
+    if sys.platform != "linux":
+        return (
+            "cannot",
+            f"compiler requires Linux; use ssh://HOST/{target.name}, a container or WSL2",
+        )
+    environment = environments.suiting(target.platform, jax)
+    if environment is not None:
+        return "ready", f"compiled ahead of time by JAX {environment.jax}"
+    size = environments.MEGABYTES[target.platform]
+    return "needs", f"`jaxsight targets install {target.platform}`, about {size} MB"
+
+
+def _interpreter(python: str | None) -> str:
+    """Return the interpreter that traces the project's functions."""
+    trusted = trust_paths([Path.cwd()])
+    projects = Projects(trusted.trust)
+    projects.configure(
+        trusted.roots,
+        {"python": python} if python else {},
+        trusted=None,
+        editor_python={},
+        editor_by_root={},
+    )
+    project = projects.of(str(Path.cwd() / SETTINGS_FILE))
+    if project.interpreter is None or project.held_back:
+        problem = about_python_option(project.problem) if python else project.problem
+        raise CommandError(problem or project.held_back)
+    return project.interpreter.path
+
+
+def _jax(python: str) -> str:
+    done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CommandError(f"{python} has no JAX; choose another interpreter with --python")
+    return done.stdout.strip()

@@ -1,0 +1,115 @@
+"""List and change the user's decisions about folders: `jaxsight trust`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.execution import command
+from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.trusted_paths import stored_form
+from jaxsight.trust import Decisions, Store, store_file
+from jaxsight.trust.store import upward
+from jaxsight.trust.words import shown_path
+
+Folder = Annotated[
+    Path | None, typer.Argument(metavar="PATH", help="Folder to trust.", show_default=".")
+]
+
+ListAll = Annotated[bool, typer.Option("--list", help="List all decisions.")]
+
+Forget = Annotated[bool, typer.Option("--forget", help="Revoke the decision.")]
+
+AllowForFolder = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="ssh://HOST|PYTHON",
+        help="Allow the folder's settings and docstrings to use this host, or this interpreter "
+        "outside of the folder, without changing the trust in its code. Repeatable.",
+    ),
+]
+
+
+@command
+def trust(
+    path: Folder = None,
+    list_all: ListAll = False,
+    forget: Forget = False,
+    allow: AllowForFolder = None,
+) -> int:
+    """Trust a folder: allow editors to run its code and interpreters, subfolders included.
+
+    Decisions are stored in your state folder (~/.local/state/jaxsight/trust.json).
+
+    [bold]Examples[/bold]
+
+        jaxsight trust
+        jaxsight trust ~/work --forget
+        jaxsight trust --allow ssh://cluster
+        jaxsight trust --list
+    """
+    store = Store(store_file())
+    printer = Printer()
+    if list_all:
+        _print_decisions(printer, store)
+        return 0
+    path = path or Path()
+    if not path.is_dir():
+        raise CommandError(f"no such folder: {shown_path(str(path))}")
+    folder = os.path.realpath(path)
+    programs = [stored_form(text) for text in allow or ()]
+    if not store.change(lambda decisions: _changed(decisions, folder, programs, forget)):
+        raise CommandError(_store_error(store))
+    shown = shown_path(folder)
+    for program in programs:
+        verb = "may no longer use" if forget else "may use"
+        printer.print(f"{shown} {verb} {shown_path(program)}")
+    if not programs:
+        printer.print(f"{shown} is {'no longer trusted' if forget else 'trusted'}")
+    trusted = store.read().folders
+    above = [parent for parent in upward(folder) if parent in trusted and parent != folder]
+    if forget and above and not programs:
+        printer.print(f"note: still trusted as part of {shown_path(above[0])}")
+    return 0
+
+
+def _changed(decisions: Decisions, folder: str, programs: Sequence[str], forget: bool) -> Decisions:
+    """Return the decisions with those about a folder added or revoked.
+
+    Args:
+        programs: hosts and interpreters that the folder may use; without any, the decision is
+            about the folder's code.
+    """
+    if programs:
+        own = {(folder, program) for program in programs}
+        approvals = decisions.approvals - own if forget else decisions.approvals | own
+        return replace(decisions, approvals=approvals)
+    if not forget:
+        return replace(decisions, folders=decisions.folders | {folder})
+    approvals = frozenset(approval for approval in decisions.approvals if approval[0] != folder)
+    return Decisions(decisions.folders - {folder}, approvals)
+
+
+def _print_decisions(printer: Printer, store: Store) -> None:
+    decisions = store.read()
+    if store.problem:
+        Printer(stderr=True).print(f"note: {store.file} ignored: {store.problem}")
+    for folder in sorted(decisions.folders):
+        printer.print(f"{shown_path(folder)} is trusted")
+    for folder, program in sorted(decisions.approvals):
+        printer.print(f"{shown_path(folder)} may use {shown_path(program)}")
+    if not decisions.folders and not decisions.approvals:
+        printer.print("no folder is trusted")
+
+
+def _store_error(store: Store) -> str:
+    if store.file is None:
+        return "cannot store the decision: no home folder"
+    return f"cannot store the decision in {store.file}: {store.problem or 'write failed'}"

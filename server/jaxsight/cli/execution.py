@@ -1,0 +1,52 @@
+"""Run the function of a command, and end the process with its exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from typing import NoReturn, ParamSpec
+
+from jaxsight.cli.errors import UNUSABLE, CommandError
+from jaxsight.cli.output.printing import Printer, tolerate
+from jaxsight.text.inert import Formatter
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells report it."""
+
+P = ParamSpec("P")
+
+
+def command(function: Callable[P, int | Awaitable[int]]) -> Callable[P, NoReturn]:
+    """Return a function for Typer that calls `function` and exits with the status it returns.
+
+    The signature and the docstring, which Typer reads the options and the help from, are the same.
+    """
+
+    @functools.wraps(function)
+    def run(*arguments: P.args, **options: P.kwargs) -> NoReturn:
+        async def status() -> int:
+            outcome = function(*arguments, **options)
+            return outcome if isinstance(outcome, int) else await outcome
+
+        _prepare_streams()
+        try:
+            code = asyncio.run(status())
+        except CommandError as error:
+            Printer(stderr=True).labelled("error", "bold red", str(error))
+            code = UNUSABLE
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        sys.exit(code)
+
+    return run
+
+
+def _prepare_streams() -> None:
+    # The engine's warnings (such as a tracer that died) are reported as findings, not in the log.
+    handler = logging.StreamHandler()
+    handler.setFormatter(Formatter("%(name)s: %(message)s"))
+    logging.basicConfig(level=logging.ERROR, handlers=[handler])
+    tolerate()

@@ -1,0 +1,1 @@
+"""Everything that leaves a command: printed text, notes, reports of findings, and files."""

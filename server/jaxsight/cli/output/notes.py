@@ -1,0 +1,70 @@
+"""Print caveats in the terminal, one line with `note:` for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from jaxsight.cli.output.printing import Printer, styled
+from jaxsight.cli.output.reports.reported import Incomplete, Refused
+from jaxsight.cli.output.reports.text import shown_path
+from jaxsight.features import caveats
+from jaxsight.features.caveats import Completeness
+from jaxsight.source.slicing.caveat import Caveat
+
+_NAMED = 3
+"""Functions that a line lists; the rest are counted."""
+
+
+def note(path: str, caveat: Caveat, suffix: str = "") -> str:
+    """Return a caveat in one line.
+
+    For example ``note: model.py:120: `train()` was not run and may change `CFG` ``.
+    """
+    return note_at(path, caveats.line(caveat), f"{caveats.reason(caveat)}{suffix}")
+
+
+def note_at(path: str, line: int, message: str) -> str:
+    """Return a note about a line.
+
+    For example ``note: model.py:12: `f` is not compiled for h100: it spans 8 devices``.
+    """
+    return f"note: {shown_path(path)}:{line}: {message}"
+
+
+def print_notes(printer: Printer, path: str, function_caveats: Sequence[Caveat]) -> None:
+    """Print all caveats of one function."""
+    for caveat in function_caveats:
+        print_note(printer, note(path, caveat))
+
+
+def print_note(printer: Printer, line: str) -> None:
+    """Print one line, with its first word in colour."""
+    label, _, text = line.partition(" ")
+    printer.print(styled((label, "bold cyan"), f" {text}"), soft_wrap=True)
+
+
+def print_file_notes(
+    printer: Printer, incomplete: Sequence[Incomplete], refused: Sequence[Refused]
+) -> None:
+    """Print a line for each skipped statement and each function that was not compiled."""
+    for path, functions in groupby(incomplete, key=attrgetter("path")):
+        for line in _of_file(path, [function.function for function in functions]):
+            print_note(printer, line)
+    for function in refused:
+        at = function.function.range.start.line + 1
+        print_note(printer, note_at(function.path, at, function.function.message))
+    if incomplete or refused:
+        printer.print()
+
+
+def _of_file(path: str, functions: Iterable[Completeness]) -> Iterator[str]:
+    """Yield a line for each skipped statement of a file, with the functions that it may affect."""
+    by_caveat: dict[Caveat, list[str]] = {}
+    for function in functions:
+        for caveat in function.caveats:
+            by_caveat.setdefault(caveat, []).append(f"`{function.function}`")
+    for caveat, names in sorted(by_caveat.items(), key=lambda entry: entry[0].range):
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield note(path, caveat, f" (may affect {', '.join(names[:_NAMED])}{more})")

@@ -1,0 +1,164 @@
+"""All output of the commands; no other module prints.
+
+There are three kinds of text:
+
+* Messages (findings, tables, notes, errors). Hidden characters from the workspace are printed as
+  escapes, both on a terminal and in a pipe; a pipe may end in the log of a CI runner, so text that
+  the runner would execute as a command is escaped too.
+* Documents (`print_document`): source, a jaxpr, HLO, DOT, SVG. They are the requested result and
+  are written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
+* JSON (`as_json`) has the exact values, written with escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markdown import Markdown
+from rich.segment import Segment
+from rich.status import Status as Spinner
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from jaxsight.text.inert import block, one_line, visible
+from jaxsight.text.markdown_reader import sections
+
+__all__ = ["Spinner", "Table", "Text"]
+
+_RUNNERS_LINE = re.compile(r"^([ \t]*):(?=:)", re.MULTILINE)
+_RUNNERS_MARK = re.compile(r"#(?=#(?:vso|teamcity)?\[)")
+"""Commands of GitHub's, Azure's and TeamCity's runners: `::` at the beginning of a line, and `##[`,
+`##vso[` or `##teamcity[` anywhere
+(https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs)."""
+_UNSAFE_JSON = re.compile(r"[^\n -~]|(?<=#)#")
+
+Part = str | tuple[str, str]
+"""A text, or a text and its style."""
+
+
+class Printer(Console):
+    """Prints messages on stdout or stderr; lines are wrapped only with `wrap`."""
+
+    def __init__(self, *, stderr: bool = False, wrap: bool = False) -> None:
+        super().__init__(
+            stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not wrap
+        )
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects, escaped for a CI runner's log unless the stream is a terminal."""
+        plain = [visible(value) if isinstance(value, str) else value for value in objects]
+        if self.file.isatty():
+            super().print(*plain, **options)
+            return
+        with self.capture() as captured:
+            super().print(*plain, **options)
+        self.file.write(_no_commands(captured.get()))
+        self.file.flush()
+
+    @property
+    def columns(self) -> int | None:
+        """The width to wrap text to; `None` in a pipe, where lines are not wrapped."""
+        return self.width if self.is_terminal else None
+
+    def labelled(self, label: str, style: str, text: str) -> None:
+        """Print `error: …` or similar; further lines begin with a bar."""
+        self.print(styled((f"{label}: ", style), block(text)))
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield segments with hidden characters escaped, after all of Rich's own processing."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+def complaint(text: str) -> str:
+    """Return an error message about arguments, which Typer prints in a box on stderr."""
+    shown = visible(text)
+    return shown if sys.stderr.isatty() else _no_commands(shown)
+
+
+def _no_commands(text: str) -> str:
+    return _RUNNERS_MARK.sub(r"\\x23", _RUNNERS_LINE.sub(r"\1\\x3a", text))
+
+
+def tolerate() -> None:
+    """Print characters that the streams' encoding lacks as escapes, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def styled(*parts: Part) -> Text:
+    """Return concatenated texts, with a style for each."""
+    return Text.assemble(
+        *(visible(part) if isinstance(part, str) else (visible(part[0]), part[1]) for part in parts)
+    )
+
+
+def cells(*parts: Part) -> Iterator[Text]:
+    """Yield cells of a table, each on one line."""
+    for part in parts:
+        text, style = (part, "") if isinstance(part, str) else part
+        yield Text(one_line(text), style)
+
+
+def print_document(text: str, language: str = "") -> None:
+    """Print a document: exact in a pipe; on a terminal with colours and without hidden characters.
+
+    Args:
+        language: of the syntax highlighting; empty for none.
+    """
+    printer = Printer()
+    if not printer.file.isatty():
+        printer.file.write(text if text.endswith("\n") else f"{text}\n")
+        printer.file.flush()
+    elif language:
+        printer.print(code(text, language))
+    else:
+        printer.print(visible(text.rstrip("\n")))
+
+
+def code(text: str, language: str = "python") -> Syntax:
+    """Return code with syntax highlighting."""
+    return Syntax(visible(text), language, theme="ansi_dark", background_color="default")
+
+
+def print_page(text: str) -> None:
+    """Print a page of our own documentation."""
+    Console().print(Markdown(text))
+
+
+def print_markdown(printer: Printer, text: str) -> None:
+    """Print the engine's Markdown: code unchanged, prose without markup but for backticks."""
+    for number, (language, part) in enumerate(sections(text, code="`{}`", link="{}, {}")):
+        if number:
+            printer.print()
+        if language == "python" and printer.is_terminal:
+            printer.print(code(part))
+        else:
+            printer.print(part)
+
+
+def as_json(value: object) -> str:
+    """Return JSON with hidden characters as escapes; decoding it yields the exact values."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return _UNSAFE_JSON.sub(_json_escape, text)
+
+
+def print_json(value: object) -> None:
+    """Print JSON on stdout."""
+    print(as_json(value))
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    char = match[0]
+    if char != "#" and visible(char) == char and char != "\t":
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -1,0 +1,108 @@
+"""Determine what a command trusts: the paths on its command line, and nothing above them.
+
+These are the folder of each file, the working folder if the file is in it, and the project roots
+between the two. Settings and environments of a folder above are used only if the user trusted that
+folder before; otherwise a note is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.examples.example_settings import LIBRARIES
+from jaxsight.files.ownership import is_own_folder
+from jaxsight.projects.projects import MARKERS, SETTINGS_FILE
+from jaxsight.projects.python_discovery import environments_above
+from jaxsight.targets.target import UnknownTarget, parse
+from jaxsight.trust import Policy, Store, Trust, chosen_policy, store_file
+from jaxsight.trust.decisions import SSH, over_ssh
+from jaxsight.trust.words import shown_path
+from jaxsight.workers.compilation.remote import PYTHON
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedPaths:
+    """The folders that a command works in, their trust, and notes about the folders above."""
+
+    roots: list[str]
+    trust: Trust
+    notes: list[str]
+
+
+def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPaths:
+    """Return what a command trusts.
+
+    Args:
+        paths: files and folders on the command line.
+        allow: what projects may use: `ssh://HOST`, or an interpreter.
+    """
+    # The user asked for the command: `never` only forbids what nobody asked for.
+    policy = Policy.ALWAYS if chosen_policy() is Policy.ALWAYS else Policy.ASK
+    store = Store(store_file())
+    stored_trust = Trust(policy, store, terminal=True)
+    roots: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    for path in paths:
+        root, above = _root(path, stored_trust)
+        roots[str(root)] = None
+        notes |= dict.fromkeys(_ignored_note(folder) for folder in above)
+    allowed = [stored_form(text) for text in allow]
+    trust = Trust(policy, store, roots, allowed, terminal=True)
+    return TrustedPaths(list(roots), trust, list(notes))
+
+
+def stored_form(text: str) -> str:
+    """Return an argument of `--allow` in its stored form.
+
+    That is a host without target, with its Python if there is one, or an absolute path.
+    """
+    if not text.startswith(SSH):
+        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 (links stay)
+    target, _, python = text.partition(" ")
+    try:
+        return over_ssh(parse(target).host, python or PYTHON)
+    except UnknownTarget:
+        return text
+
+
+def _root(path: Path, trust: Trust) -> tuple[Path, list[Path]]:
+    """Return the trusted folder of a path, and folders above it that matter but are not trusted."""
+    absolute = path.absolute()
+    own = absolute if absolute.is_dir() else absolute.parent
+    here = Path.cwd()
+    root = here if own.is_relative_to(here) or not LIBRARIES.isdisjoint(own.parts) else own
+    project = next((folder for folder in (own, *own.parents) if _is_marked(folder)), None)
+    above: list[Path] = []
+    if project is not None and root.is_relative_to(project) and root != project:
+        if trust.may_use_above(str(project)):
+            return project, []
+        above = [project] if _has_settings(project) else []
+    start = project if project is not None and project.is_relative_to(root) else root
+    for folder in map(Path, environments_above(str(start))):
+        is_above = root.is_relative_to(folder) and folder != root
+        if is_above and folder not in above and not trust.may_use_above(str(folder)):
+            above.append(folder)
+    return root, above
+
+
+def _is_marked(folder: Path) -> bool:
+    return any(os.path.lexists(folder / marker) for marker in MARKERS)
+
+
+def _has_settings(folder: Path) -> bool:
+    return os.path.isfile(folder / SETTINGS_FILE)  # noqa: PTH113 (never raises)
+
+
+def _ignored_note(folder: Path) -> str:
+    shown = shown_path(str(folder))
+    if not is_own_folder(folder):
+        return f"note: settings and environments in {shown} ignored: others can write to it"
+    command = f"jaxsight trust {shown_path(shlex.quote(str(folder)))}"
+    return (
+        f"note: settings and environments in {shown} ignored: the folder is not trusted; "
+        f"run `{command}` to trust it"
+    )

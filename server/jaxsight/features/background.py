@@ -1,0 +1,96 @@
+"""Trace and compile the functions of open documents in the background, after a pause in typing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.open_documents import loop_runs
+from jaxsight.queries.schedule import debounce
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.queries.traces.trace_cache import Superseded
+
+log = logging.getLogger(__name__)
+
+
+class Background:
+    """One task for each document, which an edit replaces."""
+
+    def __init__(self, engine: Engine, before: Callable[[], None]) -> None:
+        """Create it without tasks; `before` is called before a document is traced."""
+        self._engine = engine
+        self._before = before
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def schedule(self, path: str) -> None:
+        """Trace a document after a pause, in place of what is scheduled for it."""
+        self.stop(path)
+        if loop_runs():
+            self._tasks[path] = asyncio.create_task(self._trace(path), name=f"trace {path}")
+
+    def schedule_all(self) -> None:
+        """Trace all documents again."""
+        for path in self._engine.documents.by_path:
+            self.schedule(path)
+
+    def stop(self, path: str) -> None:
+        """Cancel what is scheduled for a document."""
+        if (task := self._tasks.pop(path, None)) is not None:
+            task.cancel()
+
+    def stop_all(self) -> None:
+        """Cancel everything."""
+        for path in list(self._tasks):
+            self.stop(path)
+
+    async def _trace(self, path: str) -> None:
+        """Trace the functions without an answer, send refreshes, and compile."""
+        engine = self._engine
+        await asyncio.sleep(debounce(engine.traces.cache.seconds(path)))
+        document = await engine.documents.read(path)
+        if document is None:
+            return
+        self._before()
+        await engine.turns.breathe()
+        for subject in engine.documents.subjects(document):
+            await engine.turns.breathe()
+            question = await engine.traces.question(document, subject)
+            if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
+                continue
+            try:
+                await engine.traces.answer(question, waiting=False)
+            except Superseded:
+                # Another question about the function replaced this one, such as one about an older
+                # text whose trace was gone. Start over, or no refresh would follow.
+                if self._tasks.get(path) is asyncio.current_task():
+                    self.schedule(path)
+                return
+            except Exception:
+                log.exception("tracing %s of %s in the background", subject.name, path)
+                return
+            engine.waiting.refresh(path)
+        engine.waiting.refresh(path)
+        await self._compile(path)
+
+    async def _compile(self, path: str) -> None:
+        """Compile traced functions for the first target, one by one, if hints show kernels."""
+        engine = self._engine
+        document = engine.documents.get(path)
+        if document is None or not needs_kernels(engine.projects.of(path).settings.inlay_hints):
+            return
+        for view in await engine.traces.views(document, None):
+            targets = engine.choices.targets(path)
+            if view.stale or not targets or engine.documents.get(path) is not document:
+                continue
+            if engine.programs.is_compiled(view, targets[0]):
+                continue
+            try:
+                result = await engine.programs.result(view)
+            except Exception:
+                log.exception("compiling %s of %s in the background", view.subject.name, path)
+                return
+            if result is not None:
+                engine.waiting.refresh(path)

@@ -1,0 +1,191 @@
+"""The findings of a file: which rules look at it, and how long they wait for answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from jaxsight.features import contracts
+from jaxsight.features.findings import failures, nested, run_rules
+from jaxsight.features.findings.report import one_a_line, report, wanted
+from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.queries.documents import Document
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules import RULES
+from jaxsight.rules.finding import Finding
+from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.rules.selection import ignored
+from jaxsight.source.module import Module
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.compiling import Folding
+from jaxsight.wire.messages.replies import Outlined, Traced
+
+CONTRACT_PATIENCE = 0.3
+"""Seconds that an editor's findings wait for contracts, once all other findings are known.
+
+The same applies to targets on other machines, because a host may be down.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings of a file, with what the verification of their fixes needs."""
+
+    reported: list[Finding]
+    module: Module | None = None
+    owners: tuple[tuple[View, Finding], ...] = ()
+    """The findings in functions that were traced, each with the function's view."""
+    target: Target | None = None
+    """The target that functions were compiled for, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """How the functions of a file are checked."""
+
+    codes: tuple[str, ...]
+    patience: float | None
+    """Seconds to wait for each stage; without it, wait for all of them."""
+    far: float | None
+    """The same for a target on another machine, which may be down."""
+    compiled: bool
+    """Whether rules about kernels run."""
+
+
+async def findings(
+    engine: Engine,
+    path: str,
+    *,
+    patience: float | None = None,
+    kernels: bool | None = None,
+) -> Findings:
+    """Return all findings of a file: in example inputs, traces and kernels, or settings.
+
+    Args:
+        engine: the engine.
+        path: an open document, or a settings file.
+        patience: seconds to wait for new traces; without it, wait for all of them.
+        kernels: whether functions are compiled for rules about kernels. By default as for hints
+            and as an editor asks: contracts whose compiles take longer than `CONTRACT_PATIENCE`
+            follow with a `Refresh`.
+    """
+    if (in_settings := engine.projects.settings_findings(path)) is not None:
+        return Findings(in_settings)
+    await engine.turns.breathe()
+    document = await engine.documents.read(path)
+    if document is None:
+        return Findings([])
+    subjects = engine.documents.subjects(document)
+    contracted = contracts.checks(engine, document)
+    views = await engine.traces.views(document, patience)
+    project = engine.projects.of(path)
+    file = path_in_project(project.root, path)
+    compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
+    limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
+    check = _Check(wanted(project.settings, file), patience, limit, compiled)
+    in_text = await _in_text(engine, document)
+    pairs = [(view, finding) for view in views for finding in failures.reported(view)]
+    for view in views:
+        await engine.turns.breathe()
+        pairs += [(view, finding) for finding in await _in_function(engine, view, check)]
+    owners = {finding: view for view, finding in one_a_line(pairs)}
+    all_findings = [*owners, *in_text, *nested.findings(subjects, views)]
+    all_findings += await engine.waiting.ready(contracted, limit, path)
+    for finding in all_findings:
+        if finding not in owners:
+            around = [view for view in views if finding.range.start in view.subject_range]
+            owners.update((finding, view) for view in around[:1])
+    reported = report(
+        document.module,
+        subjects,
+        all_findings,
+        project.settings,
+        file,
+        complete=kernels is True and len(views) == len(subjects),
+    )
+    targets = engine.choices.targets(path) if compiled else ()
+    return Findings(
+        reported,
+        document.module,
+        tuple((owners[finding], finding) for finding in reported if finding in owners),
+        next(iter(targets), None),
+    )
+
+
+def path_in_project(root: str, path: str) -> PurePosixPath:
+    """Return the path that patterns of settings match: from the root, with `/` on every system."""
+    return PurePosixPath(os.path.relpath(path, root).replace(os.sep, "/"))
+
+
+async def _in_text(engine: Engine, document: Document) -> list[Finding]:
+    """Return the findings in the text alone."""
+    module = document.module
+    in_text: list[Finding] = []
+    for chunk in module.chunks:
+        await engine.turns.breathe()
+        in_text += run_rules.of_text(chunk)
+    in_text += await engine.aside.judge(module, lambda: list(run_rules.of_module(module)))
+    return [*in_text, *run_rules.of_size(module)]
+
+
+async def _in_function(engine: Engine, view: View, check: _Check) -> list[Finding]:
+    """Return the findings in a traced program and in the first target's kernels.
+
+    A refresh follows for those that take longer.
+    """
+    if not isinstance(view.answer.reply, Traced):
+        return []
+    path = view.answer.question.path
+    outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, path)
+    if outlined is None:
+        return []
+    targets = engine.choices.targets(path)
+    platform = targets[0].platform if targets else ""
+    in_program = await engine.look(
+        view, lambda: list(run_rules.of_program(view, outlined, check.codes, platform))
+    )
+    wrong = engine.memory.miscompiled.get(view.answer.question.key)
+    if wrong is not None and miscompiled.RULE.code in check.codes:
+        in_program += run_rules.of_running(view, wrong, in_program)
+    looks_at_kernels = any(RULES[code].in_kernels for code in check.codes)
+    if not check.compiled or view.stale or not looks_at_kernels:
+        return in_program
+    result = await _result(engine, view, targets, check)
+    if result is None:
+        return in_program
+    return [*in_program, *await _in_kernels(engine, view, outlined, result, check)]
+
+
+async def _result(
+    engine: Engine, view: View, targets: Sequence[Target], check: _Check
+) -> Result | None:
+    """Return the function compiled for the first target, within the check's patience."""
+    path = view.answer.question.path
+    if targets[0].host:
+        compiling = engine.programs.held_result(view, targets[0])
+        return await engine.waiting.within(compiling, check.far, path)
+    return await engine.waiting.within(engine.programs.result(view), check.patience, path)
+
+
+async def _in_kernels(
+    engine: Engine, view: View, outlined: Outlined, result: Result, check: _Check
+) -> list[Finding]:
+    """Return the findings in the kernels of a compiled function."""
+    path = view.answer.question.path
+    excluded = engine.projects.of(path).settings.ignored_on(result.target)
+    codes = [code for code in check.codes if not ignored(code, excluded)]
+    folding: Folding | None = None
+    if run_rules.FOLDING in codes:
+        measured = engine.programs.folding(view, result)
+        folding = await engine.waiting.within(measured, check.patience, path)
+    if folding is not None and result.is_unfolded and not folding.is_ended:
+        again = engine.programs.result(view)
+        result = await engine.waiting.within(again, check.patience, path) or result
+    compiled = result
+    return await engine.look(
+        view, lambda: list(run_rules.of_kernels(view, outlined, compiled, codes, folding))
+    )

@@ -1,0 +1,172 @@
+"""Which hover is shown at a position: that of a function, of a helper, or of an expression."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from jaxsight.features import caveats
+from jaxsight.features.hover.targets import target_rows
+from jaxsight.features.hover.text import (
+    expression_hover,
+    function_hover,
+    helper_hover,
+    unasked_hover,
+)
+from jaxsight.features.kernels.expressions import expression_words
+from jaxsight.features.model import Hover
+from jaxsight.queries.documents import Document, Subject, subject_at
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
+from jaxsight.source.relocate import expressions_at
+from jaxsight.source.text import Position, Range
+from jaxsight.wire.messages.replies import Traced
+
+PATIENCE = 1.5
+"""Seconds that a hover waits for a new trace if there is a stale answer."""
+COMPILE_PATIENCE = 0.3
+"""Seconds that a hover waits for a function's first compile.
+
+Most small functions take less; a refresh follows for the others.
+"""
+
+
+async def hover(engine: Engine, path: str, position: Position) -> Hover | None:
+    """Return the hover of the function with example inputs, or expression, at a position."""
+    opened = engine.documents.get(path)
+    text = opened.text if opened is not None else ""
+    document = await engine.documents.read(path)
+    if document is None or document.text != text:
+        return None  # the position is in an older text
+    subject = subject_at(engine.documents.subjects(document), position)
+    if subject is not None and position in subject.name_range:
+        if subject.function.refused == "nested":
+            nested = await _helper_hover(engine, document, subject.chunk, subject.function)
+            if nested is not None:
+                return nested
+        return await _function_hover(engine, document, subject)
+    helper = document.module.function_at(position)
+    if helper is not None and position in helper[1].name_range.shifted(helper[0].first_line):
+        return await _helper_hover(engine, document, *helper)
+    return await _expression_hover(engine, document, position)
+
+
+async def _function_hover(engine: Engine, document: Document, subject: Subject) -> Hover:
+    view = await engine.traces.view(document, subject, PATIENCE)
+    if isinstance(view, Unasked):
+        return unasked_hover(subject, view.reason)
+    words = await _target_words(engine, view)
+    return function_hover(subject, view, words, caveats.markdown(view.caveats))
+
+
+async def _helper_hover(
+    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
+) -> Hover | None:
+    """Return the hover of a function without example inputs, from a trace that calls it."""
+    range = function.name_range.shifted(chunk.first_line)
+    module = document.module
+    stale: Hover | None = None
+    for subject in _by_closeness(engine, document, range.start):
+        if document.module is not module:
+            break
+        if not await engine.traces.may_reach(document, subject, chunk):
+            continue
+        for view in await _views(engine, document, subject):
+            hover = helper_hover(function, range, view, chunk.first_line)
+            if hover is not None and not hover.stale:
+                return hover
+            stale = stale or hover
+    return stale
+
+
+async def _expression_hover(engine: Engine, document: Document, position: Position) -> Hover | None:
+    chunk = document.module.chunk_at(position)
+    if chunk is None:
+        return None
+    places = expressions_at(chunk, position)
+    if not places and chunk.broken is None:
+        return None
+    module = document.module
+    stale: Hover | None = None
+    for subject in _by_closeness(engine, document, position):
+        if document.module is not module:
+            break  # The position is in an older text.
+        if not await engine.traces.may_reach(document, subject, chunk):
+            continue
+        for view in await _views(engine, document, subject):
+            hover = _observed(engine, view, places or view.around(position))
+            if hover is not None and not hover.stale:
+                return hover
+            stale = stale or hover
+    return stale
+
+
+async def _views(engine: Engine, document: Document, subject: Subject) -> list[View]:
+    """Return the views of a subject within a hover's patience.
+
+    If the newest trace failed, the last successful one is among them.
+    """
+    view = await engine.traces.view(document, subject, PATIENCE)
+    if isinstance(view, Unasked):
+        return []
+    await engine.traces.placed(view)
+    last = engine.traces.last_traced(view)
+    return [view] if last is None else [view, last]
+
+
+def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | None:
+    """Return the hover of the first place at which a value was observed."""
+    for place in places:
+        observation = view.observed.get(place)
+        if observation is not None and observation.values:
+            source = view.module.slice_text(place)
+            compiled = _compiled_words(engine, view, place)
+            return expression_hover(source, place, observation, view, compiled)
+    return None
+
+
+def _compiled_words(engine: Engine, view: View, place: Range) -> str:
+    """Return how an expression was compiled for the first target; empty if unknown."""
+    kernels = engine.programs.kernels(view)
+    if kernels is None or kernels.view.stale != view.stale:
+        return ""
+    return expression_words(kernels, place)
+
+
+async def _target_words(engine: Engine, view: View) -> str:
+    """Return Markdown about the function on each target, as far as known after a moment."""
+    path = view.answer.question.path
+    if not isinstance(view.answer.reply, Traced) or view.stale:
+        return ""
+    targets = engine.choices.targets(path)
+    compiles = [asyncio.ensure_future(engine.programs.result(view, target)) for target in targets]
+    if not compiles:
+        return ""
+    # After an edit only the jaxpr is awaited: kernels follow in the hints.
+    patience = 0 if engine.programs.was_compiled(view) else COMPILE_PATIENCE
+    done, pending = await asyncio.wait(compiles, timeout=patience)
+    results = [task.result() for task in compiles if task in done]
+    words = target_rows([result for result in results if result is not None])
+    waiting = [
+        target.name for target, task in zip(targets, compiles, strict=True) if task in pending
+    ]
+    if waiting:
+        for task in pending:
+            engine.waiting.go_on(task, path)
+        words += f"\n\n*compiling for {', '.join(waiting)}…*"
+    return words.strip()
+
+
+def _by_closeness(engine: Engine, document: Document, position: Position) -> Iterator[Subject]:
+    """Yield the subject that contains the cursor first, then the others.
+
+    The traces of other subjects may have observed a helper's expressions.
+    """
+    subjects = engine.documents.subjects(document)
+    own = subject_at(subjects, position)
+    if own is not None:
+        yield own
+    yield from (subject for subject in subjects if subject is not own)

@@ -1,0 +1,32 @@
+"""The rows of a hover about targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxsight.features.kernels.launches import launch_figure
+from jaxsight.features.kernels.summary import how
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.text import units
+from jaxsight.text.markdown import escaped, prose
+from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.workers.compilation.compilers import Trouble
+
+
+def target_rows(results: Sequence[Result]) -> str:
+    """Return a Markdown table with a row for each target, for a hover."""
+    rows = ["| target | kernels | launches | temporaries | compiled |", "|---|---|---|---|---|"]
+    troubles = []
+    for result in results:
+        match result.outcome:
+            case Compiled() as compiled:
+                graph = compiled.graph
+                rows.append(
+                    f"| {escaped(result.target.name)} | {graph.kernel_count} | "
+                    f"{launch_figure(graph)} | "
+                    f"{units.size(compiled.memory.temporaries)} | {how(compiled)} |"
+                )
+            case Trouble(message=message):
+                troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")
+    parts = ["\n".join(rows)] if len(rows) > 2 else []
+    return "\n\n".join([*parts, *troubles])

@@ -1,0 +1,214 @@
+"""Hover texts: the signature of a traced function, and the types of expressions inside it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from jaxsight.features import caveats
+from jaxsight.features import stale_marks as stale
+from jaxsight.features.findings.failures import explanation
+from jaxsight.features.model import Hover
+from jaxsight.queries.documents import Subject
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.source.functions import Function
+from jaxsight.source.text import Range
+from jaxsight.text import pytree_display as trees
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+from jaxsight.text.markdown import escaped, fenced, prose, span
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.observations import Observation, Seen
+
+_WIDTH = 88
+_TREE_LINES = 24
+"""Maximum number of lines of a value; longer ones have their inner containers folded."""
+_LONGEST_NAME = 72
+
+
+def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
+    """Return the hover of a function: its signature with avals, its targets and its jaxpr.
+
+    If the trace failed, the hover explains the error.
+
+    Args:
+        targets: Markdown about the compiled function on each target.
+        notes: Markdown of the answer's caveats (`caveats.markdown`).
+    """
+    answer = view.answer
+    parts: list[str] = []
+    if isinstance(answer.reply, Traced):
+        traced = answer.reply
+        parts.append(fenced(signature(subject.name, traced)))
+        parts.append(_facts(subject, view, traced))
+        parts.append(updates(traced, quoted=True))
+        parts.append(notes)
+        parts.append(targets)
+        parts.append(fenced(view.words(traced.jaxpr), "text"))
+        if traced.folded:
+            parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
+        if traced.views:
+            named = ", ".join(span(name) for name in traced.views)
+            parts.append(f"*jaxpr interpreters in this environment: {named}*")
+    else:
+        parts.append(
+            f"**{escaped(subject.name)}** cannot be traced with {_set_words(subject, view)}"
+        )
+        parts.append(explanation(answer.reply, view))
+        parts.append(notes)
+    return _hover(subject.name_range, parts, view)
+
+
+def expression_hover(
+    source: str, range: Range, observation: Observation, view: View, became: str = ""
+) -> Hover:
+    """Return the hover of an expression, assignment target or parameter: its types.
+
+    Args:
+        source: its current text.
+        range: its current range.
+        became: the kernels that compute it.
+    """
+    lines = []
+    name = shortened(source)
+    values = view.seen(observation)
+    texts = dict.fromkeys(f"{name}: {one_line(value.text)}" for value in values)
+    shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
+    lines.append(fenced("\n".join(shown)))
+    notes = list(_notes(values))
+    if observation.more:
+        notes.append(f"and {observation.more} more")
+    subject = view.answer.question.subject
+    chosen = view.answer.question.set.name
+    inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
+    notes.append(f"in {span(subject.name)}{inputs}")
+    notes += caveats.marks(view.caveats)
+    lines.append(" · ".join(notes))
+    if became:
+        lines.append(prose(became))
+    return _hover(range, lines, view)
+
+
+def helper_hover(function: Function, range: Range, view: View, first_line: int) -> Hover | None:
+    """Return the hover of a function as it was called in the trace of another one.
+
+    Returns `None` if it was not called.
+
+    Args:
+        function: relative to its chunk, which begins at `first_line`.
+        range: the function's name.
+    """
+    values: list[Seen] = []
+    parameters: list[str] = []
+    for parameter in function.parameters:
+        observation = view.observed.get(parameter.range.shifted(first_line))
+        observed = view.seen(observation) if observation is not None else ()
+        values += observed
+        texts = " | ".join(dict.fromkeys(one_line(value.text) for value in observed))
+        parameters.append(f"{parameter.name}: {texts}" if texts else parameter.name)
+    if not values:
+        return None
+    name = function.qualname.rpartition(".")[2]
+    notes = [*_notes(values), f"in {span(view.answer.question.subject.name)}"]
+    parts = [fenced(_call(name, parameters)), " · ".join(notes)]
+    return _hover(range, parts, view)
+
+
+def shortened(source: str) -> str:
+    """Return an expression on one line, without its middle if it is long."""
+    line = (
+        " ".join(source.split())
+        .replace("( ", "(")
+        .replace("[ ", "[")
+        .replace(", )", ")")
+        .replace(" )", ")")
+        .replace(" ]", "]")
+    )
+    return (
+        line
+        if len(line) <= _LONGEST_NAME
+        else f"{line[: _LONGEST_NAME - 12].rstrip()} … {line[-8:].lstrip()}"
+    )
+
+
+def unasked_hover(subject: Subject, reason: str) -> Hover:
+    return Hover(subject.name_range, f"**{escaped(subject.name)}** is not traced: {prose(reason)}")
+
+
+def signature(name: str, traced: Traced) -> str:
+    """Return `f(x: f32[8], n: 2) -> f32[8]`, with one parameter per line if it is long.
+
+    Static arguments are shown by their values.
+    """
+    parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
+    return _call(name, parameters, one_line(traced.outputs))
+
+
+def _call(name: str, parameters: list[str], outputs: str = "") -> str:
+    line = f"{name}({', '.join(parameters)})" + (f" -> {outputs}" if outputs else "")
+    if len(line) <= _WIDTH:
+        return line
+    wrapped = (trees.wrapped(parameter, _WIDTH - 4, _TREE_LINES) for parameter in parameters)
+    body = "".join(f"{textwrap.indent(text, '    ')},\n" for text in wrapped)
+    shown = trees.wrapped(outputs, _WIDTH - len(") -> "), _TREE_LINES)
+    return f"{name}(\n{body})" + (f" -> {shown}" if outputs else "")
+
+
+def _facts(subject: Subject, view: View, traced: Traced) -> str:
+    facts = [f"{traced.equations} equation{'' if traced.equations == 1 else 's'}"]
+    total = sum(size for _, size in traced.constants)
+    if total:
+        count = len(traced.constants)
+        facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {units.size(total)}")
+    facts.append(f"traced with {_set_words(subject, view)}")
+    return " · ".join(facts)
+
+
+def updates(traced: Traced, *, quoted: bool = False) -> str:
+    """Return `updates: model, optimizer`, and which of them the figures exclude; empty without any.
+
+    Args:
+        quoted: whether names are in backticks, for Markdown.
+    """
+    if not traced.updates:
+        return ""
+    written = span if quoted else one_line
+    names, missing = (
+        ", ".join(written(name) for name in names) for names in (traced.updates, traced.left_out)
+    )
+    return f"updates: {names}" + (f" · not in the figures: {missing}" if missing else "")
+
+
+def _set_words(subject: Subject, view: View) -> str:
+    chosen = view.answer.question.set.name
+    if chosen:
+        return f"example inputs *{escaped(chosen)}*"
+    if len(subject.examples.sets) > 1:
+        return f"the first of {len(subject.examples.sets)} example sets"
+    return "its example inputs"
+
+
+def _notes(values: Iterable[Seen]) -> Iterable[str]:
+    shown: set[str] = set()
+    for value in values:
+        for note in (
+            *(f"inside {place}" for place in [surroundings(value)] if place),
+            "weak type" if value.weak else "",
+            value.sharding and f"sharding {value.sharding}",
+        ):
+            if note and note not in shown:
+                shown.add(note)
+                yield escaped(note)
+
+
+def surroundings(value: Seen) -> str:
+    """Return what a value was computed in, outermost first: `scan body › grad`.
+
+    Calls of jitted functions are omitted.
+    """
+    return " › ".join(place for place in value.inside if place != "jit")
+
+
+def _hover(range: Range, parts: Iterable[str], view: View) -> Hover:
+    """Return the hover of the non-empty parts, below a notice if they are stale."""
+    return Hover(range, "\n\n".join(filter(None, (stale.notice(view), *parts))), view.stale)

@@ -1,0 +1,76 @@
+"""The fusion boundaries on the lines of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jaxsight.features import stale_marks as stale
+from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.places import line_end
+from jaxsight.features.kernels.sentence import sentence
+from jaxsight.features.model import Hint
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.text import Position
+from jaxsight.text.markdown import prose
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.messages.replies import Traced
+
+BARRIER = "⊣"
+
+_UNSAID = frozenset({"output", "XLA's choice"})
+"""Reasons that are not fusion boundaries, or that are unknown."""
+_SENTENCES = 5
+"""Number of kernels that a tooltip describes."""
+
+
+def _hints(shown: Shown) -> Iterator[Hint]:
+    """Yield the hints of all functions, without duplicates.
+
+    On a line in a traced function, that function's hints are shown; on other lines those of the
+    first function that reaches it.
+    """
+    reached: set[Position] = set()
+    for view in shown.views:
+        if not isinstance(view.answer.reply, Traced):
+            continue
+        kernels = shown.engine.programs.kernels(view)
+        for hint in boundaries(kernels) if kernels is not None else ():
+            at = hint.range.start
+            elsewhere = (another.subject_range for another in shown.views if another is not view)
+            if at in view.subject_range or not (
+                at in reached or any(at in range for range in elsewhere)
+            ):
+                reached.add(at)
+                yield hint
+
+
+def boundaries(kernels: Kernels) -> Iterator[Hint]:
+    """Yield a hint for each line on which kernels of a function end."""
+    view = kernels.view
+    mark, notice = stale.mark(view), stale.notice(view)
+    ends: dict[int, list[tuple[int, Kernel]]] = {}
+    for index, kernel in enumerate(kernels.graph.kernels):
+        place = kernels.ending(kernel)
+        if kernel.ends_because not in _UNSAID and place is not None and view.supports(place):
+            ends.setdefault(place.end.line, []).append((index, kernel))
+    own = view.subject_range
+    for line, ended in ends.items():
+        at = line_end(view.module.text, line)
+        sentences = [sentence(kernels, index, kernel) for index, kernel in ended[:_SENTENCES]]
+        # A hint in a helper names the traced function.
+        of = "" if own.start <= at.start <= own.end else f" · {view.subject.name}"
+        yield Hint(
+            at,
+            f"{BARRIER} {mark}{_reasons(kernels, ended)}{of}",
+            "\n\n".join([*filter(None, [notice]), *map(prose, sentences)]),
+            view.stale,
+        )
+
+
+def _reasons(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
+    """Return the reasons of fusion boundaries on a line, each once: `fft, layout change`."""
+    reasons = list(dict.fromkeys(kernels.reason(kernel) for _, kernel in ended))
+    return ", ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
+
+
+KIND = Kind(("barriers",), _hints, needs_kernels=True)

@@ -1,0 +1,81 @@
+"""Inlay hints: which kinds of them are shown, and how long they wait for answers."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+from jaxsight.features import inlay_hints
+from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.model import Hint
+from jaxsight.queries.documents import Document
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.settings import InlayHints
+from jaxsight.source.text import Range
+
+PATIENCE = 0.15
+"""Seconds that hints wait for a new trace before they show the stale one.
+
+Most traces take less, so nothing flickers.
+"""
+_TRACED_AGAIN = 3
+"""Number of times that hints wait for functions that were traced again while they were compiled."""
+
+
+def _declared() -> tuple[Kind, ...]:
+    """Return the kinds that the modules of this folder declare."""
+    names = sorted(module.name for module in pkgutil.iter_modules(inlay_hints.__path__))
+    modules = [import_module(f"{inlay_hints.__name__}.{name}") for name in names if name != "hints"]
+    return tuple(module.KIND for module in modules if hasattr(module, "KIND"))
+
+
+KINDS = _declared()
+
+
+def needs_kernels(settings: InlayHints) -> bool:
+    """Return whether functions are compiled for the hints that the settings show."""
+    return any(kind.needs_kernels and kind.is_wanted(settings) for kind in KINDS)
+
+
+async def hints(
+    engine: Engine, path: str, range: Range | None = None, *, wait: bool = False
+) -> list[Hint]:
+    """Return the inlay hints in a range, by default in the whole file.
+
+    Answers within `PATIENCE` with what is known, stale hints marked; a `Refresh` follows when
+    there is more. With `wait`, answers when all hints are current.
+    """
+    document = await engine.documents.read(path)
+    if document is None:
+        return []
+    settings = engine.projects.of(path).settings.inlay_hints
+    kinds = [kind for kind in KINDS if kind.is_wanted(settings)]
+    if not kinds:
+        return []
+    views = await engine.traces.views(document, None if wait else PATIENCE)
+    if wait and any(kind.needs_kernels for kind in kinds):
+        views = await _compiled_views(engine, document)
+    last_traced = [engine.traces.last_traced(view) for view in views]
+    views += [view for view in last_traced if view is not None]
+    shown = Shown(engine, document, views, settings, range)
+    return sorted(
+        (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),
+        key=lambda hint: (hint.range, hint.label),
+    )
+
+
+async def _compiled_views(engine: Engine, document: Document) -> list[View]:
+    """Return all views, after their programs were compiled.
+
+    If a tracer ended meanwhile, its functions are traced again, a few times at most.
+    """
+    again: list[View] = []
+    for _ in range(_TRACED_AGAIN):
+        views = await engine.traces.views(document, None)
+        for view in views:
+            await engine.programs.result(view)
+        again = await engine.traces.views(document, None)
+        if {id(view.answer) for view in again} == {id(view.answer) for view in views}:
+            break
+    return again

@@ -1,0 +1,34 @@
+"""Where a hint of a function or line is shown."""
+
+from __future__ import annotations
+
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.source.text import Position, Range, lines_of
+
+
+def head(view: View) -> Range:
+    """Return the place of a function's totals: the end of the last line of its signature."""
+    return head_of(view.module.text, view.name_range, view.subject_range)
+
+
+def head_of(text: str, name: Range, function: Range) -> Range:
+    """Return the end of the last line of a function's signature, given its name and whole range."""
+    return line_end(text, _head_end(text, name, function))
+
+
+def _head_end(text: str, name: Range, function: Range) -> int:
+    """Return the line on which the signature of a function ends, judged by brackets."""
+    lines = lines_of(text)
+    line, depth = name.start.line, 0
+    while line < len(lines) and line < function.end.line:
+        code = lines[line].split("#")[0]
+        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
+        if depth <= 0:
+            break
+        line += 1
+    return line
+
+
+def line_end(text: str, line: int) -> Range:
+    end = Position(line, len(lines_of(text)[line].rstrip()))
+    return Range(end, end)

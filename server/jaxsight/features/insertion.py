@@ -1,0 +1,265 @@
+"""Insert the source of a function into its file, below the original, with the imports it needs."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.features.virtual_documents.sourcerized import NotSourcerized
+from jaxsight.queries.documents import Subject
+from jaxsight.source.analysis import syntax_digest
+from jaxsight.source.module import Module
+from jaxsight.source.statements import tree_of
+from jaxsight.source.text import Edit, Position, Range, lines_of
+
+INSERTED_STYLE = "pretty"
+"""The style of inserted source: that of the document that the code lens opens."""
+
+
+def inserted_name(module: Module, function: str) -> str:
+    """Return the name of the source of `function`: `f_jax`, or `f_jax_2` if that is taken."""
+    words = [part.strip("_") or part for part in function.split(".")]
+    return _free("_".join(words) + "_jax", module)
+
+
+def _free(base: str, module: Module, used: Collection[str] = ()) -> str:
+    """Return `base`, with a number appended if the name is in the module or in `taken`."""
+    name, count = base, 1
+    while name in module.bindings.definers or name in used:
+        count += 1
+        name = f"{base}_{count}"
+    return name
+
+
+def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tuple[Edit, ...]:
+    """Return edits that insert the source of a function after it, and its imports.
+
+    Statements that the file already has, such as from an earlier insertion, are not inserted again.
+    `name` is the module name of the file itself, which needs no import.
+
+    Raises:
+        NotSourcerized: the file defines a name that the source reads differently.
+    """
+    text = _without_own_import(text, name)
+    tree = ast.parse(text)
+    there: set[_Import] = set()
+    below = _first_free_line(module)
+    for chunk in module.chunks:
+        if chunk.name_effects.imports and chunk.first_line < subject.chunk.first_line:
+            there.update(import_ for node in tree_of(chunk.text).body for import_ in _imports(node))
+            below = chunk.first_line + chunk.statement.lines_used
+    needed = dict.fromkeys(import_ for node in tree.body for import_ in _imports(node))
+    body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    if ast.get_docstring(tree) is not None:
+        del body[0]
+    _check_names(module, needed, tree)
+    shared = _shared(module, body)
+    body = [node for node in body if node not in shared]
+    names = list(dict.fromkeys(name for node in body for name in _bound(node)))
+    clashing = [name for name in names if name in module.bindings.definers or _is_builtin(name)]
+    text = _renamed(text, tree, {name: _free(name, module, names) for name in clashing})
+    edits = []
+    if missing := [import_.line for import_ in needed if import_ not in there]:
+        start = Position(below, 0)
+        edits.append(Edit(Range(start, start), "".join(f"{line}\n" for line in missing)))
+    lines = text.split("\n")
+    blocks = ["\n".join(lines[_first_line(node, lines) - 1 : node.end_lineno]) for node in body]
+    edits.append(Edit(_end(subject), "".join(f"\n\n\n{block}" for block in blocks)))
+    return tuple(edits)
+
+
+def _first_free_line(module: Module) -> int:
+    """Return the line after the module's docstring, or the first."""
+    first = next(iter(module.chunks), None)
+    if first is None or not first.name_effects.is_text:
+        return 0
+    return first.first_line + first.statement.lines_used
+
+
+def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) -> None:
+    """Raise `NotSourcerized` if the file redefines imports or builtins that the source uses."""
+    bindings = module.bindings
+    clashing = {
+        import_.name
+        for import_ in needed
+        if import_.name in bindings.definers
+        and bindings.origins.get(import_.name) != import_.origin
+    }
+    bound = {name for node in ast.walk(tree) for name in _bound_here(node)}
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    clashing |= {name for name in read - bound if _is_builtin(name) and name in bindings.definers}
+    if clashing:
+        words = ", ".join(sorted(clashing))
+        raise NotSourcerized(
+            f"cannot insert: the file already defines {words}; "
+            "open the source in a new document instead"
+        )
+
+
+def _is_builtin(name: str) -> bool:
+    return hasattr(builtins, name)
+
+
+def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
+    """Return the statements of a source that the file already has, with all that they read."""
+    meanings = {chunk.meaning for chunk in module.chunks}
+    definers = module.bindings.definers
+    bound = {node: set(_bound(node)) for node in body}
+    shared = {
+        node
+        for node in body
+        if _meaning(node) in meanings and all(len(definers.get(n, ())) == 1 for n in bound[node])
+    }
+    while True:
+        own = set().union(*(bound[node] for node in body if node not in shared))
+        reading = {node for node in shared if own & _read(node)}
+        if not reading:
+            return shared
+        shared -= reading
+
+
+def _read(node: ast.stmt) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def _without_own_import(text: str, name: str) -> str:
+    """Rewrite the text for the file that is the module called `name`, with the file's own names.
+
+    Raises:
+        NotSourcerized: the text redefines one of these names.
+    """
+    tree = ast.parse(text)
+    own = next(
+        (node for node in tree.body if _dotted(node) and f".{name}".endswith(f".{_dotted(node)}")),
+        None,
+    )
+    if own is None or not name:
+        return text
+    path = _dotted(own)
+    lines = text.split("\n")
+    uses = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == path
+    ]
+    bound = {name for node in ast.walk(tree) for name in _bound_here(node)}
+    if clashing := sorted({node.attr for node in uses} & bound):
+        words = ", ".join(clashing)
+        raise NotSourcerized(
+            f"cannot insert: the source redefines {words}; "
+            "open the source in a new document instead"
+        )
+    for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        row = lines[node.lineno - 1].encode()
+        rest = row[node.col_offset + len(path) + 1 :]
+        lines[node.lineno - 1] = (row[: node.col_offset] + rest).decode()
+    del lines[own.lineno - 1]
+    return "\n".join(lines)
+
+
+def _dotted(node: ast.stmt) -> str:
+    """Return the module that a statement imports without renaming; empty for other statements."""
+    match node:
+        case ast.Import(names=[ast.alias(name=name, asname=None)]):
+            return name
+        case _:
+            return ""
+
+
+def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:
+    """Return the text with some names replaced."""
+    lines = text.split("\n")
+    places = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name in names:
+                places.append((node.lineno - 1, node.col_offset, name))
+            case ast.FunctionDef(name=name) if name in names:
+                places.append((node.lineno - 1, node.col_offset + len("def "), name))
+    for line, column, name in sorted(places, reverse=True):
+        row = lines[line].encode()
+        lines[line] = (row[:column] + names[name].encode() + row[column + len(name) :]).decode()
+    return "\n".join(lines)
+
+
+def _meaning(node: ast.stmt) -> str:
+    return syntax_digest.digest(ast.Module([node], []), docstrings=False)
+
+
+def _end(subject: Subject) -> Range:
+    """Return the position after the subject's chunk."""
+    chunk = subject.chunk
+    last = max(chunk.statement.lines_used - 1, 0)
+    end = Position(chunk.first_line + last, len(lines_of(chunk.text)[last]))
+    return Range(end, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """A name that an import binds, with the full name of the imported object.
+
+    `import jax.numpy as jnp` and `from jax import numpy as jnp` are equal.
+    """
+
+    name: str
+    origin: str
+    loads: str
+    """The submodule that is also loaded; `name` is its first part."""
+    line: str = field(compare=False)
+
+
+def _imports(node: ast.stmt) -> Iterator[_Import]:
+    """Split an import into those of one name each, to compare it with others."""
+    match node:
+        case ast.Import(names=names):
+            for alias in names:
+                line = ast.unparse(ast.Import([alias]))
+                first = alias.name.partition(".")[0]
+                if alias.asname:
+                    yield _Import(alias.asname, alias.name, "", line)
+                else:
+                    yield _Import(first, first, alias.name, line)
+        case ast.ImportFrom(module=module, names=names, level=level):
+            for alias in names:
+                line = ast.unparse(ast.ImportFrom(module, [alias], level))
+                origin = f"{'.' * level}{module or ''}.{alias.name}"
+                yield _Import(alias.asname or alias.name, origin, "", line)
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that module-level statements bind."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield from _bound_here(node)
+        if not isinstance(node, _SCOPES):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def _bound_here(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node binds itself, without its children."""
+    match node:
+        case (
+            ast.FunctionDef(name=name)
+            | ast.AsyncFunctionDef(name=name)
+            | ast.ClassDef(name=name)
+            | ast.Name(id=name, ctx=ast.Store())
+            | ast.arg(arg=name)
+        ):
+            yield name
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
+
+
+def _first_line(node: ast.stmt, lines: list[str]) -> int:
+    """Return the first line of a statement (from 1), with its decorators and comments above."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    while first > 1 and lines[first - 2].startswith("#"):
+        first -= 1
+    return first

@@ -1,0 +1,76 @@
+"""How an expression was compiled, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.text import Range
+from jaxsight.wire.kernel_graph import Kernel
+
+_NAMED = 5
+"""Number of equations or kernels that a line names; further ones are counted."""
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Return `1`, `1, 2` or `1–4`; a long list is written by its ends."""
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]}–{numbers[-1]}"
+    if len(numbers) > 4:
+        return f"{numbers[0]}, {numbers[1]}, … {numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def expression_words(kernels: Kernels, place: Range) -> str:
+    """Return how an expression was compiled; empty if unknown.
+
+    The text is `fused into kernel 2 of 2 with …` or `in kernels 1, 2 of 3; recomputed in kernel 4`.
+    """
+    indices = kernels.holding(place)
+    total = kernels.graph.kernel_count
+    if not indices:
+        return ""
+    here = kernels.target.short
+    if len(indices) > 1:
+        again = {
+            index
+            for index in indices
+            for path in kernels.graph.kernels[index].recomputes
+            if (at := kernels.place(path)) is not None
+            and place.start <= at.start
+            and at.end <= place.end
+        }
+        first = [index + 1 for index in indices if index not in again]
+        words = f"in kernel{'s' if len(first) > 1 else ''} {_numbers(first)} of {total}"
+        if again:
+            words += f"; recomputed in kernel {_numbers([i + 1 for i in sorted(again)])}"
+        return f"{words} · {here}"
+    (index,) = indices
+    kernel = kernels.graph.kernels[index]
+    partners = _others(kernels, kernel, place)
+    alone = f"kernel {index + 1} of {total}, {kernel.what}"
+    words = f"fused into kernel {index + 1} of {total} with {partners}" if partners else alone
+    if kernel.launches > 1:
+        words += f", launched {kernel.launches} times"
+    end = kernels.ending(kernel)
+    if (
+        end is not None
+        and place.start <= end.start
+        and end.end <= place.end
+        and kernel.ends_because != "output"
+    ):
+        words += f"; fusion boundary: {kernels.reason(kernel)}"
+    return f"{words} · {here}"
+
+
+def _others(kernels: Kernels, kernel: Kernel, place: Range) -> str:
+    sources: dict[str, None] = {}
+    for path in kernel.equations:
+        at = kernels.place(path)
+        if at is not None and not (place.start <= at.start and at.end <= place.end):
+            text = " ".join(kernels.source(path).split())
+            if len(text) <= 40:
+                sources[f"`{text}`"] = None
+    names = list(sources)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

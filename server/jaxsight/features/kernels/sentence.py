@@ -1,0 +1,19 @@
+"""One kernel in a sentence."""
+
+from __future__ import annotations
+
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text import units
+from jaxsight.wire.kernel_graph import Kernel
+
+
+def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
+    flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out"
+    times = f", launched {kernel.launches} times" if kernel.launches > 1 else ""
+    if kernel.launches == 0:
+        times = ", never launched as the number of iterations is known"
+    feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
+    return (
+        f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: "
+        f"{kernels.reason(kernel)}"
+    )

@@ -1,0 +1,59 @@
+"""A function's kernels in a line or a few: totals, memory, what is unknown, and changes."""
+
+from __future__ import annotations
+
+from jaxsight.features.kernels.launches import launch_figure, launches
+from jaxsight.queries.programs.kernels import Kernels, folded
+from jaxsight.targets.target import CPU, Target
+from jaxsight.text import units
+from jaxsight.text.units import count
+from jaxsight.wire.messages.compiling import Compiled
+
+SAME = "the same"
+
+
+def headline(compiled: Compiled, target: Target) -> str:
+    """Return `2 kernels · 2 launches · temp 512 KiB · h100`."""
+    graph = compiled.graph
+    parts = [count(graph.kernel_count, "kernel"), launches(graph)]
+    if graph.callback_count:
+        parts.append(count(graph.callback_count, "host callback"))
+    if compiled.memory.temporaries >= 0:
+        parts.append(f"temp {units.size(compiled.memory.temporaries)}")
+    return " · ".join([*parts, target.short])
+
+
+def how(compiled: Compiled) -> str:
+    """Return how figures were obtained."""
+    return "on the device" if compiled.how == "device" else "ahead of time (no device)"
+
+
+def memory_lines(kernels: Kernels) -> list[str]:
+    """Return what a headline does not show of memory: constants, workspaces, donated buffers."""
+    graph = kernels.graph
+    lines = []
+    if size := sum(constant.value.bytes for constant in graph.constants):
+        of_it = folded(kernels.compiled)
+        parts = f", of which {units.size(of_it)} folded" if of_it else ""
+        lines.append(f"constants: {units.size(size)} {_where(kernels.target)}{parts}")
+    if most := max((kernel.workspace for kernel in graph.kernels), default=0):
+        lines.append(f"workspace: up to {units.size(most)} per library call, in the temporaries")
+    return [*lines, *map(str, kernels.donations)]
+
+
+def _where(target: Target) -> str:
+    """Return where constants are stored: on GPUs and TPUs in device memory too."""
+    executable = "embedded in the executable"
+    return executable if target.platform == CPU else f"{executable} and in device memory"
+
+
+def change(before: Compiled, after: Compiled) -> str:
+    """Return the differences as `kernels 7 → 5 · temp 1 MiB → 0 B`, or `the same`."""
+    pairs = [
+        ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
+        ("launches", launch_figure(before.graph), launch_figure(after.graph)),
+        ("temp", units.size(before.memory.temporaries), units.size(after.memory.temporaries)),
+        ("folded", units.size(folded(before)), units.size(folded(after))),
+    ]
+    parts = [f"{figure} {was} → {now}" for figure, was, now in pairs if was != now]
+    return " · ".join(parts) if parts else SAME

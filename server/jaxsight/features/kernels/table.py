@@ -1,0 +1,31 @@
+"""The kernels of a function as a Markdown table, for a tooltip."""
+
+from __future__ import annotations
+
+from jaxsight.features import caveats
+from jaxsight.features.kernels.launches import undecided
+from jaxsight.features.kernels.summary import how, memory_lines
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text import units
+from jaxsight.text.markdown import escaped, prose
+
+
+def table(kernels: Kernels) -> str:
+    """Return a Markdown table of all kernels, for a tooltip."""
+    rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
+    shown = kernels.graph.kernels[:20]
+    for index, kernel in enumerate(shown):
+        description = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
+        rows.append(
+            f"| {index + 1} | {escaped(description)} | {kernel.launches} | "
+            f"{units.size(kernel.bytes_in)} | "
+            f"{units.size(kernel.bytes_out)} | {escaped(kernels.reason(kernel))} |"
+        )
+    more = kernels.graph.kernel_count - len(shown)
+    end = [f"and {more} more"] if more else []
+    facts = [f"{escaped(kernels.target.title)}, compiled {how(kernels.compiled)}"]
+    facts += map(prose, memory_lines(kernels))
+    left_out = caveats.markdown(kernels.view.caveats)
+    remarks = (*undecided(kernels), *kernels.compiled.notes)
+    notes = [*map(prose, remarks), *([left_out] if left_out else [])]
+    return "\n\n".join(["\n".join(rows), *end, *facts, *notes])

@@ -1,0 +1,54 @@
+"""A function that the user named: its view, and its compiled program."""
+
+from __future__ import annotations
+
+from jaxsight.features.findings import failures
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.wire.messages.replies import Traced
+
+
+async def view_of(engine: Engine, path: str, function: str) -> View:
+    """Return the answer about one function.
+
+    Raises:
+        LookupError: no such function, no example inputs, or not traceable; the message says which.
+    """
+    await engine.documents.read(path)
+    document, subject = engine.documents.find(path, function)
+    view = await engine.traces.view(document, subject, None)
+    if isinstance(view, Unasked):
+        raise LookupError(f"{function} is not traced: {view.reason}")  # noqa: TRY004
+    return view
+
+
+async def traced_function(engine: Engine, path: str, function: str) -> View:
+    """Return the trace of one function.
+
+    Raises:
+        LookupError: no such function, or it cannot be traced; the message says why.
+    """
+    view = await view_of(engine, path, function)
+    if not isinstance(view.answer.reply, Traced):
+        words = failures.summary(view.answer.reply, view)
+        raise LookupError(f"{function} cannot be traced: {words}")  # noqa: TRY004
+    return view
+
+
+async def compiled_function(
+    engine: Engine, path: str, function: str, target: str | None = None
+) -> tuple[View, Result]:
+    """Return a function compiled for a target, by default the first.
+
+    Raises:
+        LookupError: no such function or target, or it is not traced; the message says which.
+    """
+    for _ in range(2):  # a tracer may have ended meanwhile
+        view = await traced_function(engine, path, function)
+        chosen = engine.choices.named_target(target) if target else None
+        result = await engine.programs.result(view, chosen)
+        if result is not None:
+            return view, result
+    raise LookupError(f"{function} cannot be lowered: the tracer ended twice")

@@ -1,0 +1,1 @@
+"""Virtual documents: programs and source of functions, read-only in an editor."""

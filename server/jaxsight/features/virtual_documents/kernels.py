@@ -1,0 +1,61 @@
+"""Virtual documents of a compiled function: its kernels, and its optimized HLO."""
+
+from __future__ import annotations
+
+from jaxsight.features.kernels.sentence import sentence
+from jaxsight.features.kernels.summary import headline, how, memory_lines
+from jaxsight.features.model import Linked, Shown
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.wire.chunks import equation_path
+from jaxsight.workers.compilation.compilers import Trouble
+
+DOCUMENTS = ("hlo", "kernels")
+"""Texts of a compiled function that are shown as documents."""
+
+
+def document(view: View, result: Result, what: str) -> Shown:
+    """Return one of `DOCUMENTS`.
+
+    Raises:
+        LookupError: it could not be lowered or compiled; the message says why.
+    """
+    title = f"{view.subject.name}.{what}"
+    kernels = Kernels.of(view, result)
+    if kernels is None:
+        assert isinstance(result.outcome, Trouble)
+        raise LookupError(result.outcome.message)
+    if what == "hlo":
+        return _hlo(kernels, title)
+    return _listed(kernels, title)
+
+
+def _listed(kernels: Kernels, title: str) -> Shown:
+    """Return the list of kernels, each line linked to the kernel's equations."""
+    lines = [f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}"]
+    lines += [f"{kernels.target.title}, compiled {how(kernels.compiled)}"]
+    lines += [*memory_lines(kernels), ""]
+    links: list[Linked] = []
+    for index, kernel in enumerate(kernels.graph.kernels):
+        indent = "  " * len(kernel.loops)
+        paths = kernel.equations or kernel.feeds
+        links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
+        lines.append(indent + sentence(kernels, index, kernel))
+    view = kernels.view
+    text = "\n".join(lines) + "\n"
+    return Shown(title, text, tuple(links), view.stale, caveats=view.caveats)
+
+
+def _hlo(kernels: Kernels, title: str) -> Shown:
+    """Return the optimized HLO, each line linked to its equation."""
+    links = []
+    for number, line in enumerate(kernels.compiled.hlo.split("\n")):
+        start = line.find('op_name="')
+        if start < 0:
+            continue
+        path = equation_path(line[start + 9 : line.find('"', start + 9)])
+        if path:
+            links.append(Linked(number, path, kernels.place(path)))
+    view = kernels.view
+    return Shown(title, kernels.compiled.hlo, tuple(links), view.stale, caveats=view.caveats)

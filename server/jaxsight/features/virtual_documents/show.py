@@ -1,0 +1,71 @@
+"""Which virtual document is shown: of the program, of its kernels, of source, or of a view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jaxsight.features.findings import failures
+from jaxsight.features.model import Shown
+from jaxsight.features.named_function import compiled_function, traced_function
+from jaxsight.features.stale_marks import marked
+from jaxsight.features.virtual_documents import kernels
+from jaxsight.features.virtual_documents.sourcerized import source
+from jaxsight.features.virtual_documents.text import document
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.wire.messages import replies
+from jaxsight.wire.messages.replies import Failed
+from jaxsight.wire.messages.requests import STABLEHLO, SourceOptions
+
+
+async def show(engine: Engine, path: str, function: str, what: str | SourceOptions) -> Shown:
+    """Return a virtual document: a function's program, source, or view by an interpreter.
+
+    Args:
+        engine: the engine.
+        path: an open document.
+        function: the qualified name of a function with example inputs.
+        what: `jaxpr`, `stablehlo`, `hlo` or `kernels`, options for its source, or the name of a
+            jaxpr interpreter in the user's environment.
+
+    Raises:
+        LookupError: there is no such function with example inputs, it cannot be traced, the
+            interpreter fails, or no source could be verified (`NotSourcerized`); the message
+            says which.
+    """
+    shown = await current(engine, path, function, what)
+    return marked(shown, "//" if what in (STABLEHLO, "hlo") else "#")
+
+
+async def current(engine: Engine, path: str, function: str, what: str | SourceOptions) -> Shown:
+    """Return the document itself, without the line that marks it as stale."""
+    if isinstance(what, SourceOptions):
+        view = await traced_function(engine, path, function)
+        return await source(engine, view, with_settings(engine, path, what))
+    if what in kernels.DOCUMENTS:
+        return kernels.document(*await compiled_function(engine, path, function), what)
+    return await _text(engine, path, function, what)
+
+
+async def _text(engine: Engine, path: str, function: str, what: str) -> Shown:
+    """Return a text that the tracer writes."""
+    view = await traced_function(engine, path, function)
+    target = engine.choices.targets(path)[0]
+    platform = target.platform if what == STABLEHLO else ""
+    shown = await tracer_requests.show(engine.projects.of(path), view.answer, what, platform)
+    if shown is None:
+        engine.traces.cache.drop(view.answer.question)
+        return await _text(engine, path, function, what)
+    if not isinstance(shown, replies.Shown):
+        if platform and isinstance(shown, Failed):
+            words = f"lowered for {target.short}: {shown.failure.message}"
+        else:
+            words = f"shown with interpreter {what}: {failures.of_interpreter(shown)}"
+        raise LookupError(f"{function} cannot be {words}")  # noqa: TRY004
+    return document(view, f"{function}.{what}", shown)
+
+
+def with_settings(engine: Engine, path: str, options: SourceOptions) -> SourceOptions:
+    """Return options for source, completed from the settings of a file's project."""
+    settings = engine.projects.of(path).settings.sourcerize
+    return replace(options, derivatives=options.derivatives or settings.derivatives)

@@ -1,0 +1,171 @@
+"""Types of the parts of a jaxpr, with the attributes that jaxsight uses. JAX 0.8 to 0.12.
+
+Private API used: `source_info_util.NameStack`, which is the same in all these versions.
+
+The types are for annotations: an object is recognized by `staging.is_jaxpr` and
+`staging.is_literal`, and `staging.opened` returns a jaxpr as a `Program`. JAX's own classes
+(`jax.extend.core`) differ between versions: from 0.11 on a `ClosedJaxpr` is a `Jaxpr` with
+`consts`. They also declare each `aval` as an `AbstractValue`, which has neither `shape` nor
+`dtype`, although all abstract values but those of tokens have them.
+
+An equation's `params` have the type that JAX declares: which parameters there are, and of which
+types, depends on the primitive. `control_flow`, `derivative_rules` and `hi_primitives` read the
+parameters of the primitives that differ between versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from jax._src.source_info_util import NameStack
+
+DType: TypeAlias = np.dtype[np.generic]
+"""A dtype. JAX declares its extended dtypes, such as those of typed PRNG keys, as such too."""
+
+Params: TypeAlias = dict[str, Any]
+"""The parameters of an equation, as `jax.core.JaxprEqn` declares them."""
+
+
+class Aval(Protocol):
+    """An abstract value: a type of arrays (`ShapedArray`), or of references to arrays."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def ndim(self) -> int: ...
+    def to_tangent_aval(self) -> Aval: ...
+
+
+class Atom(Protocol):
+    """An operand of an equation, or a result of a jaxpr: a variable or a literal."""
+
+    @property
+    def aval(self) -> Aval: ...
+
+
+class Var(Atom, Protocol):
+    """A variable. Variables are the same only if they are identical."""
+
+
+class Literal(Atom, Protocol):
+    """A constant scalar, written in place of a variable."""
+
+    @property
+    def val(self) -> Any: ...
+
+
+class Primitive(Protocol):
+    """A primitive operation."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def multiple_results(self) -> bool: ...
+    def bind(self, *operands: object, **params: object) -> Any:
+        """Return one array, or a list of arrays if there are `multiple_results`."""
+
+    def get_bind_params(self, params: Params) -> Params | tuple[Sequence[object], Params]:
+        """Return the parameters for `bind`, up to JAX 0.11 after the functions to bind."""
+
+
+class Frame(Protocol):
+    """A frame of a traceback: a function that was running, and where."""
+
+    @property
+    def file_name(self) -> str: ...
+    @property
+    def function_name(self) -> str: ...
+
+
+class Traceback(Protocol):
+    """The Python frames that created an equation, innermost first (`xla_client.Traceback`)."""
+
+    @property
+    def frames(self) -> Sequence[Frame]: ...
+
+
+class SourceInfo(Protocol):
+    """Where an equation comes from; the text of `name_stack` holds its named scopes."""
+
+    @property
+    def traceback(self) -> Traceback | None: ...
+    @property
+    def name_stack(self) -> NameStack: ...
+
+
+class Context(Protocol):
+    """The configuration under which an equation was traced (`JaxprEqnContext`)."""
+
+    @property
+    def manager(self) -> AbstractContextManager[object]: ...
+
+
+class Equation(Protocol):
+    """An equation of a jaxpr: the application of a primitive to operands."""
+
+    @property
+    def primitive(self) -> Primitive: ...
+    @property
+    def invars(self) -> Sequence[Atom]: ...
+    @property
+    def outvars(self) -> Sequence[Var]: ...
+    @property
+    def params(self) -> Params: ...
+    @property
+    def effects(self) -> AbstractSet[object]: ...
+    @property
+    def source_info(self) -> SourceInfo: ...
+    @property
+    def ctx(self) -> Context: ...
+    def replace(
+        self,
+        *,
+        primitive: Primitive = ...,
+        invars: Iterable[Atom] = ...,
+        outvars: Iterable[Var] = ...,
+        params: Params = ...,
+        ctx: Context = ...,
+    ) -> Equation: ...
+
+
+class DebugInfo(Protocol):
+    """The function that a jaxpr was traced from."""
+
+    @property
+    def func_name(self) -> str: ...
+    @property
+    def func_src_info(self) -> str: ...
+    @property
+    def arg_names(self) -> Sequence[str] | None: ...
+
+
+class Jaxpr(Protocol):
+    """A jaxpr without the values of its constants; `staging.Program` has both."""
+
+    @property
+    def constvars(self) -> Sequence[Var]: ...
+    @property
+    def invars(self) -> Sequence[Var]: ...
+    @property
+    def outvars(self) -> Sequence[Atom]: ...
+    @property
+    def eqns(self) -> Sequence[Equation]: ...
+    @property
+    def effects(self) -> AbstractSet[object]: ...
+    @property
+    def debug_info(self) -> DebugInfo | None: ...
+    def replace(
+        self,
+        *,
+        constvars: Sequence[Var] = ...,
+        invars: Sequence[Var] = ...,
+        outvars: Sequence[Atom] = ...,
+        eqns: Sequence[Equation] = ...,
+        effects: AbstractSet[object] = ...,
+    ) -> Jaxpr: ...

@@ -1,0 +1,358 @@
+"""Compares two programs equation by equation, from the inputs to the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxsight.interpreters.compat import control_flow
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Var
+from jaxsight.interpreters.compat.staging import Program, opened, variable
+from jaxsight.interpreters.depth import room_for_nesting
+from jaxsight.interpreters.same.derivatives import RuleComparison
+from jaxsight.interpreters.same.difference import Difference, Parted, require, step
+from jaxsight.interpreters.same.inlining import inlined
+from jaxsight.interpreters.same.liveness import all_operands, live, used_inside, used_operands
+from jaxsight.interpreters.same.parameters import ParameterComparison
+from jaxsight.interpreters.same.shortcut import obviously_same
+from jaxsight.interpreters.same.tokens import (
+    Block,
+    Token,
+    Tokens,
+    atom_token,
+    block_of,
+    effect_texts,
+    free_constants,
+)
+from jaxsight.interpreters.same.values import ValueComparison
+
+
+def same_jaxpr(
+    left: object, right: object, *, through_jits: bool = False, orders: int | None = None
+) -> Difference | None:
+    """Return None if two jaxprs are the same program, or else their first difference.
+
+    The jaxprs are results of `jax.make_jaxpr`.
+
+    Args:
+        through_jits: compare jitted functions as if they were inlined.
+        orders: compare the rules of custom derivatives up to this order only. By default, rules of
+            more than three orders that are not the same functions are a difference.
+    """
+    with room_for_nesting():
+        return Comparison(through_jits, orders).programs(opened(left), opened(right))
+
+
+class Comparison:
+    """Compares programs, and remembers the inner programs that are the same."""
+
+    def __init__(self, through_jits: bool = False, orders: int | None = None) -> None:
+        self._through_jits = through_jits
+        self._read_by = all_operands if through_jits else used_operands
+        """A call reads all of its operands, its inlined equations may not: to compare through
+        calls, loops are treated like calls.
+        """
+        self._values = ValueComparison(self._closed)
+        self._rules = RuleComparison(self._values, self._rule_programs, orders)
+        self._parameters = ParameterComparison(self._values, self._rules, self._inner)
+        self._next = 0
+        self._same: dict[tuple[int, int], tuple[Program, Program, int]] = {}
+        """Programs that are the same, with the order of the rules up to which they were compared,
+        by the ids of their jaxprs."""
+        self._around: list[tuple[Tokens, Tokens]] = []
+        """The tokens of the variables of the enclosing programs, on both sides."""
+        self._captures = 0
+        """How often a rule captured a value of these programs."""
+
+    def programs(self, lhs: Program, rhs: Program) -> Difference | None:
+        if obviously_same(lhs, rhs):
+            return None
+        try:
+            self._closed(lhs, rhs)
+        except Parted as parted:
+            return parted.difference()
+        return None
+
+    def blocks(self, lhs: Block, rhs: Block) -> Difference | None:
+        try:
+            self._blocks(lhs, rhs)
+        except Parted as parted:
+            return parted.difference()
+        return None
+
+    def values(self, lhs: object, rhs: object) -> bool:
+        """Return whether two parameters are the same."""
+        try:
+            self._values.compare("value", lhs, rhs)
+        except Parted:
+            return False
+        return True
+
+    def fresh(self) -> Token:
+        self._next += 1
+        return self._next
+
+    def _closed(self, lhs: Program, rhs: Program) -> None:
+        key = (id(lhs.jaxpr), id(rhs.jaxpr))
+        compared = self._same.get(key)
+        if (
+            compared is not None
+            and compared[2] <= self._rules.order
+            and _identical(compared[0].consts, lhs.consts)
+            and _identical(compared[1].consts, rhs.consts)
+        ):
+            return
+        tokens = self._binders(
+            [*free_constants(lhs), *lhs.jaxpr.invars],
+            [*free_constants(rhs), *rhs.jaxpr.invars],
+        )
+        captures = self._captures
+        self._blocks(block_of(lhs, tokens), block_of(rhs, tokens))
+        if captures == self._captures:
+            self._same[key] = (lhs, rhs, self._rules.order)
+
+    def _binders(self, lhs: Sequence[Var], rhs: Sequence[Var]) -> list[Token]:
+        require(len(lhs) == len(rhs), "number of inputs", len(lhs), len(rhs))
+        for index, (first, second) in enumerate(zip(lhs, rhs, strict=True)):
+            _same_aval(f"input {index}", first.aval, second.aval)
+        return [self.fresh() for _ in lhs]
+
+    def _blocks(self, lhs: Block, rhs: Block) -> None:
+        if self._through_jits:
+            lhs, rhs = inlined(lhs), inlined(rhs)
+        lhs_tokens: Tokens = {id(var): token for var, token in lhs.inputs}
+        rhs_tokens: Tokens = {id(var): token for var, token in rhs.inputs}
+        self._around.append((lhs_tokens, rhs_tokens))
+        try:
+            self._insides(lhs, rhs, lhs_tokens, rhs_tokens)
+        finally:
+            self._around.pop()
+
+    def _insides(self, lhs: Block, rhs: Block, lhs_tokens: Tokens, rhs_tokens: Tokens) -> None:
+        lhs_equations = live(lhs.outputs, lhs.equations, self._read_by)
+        rhs_equations = live(rhs.outputs, rhs.equations, self._read_by)
+        for index, (equation, counterpart) in enumerate(
+            zip(lhs_equations, rhs_equations, strict=False)
+        ):
+            with step(str(index)):
+                self._equations(equation, counterpart, lhs_tokens, rhs_tokens)
+        _same_number(lhs_equations, rhs_equations)
+        counts = len(lhs.outputs), len(rhs.outputs)
+        require(counts[0] == counts[1], "number of results", *counts)
+        for index, (first, second) in enumerate(zip(lhs.outputs, rhs.outputs, strict=True)):
+            _same_aval(f"result {index}", first.aval, second.aval)
+            same = atom_token(first, lhs_tokens) == atom_token(second, rhs_tokens)
+            require(same, f"result {index}", first, second)
+
+    def _equations(
+        self, lhs: Equation, rhs: Equation, lhs_tokens: Tokens, rhs_tokens: Tokens
+    ) -> None:
+        name = lhs.primitive.name
+        require(lhs.primitive is rhs.primitive, "primitive", name, rhs.primitive.name)
+        counts = len(lhs.outvars), len(rhs.outvars)
+        require(counts[0] == counts[1], "number of results", *counts)
+        self._applications(
+            lhs,
+            rhs,
+            [atom_token(atom, lhs_tokens) for atom in lhs.invars],
+            [atom_token(atom, rhs_tokens) for atom in rhs.invars],
+        )
+        for first, second in zip(lhs.outvars, rhs.outvars, strict=True):
+            _same_aval(f"result of {name}", first.aval, second.aval)
+            lhs_tokens[id(first)] = rhs_tokens[id(second)] = self.fresh()
+        if effect_texts(lhs, lhs_tokens) != effect_texts(rhs, rhs_tokens):
+            raise Parted("effects", lhs.effects, rhs.effects)
+        if lhs.ctx != rhs.ctx and str(lhs.ctx) != str(rhs.ctx):
+            raise Parted("context", lhs.ctx, rhs.ctx)
+
+    def _applications(
+        self,
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
+    ) -> None:
+        """Compare the operands and the parameters of two equations of one primitive."""
+        match lhs.primitive.name:
+            case "scan":
+                self._scans(lhs, rhs, lhs_operands, rhs_operands)
+            case "while":
+                self._whiles(lhs, rhs, lhs_operands, rhs_operands)
+            case "custom_jvp_call" | "custom_vjp_call":
+                self._customs(lhs, rhs, lhs_operands, rhs_operands)
+            case "custom_linear_solve":
+                self._solves(lhs, rhs, lhs_operands, rhs_operands)
+            case _:
+                _same_operands(lhs, rhs, lhs_operands == rhs_operands)
+                self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
+
+    def _captured(
+        self,
+        name: str,
+        lhs: Program,
+        rhs: Program,
+        lhs_captured: Sequence[Token],
+        rhs_captured: Sequence[Token],
+    ) -> None:
+        """Compare two bodies, whose first inputs are captured values, in any order."""
+        tokens = self._binders(
+            lhs.jaxpr.invars[len(lhs_captured) :], rhs.jaxpr.invars[len(rhs_captured) :]
+        )
+        with step(name):
+            self._blocks(
+                block_of(lhs, [*lhs_captured, *tokens]),
+                block_of(rhs, [*rhs_captured, *tokens]),
+            )
+
+    def _scans(
+        self,
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
+    ) -> None:
+        first, second = control_flow.scan(lhs.params), control_flow.scan(rhs.params)
+        _same_operands(lhs, rhs, lhs_operands[first.consts :] == rhs_operands[second.consts :])
+        for field in ("carry", "length", "reverse", "unroll", "split_transpose"):
+            values = getattr(first, field), getattr(second, field)
+            if values[0] != values[1]:
+                raise Parted(f"scan's {field}", *values)
+        self._captured(
+            "body",
+            first.body,
+            second.body,
+            lhs_operands[: first.consts],
+            rhs_operands[: second.consts],
+        )
+
+    def _whiles(
+        self,
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
+    ) -> None:
+        groups = []
+        for equation, tokens in ((lhs, lhs_operands), (rhs, rhs_operands)):
+            conds = equation.params["cond_nconsts"]
+            consts = conds + equation.params["body_nconsts"]
+            groups.append((tokens[:conds], tokens[conds:consts], tokens[consts:]))
+        (cond1, body1, init1), (cond2, body2, init2) = groups
+        _same_operands(lhs, rhs, init1 == init2)
+        for name, first, second in (("cond", cond1, cond2), ("body", body1, body2)):
+            key = f"{name}_jaxpr"
+            programs = opened(lhs.params[key]), opened(rhs.params[key])
+            self._captured(name, *programs, first, second)
+
+    def _solves(
+        self,
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
+    ) -> None:
+        """Compare linear solves, whose functions capture values (`lax.custom_linear_solve`)."""
+        lhs_parts = list(control_flow.solves(lhs.params, lhs_operands))
+        rhs_parts = list(control_flow.solves(rhs.params, rhs_operands))
+        vectors = [
+            tokens[sum(len(captured) for _, captured in parts) :]
+            for tokens, parts in ((lhs_operands, lhs_parts), (rhs_operands, rhs_parts))
+        ]
+        _same_operands(lhs, rhs, vectors[0] == vectors[1])
+        for name, (first, lhs_captured), (second, rhs_captured) in zip(
+            control_flow.SOLVES, lhs_parts, rhs_parts, strict=True
+        ):
+            if first is not None and second is not None:
+                self._captured(name, first, second, lhs_captured, rhs_captured)
+            elif first is not second:
+                raise Parted(f"{name} of custom_linear_solve", first and name, second and name)
+        self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
+
+    def _customs(
+        self,
+        lhs: Equation,
+        rhs: Equation,
+        lhs_operands: Sequence[Token],
+        rhs_operands: Sequence[Token],
+    ) -> None:
+        """Compare functions with custom derivatives, which may capture values."""
+        first, second = lhs.params["num_consts"], rhs.params["num_consts"]
+        _same_operands(lhs, rhs, lhs_operands[first:] == rhs_operands[second:])
+        lhs_body, rhs_body = (opened(side.params["call_jaxpr"]) for side in (lhs, rhs))
+        if first or second:
+            self._captured("body", lhs_body, rhs_body, lhs_operands[:first], rhs_operands[:second])
+        else:
+            self._inner("body", lhs_body, rhs_body)
+        self._parameters.compare(lhs.primitive, lhs.params, rhs.params)
+
+    def _rule_programs(self, name: str, lhs: Program, rhs: Program) -> None:
+        """Compare two rules, which may capture values of the enclosing programs."""
+        lhs_outer, rhs_outer = (
+            self._outer(program, side) for side, program in enumerate((lhs, rhs))
+        )
+        if not lhs_outer and not rhs_outer:
+            self._inner(name, lhs, rhs)
+            return
+        tokens = self._binders(lhs.jaxpr.invars, rhs.jaxpr.invars)
+        blocks = block_of(lhs, [*lhs_outer, *tokens]), block_of(rhs, [*rhs_outer, *tokens])
+        with step(name):
+            self._blocks(*blocks)
+
+    def _outer(self, program: Program, side: int) -> list[Token]:
+        """Return the tokens of the values of enclosing programs that a rule captures."""
+        free = free_constants(program)
+        if not free:
+            return []
+        self._captures += 1
+        used = used_inside(program)
+        consts = {
+            id(var): value
+            for var, value in zip(program.jaxpr.constvars, program.consts, strict=False)
+        }
+        return [self._outside(consts.get(id(var)), side, id(var) in used) for var in free]
+
+    def _outside(self, tracer: object, side: int, is_used: bool) -> Token:
+        if not is_used:
+            return ("unused", id(tracer))
+        key = id(variable(tracer))
+        for tokens in reversed(self._around):
+            if key in tokens[side]:
+                return tokens[side][key]
+        raise Parted("rule", "one with values of a finished trace", "another function")
+
+    def _inner(self, name: str, lhs: Program, rhs: Program) -> None:
+        with step(name):
+            self._closed(lhs, rhs)
+
+
+def _same_number(lhs: Sequence[Equation], rhs: Sequence[Equation]) -> None:
+    """Raise `Parted`, with the names of equations that only one side has, if there are any."""
+    if len(lhs) == len(rhs):
+        return
+    shared = min(len(lhs), len(rhs))
+    texts = [
+        f"{len(side)} ({' '.join(equation.primitive.name for equation in side[shared:][:5])})"
+        for side in (lhs, rhs)
+    ]
+    raise Parted("number of equations", *texts)
+
+
+def _same_operands(lhs: Equation, rhs: Equation, same: bool) -> None:
+    require(same, f"operands of {lhs.primitive.name}", lhs.invars, rhs.invars)
+
+
+def _same_aval(part: str, lhs: Aval, rhs: Aval) -> None:
+    if lhs is rhs or lhs == rhs:
+        return
+    raise Parted(f"type of {part}", _aval_text(lhs), _aval_text(rhs))
+
+
+def _aval_text(aval: Aval) -> str:
+    weak = " (weak)" if getattr(aval, "weak_type", False) else ""
+    short = getattr(aval, "str_short", None)
+    return f"{short() if short else aval}{weak}"
+
+
+def _identical(lhs: Sequence[object], rhs: Sequence[object]) -> bool:
+    return len(lhs) == len(rhs) and all(
+        value is counterpart for value, counterpart in zip(lhs, rhs, strict=True)
+    )

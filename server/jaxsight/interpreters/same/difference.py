@@ -1,0 +1,66 @@
+"""The first difference of two programs, and the exception that ends a comparison there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first difference of two programs: the equation's path (`3/body/1`), its part, both sides.
+
+    `left` and `right` are text.
+    """
+
+    path: str
+    what: str
+    left: str
+    right: str
+
+    def __str__(self) -> str:
+        where = f"equation {self.path}" if self.path else "the program"
+        return f"{where}: {self.what}: {self.left} against {self.right}"
+
+
+class Parted(Exception):
+    """Two programs differ: ends a comparison."""
+
+    def __init__(self, part: str, lhs: object, rhs: object) -> None:
+        super().__init__(part)
+        self.part = part
+        self.lhs = lhs
+        self.rhs = rhs
+        self.path: list[str] = []
+
+    def difference(self) -> Difference:
+        path = "/".join(reversed(self.path))
+        return Difference(path, self.part, str(self.lhs), str(self.rhs))
+
+
+@contextlib.contextmanager
+def step(name: str) -> Iterator[None]:
+    """Add a step to the path of a difference that is found inside the block."""
+    try:
+        yield
+    except Parted as parted:
+        parted.path.append(name)
+        raise
+
+
+@contextlib.contextmanager
+def step_to_inner(name: str) -> Iterator[None]:
+    """Add a step to the path of a difference in a program that a value contains."""
+    try:
+        yield
+    except Parted as parted:
+        if parted.path:
+            parted.path.append(name)
+        raise
+
+
+def require(condition: bool, part: str, lhs: object, rhs: object) -> None:
+    """Raise `Parted` unless two parts that satisfy `condition` are the same."""
+    if not condition:
+        raise Parted(part, lhs, rhs)

@@ -1,0 +1,94 @@
+"""Comparison of the parameters of two equations of one primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jaxsight.interpreters.compat.jaxpr_types import Params, Primitive
+from jaxsight.interpreters.compat.staging import Program, opened
+from jaxsight.interpreters.same.derivatives import RuleComparison
+from jaxsight.interpreters.same.difference import Parted, require, step_to_inner
+from jaxsight.interpreters.same.values import ValueComparison, is_of_jax
+
+_IGNORED: dict[str, frozenset[str]] = {
+    "jit": frozenset({"name"}),
+    "pjit": frozenset({"name"}),
+    "reduce": frozenset({"computation"}),  # the function that became `jaxpr`
+    "linear_call": frozenset({"transpose_thunk"}),  # compared as a program
+    "custom_vmap_call": frozenset({"rule"}),
+    "custom_linear_solve": frozenset({"const_lengths", "jaxprs"}),
+    "custom_jvp_call": frozenset({"call_jaxpr", "num_consts", "jvp_jaxpr_fun"}),
+    "custom_vjp_call": frozenset(
+        {"call_jaxpr", "num_consts", "fwd_jaxpr_thunk", "bwd", "out_trees"}
+    ),
+    "pallas_call": frozenset({"debug"}),
+    "shard_map": frozenset({"debug_info"}),
+}
+"""Parameters of JAX's own primitives that do not affect the results, or that are compared
+separately. No parameter of another package's primitive is ignored: there, `debug` may mean
+anything.
+"""
+
+
+class ParameterComparison:
+    """Compares the parameters of equations; raises `Parted` where they differ.
+
+    Args:
+        values: compares parameters of any type.
+        rules: compares the rules of custom derivatives.
+        compare_programs: compares the programs of other functions; the first argument is their
+            name.
+    """
+
+    def __init__(
+        self,
+        values: ValueComparison,
+        rules: RuleComparison,
+        compare_programs: Callable[[str, Program, Program], None],
+    ) -> None:
+        self._values = values
+        self._rules = rules
+        self._compare_programs = compare_programs
+
+    def compare(self, primitive: Primitive, lhs: Params, rhs: Params) -> None:
+        name = primitive.name
+        ignored = _IGNORED.get(name, frozenset()) if is_of_jax(primitive) else frozenset()
+        self._functions(name, lhs, rhs)
+        if lhs.keys() != rhs.keys():
+            raise Parted(f"parameters of {name}", sorted(lhs), sorted(rhs))
+        for key in lhs:
+            if key not in ignored:
+                with step_to_inner(_step_name(key)):
+                    self._values.compare(f"{key} of {name}", lhs[key], rhs[key])
+        if name in ("custom_jvp_call", "custom_vjp_call"):
+            self._rules.compare(name, lhs, rhs)
+
+    def _functions(self, primitive: str, lhs: Params, rhs: Params) -> None:
+        """Compare the functions among parameters, and what selects them."""
+        match primitive:
+            case "ffi_call":
+                types = _attribute_types(lhs), _attribute_types(rhs)
+                require(types[0] == types[1], "attributes of ffi_call", *types)
+            case "linear_call":
+                first, second = (opened(side["transpose_thunk"]()[0]) for side in (lhs, rhs))
+                self._compare_programs("transpose", first, second)
+            case "custom_vmap_call" if not _sequential(lhs["rule"], rhs["rule"]):
+                part = "rule of custom_vmap_call"
+                self._values.compare(part, lhs["rule"].rule, rhs["rule"].rule)
+
+
+def _step_name(key: str) -> str:
+    return "body" if key in ("jaxpr", "call_jaxpr", "body_jaxpr") else key.removesuffix("_jaxpr")
+
+
+def _attribute_types(params: Params) -> list[str]:
+    """Return the types of a foreign function's attributes, which select the function."""
+    return [f"{name} {type(value).__name__}" for name, value in params.get("attributes") or ()]
+
+
+def _sequential(*rules: object) -> bool:
+    """Return whether all rules are those of `sequential_vmap`, which follow from the function."""
+    return all(
+        str(getattr(getattr(rule, "rule", None), "__qualname__", "")).startswith("sequential_vmap.")
+        for rule in rules
+    )

@@ -1,0 +1,72 @@
+"""Caches with a policy: how many entries are kept, and which events drop them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Cache(Generic[K, V]):
+    """A map whose entries are dropped by its policy; `queries/memory.py` lists all of them."""
+
+    def __init__(
+        self,
+        *,
+        size: int | None = None,
+        file: Callable[[K], str] | None = None,
+        outdated: bool = False,
+        retried: bool = False,
+    ) -> None:
+        """State the policy.
+
+        Args:
+            size: maximum number of entries; those that were not used for the longest time go first.
+            file: the file that a key is about, whose entries are dropped when it is closed.
+            outdated: drop all entries when settings, interpreters or decisions change.
+            retried: drop all entries when anything changes outside of the texts.
+        """
+        self._size = size
+        self._file = file
+        self._drops_outdated = outdated
+        self._drops_retried = retried
+        self._entries: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        value = self._entries.get(key)
+        if value is not None and self._size is not None:
+            self._entries.move_to_end(key)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        self._entries[key] = value
+        if self._size is not None:
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+
+    def pop(self, key: K) -> V | None:
+        return self._entries.pop(key, None)
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Yield the entries at the time of the call."""
+        yield from list(self._entries.items())
+
+    def close(self, path: str) -> None:
+        """Drop what is about a file that was closed."""
+        if self._file is not None:
+            for key in [key for key in self._entries if self._file(key) == path]:
+                del self._entries[key]
+
+    def outdate(self) -> None:
+        """Drop what settings, interpreters or decisions may change."""
+        if self._drops_outdated:
+            self._entries.clear()
+
+    def retry(self) -> None:
+        """Drop what files on disk or other machines may change."""
+        if self._drops_retried:
+            self._entries.clear()

@@ -1,0 +1,68 @@
+"""What the user chose for the session: example sets of functions, and the target."""
+
+from __future__ import annotations
+
+from jaxsight.examples import ExampleSet
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.programs.target_choice import chosen_targets
+from jaxsight.targets.target import Target, UnknownTarget, parse
+from jaxsight.trust.decisions import SSH
+
+
+class Choices:
+    """The active example set of each function, and the target."""
+
+    def __init__(self, projects: Projects) -> None:
+        self._projects = projects
+        self._sets: dict[tuple[str, str], str] = {}
+        self._target = ""
+        """The target that the user selected; empty for that of the settings."""
+
+    def set_of(self, document: Document, subject: Subject) -> ExampleSet | None:
+        """Return the active example set of a function; `None` if it has none."""
+        sets = subject.examples.sets
+        name = self._sets.get((document.path, subject.name))
+        return next((s for s in sets if s.name == name), sets[0] if sets else None)
+
+    def choose_set(self, path: str, subject: Subject, name: str) -> None:
+        """Make another example set of a function the active one.
+
+        Raises:
+            LookupError: the function has no such set.
+        """
+        names = [example_set.name for example_set in subject.examples.sets]
+        if name not in names:
+            raise LookupError(
+                f"{subject.name} has no example inputs named {name!r}; it has "
+                f"{', '.join(map(repr, names))}"
+            )
+        self._sets[path, subject.name] = name
+
+    def targets(self, path: str) -> tuple[Target, ...]:
+        """Return the targets of a file, the one that is shown first."""
+        project = self._projects.of(path)
+        settings = project.settings
+        return chosen_targets(self._target or settings.target, settings.targets, project.jax)
+
+    def choose_target(self, name: str) -> None:
+        """Show another target; an empty name selects that of the settings.
+
+        Raises:
+            LookupError: no such target; the message has the nearest names.
+        """
+        self._target = self.named_target(name).name if name else ""
+
+    def named_target(self, name: str) -> Target:
+        """Return the target that the user named, who thereby allows its host.
+
+        Raises:
+            LookupError: no such target; the message has the nearest names.
+        """
+        try:
+            target = parse(name)
+        except UnknownTarget as error:
+            raise LookupError(str(error)) from error
+        if target.host:
+            self._projects.trust.allow(f"{SSH}{target.host}")
+        return target

@@ -1,0 +1,80 @@
+"""The engine: what features ask, in one piece. All state of a session is below it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from jaxsight.events import Event
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import Choices
+from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.queries.memory import Memory
+from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.programs.programs import Programs
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.traces import Traces
+from jaxsight.queries.waiting import Waiting
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The documents of a session, their traces, and their programs."""
+
+    projects: Projects
+    documents: OpenDocuments
+    choices: Choices
+    traces: Traces
+    programs: Programs
+    waiting: Waiting
+    memory: Memory
+    aside: Aside
+    """The thread for analysing large modules and traces."""
+    turns: Turns
+    """Turns of the event loop, which long work shares."""
+
+    @staticmethod
+    def of(projects: Projects) -> Engine:
+        """Return an engine without documents."""
+        memory, aside, turns = Memory(), Aside(), Turns()
+        documents, choices = OpenDocuments(projects, turns), Choices(projects)
+        traces = Traces(documents, projects, choices, memory, aside, turns)
+        programs = Programs(projects, traces, choices, memory)
+        waiting = Waiting(projects.events)
+        return Engine(projects, documents, choices, traces, programs, waiting, memory, aside, turns)
+
+    @property
+    def events(self) -> asyncio.Queue[Event]:
+        """The events for the session's owner."""
+        return self.projects.events
+
+    async def look(self, view: View, look: Callable[[], T]) -> T:
+        """Return the result of `look`, which runs in a thread for a large program."""
+        return await self.aside.run(look) if view.is_large else look()
+
+    def close(self, path: str) -> None:
+        """Drop what is known of a document, and stop what is being asked about it."""
+        self.documents.close(path)
+        self.traces.cache.cancel(path)
+        self.programs.close(path)
+        self.memory.close(path)
+        self.projects.closed(path)
+
+    def outdate(self) -> None:
+        """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
+        self.memory.outdate()
+        self.traces.cache.cancel_all()
+
+    async def aclose(self) -> None:
+        """End all processes and threads."""
+        self.waiting.cancel()
+        for path in self.documents.by_path:
+            self.traces.cache.cancel(path)
+        await self.programs.aclose()
+        await self.projects.aclose()
+        self.aside.close()
+        self.documents.stop()

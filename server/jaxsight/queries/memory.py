@@ -1,0 +1,120 @@
+"""What a session remembers: every cache, with its key and when its entries are dropped.
+
+Three events drop entries: a file is *closed*; settings, interpreters or decisions change, or the
+user restarts, so that answers are *outdated*; files on disk or the target change, so that what
+failed is *retried*. No other code enumerates caches. Most keys contain what their values depend on
+(the text's meaning, the program, the compiler), so an edit drops nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass, field, fields
+
+from jaxsight.queries.cache import Cache
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
+from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.workers.compilation.compilers import Trouble
+
+ByFunction = tuple[str, str]
+"""A file and the qualified name of a function."""
+Unit = tuple[str, str, str]
+"""A file, a function, and the name of an example set."""
+
+_ANSWERS = 512
+_PROGRAMS = 64
+_COMPILED = 256
+_SOURCES = 64
+
+
+def _file(key: tuple[str, ...]) -> str:
+    """Return the file of a key that begins with one."""
+    return key[0]
+
+
+@dataclass(slots=True)
+class HeldResult:
+    """A compile for a contract, or on another machine.
+
+    `ended` is when it failed with an error that may be temporary, otherwise infinity.
+    """
+
+    answer: Answer
+    task: asyncio.Task[Result | None]
+    ended: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The caches of a session."""
+
+    answers: Cache[str, Answer] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
+    """Answers by the key of the question."""
+    latest: Cache[Unit, Answer] = field(default_factory=lambda: Cache(file=_file))
+    """The last answer about a function, for whatever text it had then."""
+    traced: Cache[Unit, Answer] = field(default_factory=lambda: Cache(file=_file))
+    """The last answer about a function that is a trace, not an error."""
+    views: Cache[tuple[str, str, str], View] = field(default_factory=lambda: Cache(file=_file))
+    """Answers in the current text, by file, function and role: moving their spans takes time."""
+    outlines: Cache[str, tuple[Answer, Outlined]] = field(
+        default_factory=lambda: Cache(size=_PROGRAMS)
+    )
+    """Traced programs as plain data, by the key of the question."""
+    sources: Cache[tuple[str, SourceOptions], tuple[Answer, Shown]] = field(
+        default_factory=lambda: Cache(size=_SOURCES)
+    )
+    """Verified source, by the key of the question and the options."""
+    lowered: Cache[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = field(
+        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+    )
+    """StableHLO, by the key of the question, platform and compute capability."""
+    compiled: Cache[str, Compiled | Trouble] = field(
+        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+    )
+    """Compiled programs, by the digest of program, compiler and target."""
+    foldings: Cache[str, Folding | Trouble] = field(
+        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+    )
+    """Measured constant folding, by the digest of the program."""
+    results: Cache[tuple[str, str], tuple[Answer, Result]] = field(
+        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+    )
+    """Compiled programs with their places, by the key of the question and the target."""
+    miscompiled: Cache[str, Miscompiled] = field(default_factory=lambda: Cache(size=_ANSWERS))
+    """Functions whose compiled code was found to be wrong, by the key of the question."""
+    held: Cache[tuple[str, str], HeldResult] = field(
+        default_factory=lambda: Cache(size=_PROGRAMS, outdated=True, retried=True)
+    )
+    """Compiles for contracts and other machines, running or done, by question and target."""
+    shown: Cache[ByFunction, tuple[Answer, Result]] = field(
+        default_factory=lambda: Cache(file=_file)
+    )
+    """The last result of a function for the first target, shown until the next one is ready."""
+    refused: Cache[ByFunction, tuple[Answer, Result]] = field(
+        default_factory=lambda: Cache(file=_file)
+    )
+    """Results of functions that were last not compiled for the first target."""
+    saved: Cache[ByFunction, Compiled] = field(default_factory=lambda: Cache(file=_file))
+    """The compiled program of a function when its file was last saved."""
+
+    def close(self, path: str) -> None:
+        """Drop what is about a file that was closed."""
+        for cache in self._caches():
+            cache.close(path)
+
+    def outdate(self) -> None:
+        """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
+        for cache in self._caches():
+            cache.outdate()
+
+    def retry(self) -> None:
+        """Drop failures whose cause may be gone: files on disk or the target changed."""
+        for cache in self._caches():
+            cache.retry()
+
+    def _caches(self) -> list[Cache[object, object]]:
+        return [getattr(self, cache.name) for cache in fields(self)]

@@ -1,0 +1,1 @@
+"""Programs: traced functions as plain data, and compiled for targets."""

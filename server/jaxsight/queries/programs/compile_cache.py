@@ -1,0 +1,319 @@
+"""Compile traced functions for targets.
+
+The tracer that traced a function lowers it; a compiler compiles it unless the result is cached.
+Each stage is cached by content. An answer is lowered once for a platform (and for each compute
+capability of NVIDIA GPUs, as Pallas kernels differ). A program is compiled once for a target,
+whichever file it is in, and results are stored on disk. An edit that does not change the program
+compiles nothing. A failure is a `Trouble` with a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from jaxsight.compiler import folding
+from jaxsight.events import Event, Progress
+from jaxsight.queries.memory import Memory
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.disk_cache import Cache as DiskCache
+from jaxsight.queries.programs.disk_cache import digest
+from jaxsight.queries.programs.target_choice import environment_of
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
+from jaxsight.wire.messages.replies import Failed, Lowered
+from jaxsight.wire.observations import Failure
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.environments import Environment, identity
+from jaxsight.workers.results import Died
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LONG = 0.7
+"""Duration of a compile after which progress is shown, in seconds."""
+
+NotSent = Callable[[str, str], str]
+"""Returns why no program of a file is compiled on a host, given both; empty if it is allowed."""
+
+Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
+"""Lets the tracer that traced an answer lower it for a target; `None` if it has ended."""
+
+
+def _refused(failure: Failure, target: Target) -> str:
+    """Return why a program is not lowered: the tracer's own objection, or JAX's exception."""
+    if failure.type.startswith("jaxsight."):
+        return failure.message
+    name = failure.type.rpartition(".")[2]
+    words = f"{name}: {failure.message}" if failure.message.strip() else name
+    return f"lowering for {target.name} failed: {words}"
+
+
+class Gone(Exception):
+    """The tracer that traced the answer has ended; the function must be traced again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A program to compile for a target.
+
+    `name` is a digest of everything that determines the result.
+    """
+
+    name: str
+    lowered: Lowered
+    target: Target
+    environment: Environment
+
+    @property
+    def request(self) -> Compile:
+        """The request for a compiler, without an id."""
+        return Compile(
+            0,
+            self.target.name,
+            self.lowered.program,
+            options=self.lowered.options,
+            constants=self.lowered.constants,
+            barriers=self.lowered.barriers,
+            trips=self.lowered.trips,
+        )
+
+
+@dataclass(eq=False, slots=True)
+class _Running:
+    task: asyncio.Task[Any]
+    waiting: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class CompileCache:
+    """The compiled programs of a session."""
+
+    events: asyncio.Queue[Event]
+    compilers: Compilers
+    disk: DiskCache
+    not_sent: NotSent
+    memory: Memory
+    _running: dict[str, _Running] = field(default_factory=dict)
+
+    def known(self, answer: Answer, target: Target) -> Result | None:
+        """Return the result for an answer if it is cached."""
+        cached = self.memory.results.get((answer.question.key, target.name))
+        return cached[1] if cached is not None and cached[0] is answer else None
+
+    async def get(self, answer: Answer, target: Target, python: str, lower: Lower) -> Result:
+        """Return the result for an answer; lower and compile it if necessary.
+
+        Args:
+            python: the Python interpreter that traced it; it compiles for this machine's own
+                devices.
+
+        Raises:
+            Gone: it must be traced again.
+        """
+        if target.host and (why := self.not_sent(answer.question.path, target.host)):
+            return Result(target, None, Trouble("approval", why, last=False))
+        if (cached := self.known(answer, target)) is not None:
+            return cached
+        lowered = await self._lower(answer, target, lower)
+        if isinstance(lowered, Trouble):
+            result = Result(target, None, lowered)
+        else:
+            program = await self._program(lowered, target, python)
+            if isinstance(program, Trouble):
+                result = Result(target, lowered, program)
+            else:
+                result = await self._result(program, answer)
+        if isinstance(result.outcome, Compiled) or result.outcome.last:
+            self.memory.results.put((answer.question.key, target.name), (answer, result))
+        return result
+
+    async def folding(
+        self, answer: Answer, target: Target, python: str, lower: Lower
+    ) -> Folding | None:
+        """Return the compile times of an answer's program with and without constant folding.
+
+        Returns `None` if they cannot be measured.
+
+        Raises:
+            Gone: it must be traced again.
+        """
+        if target.host and self.not_sent(answer.question.path, target.host):
+            return None
+        lowered = await self._lower(answer, target, lower)
+        if isinstance(lowered, Trouble):
+            return None
+        program = await self._program(lowered, target, python)
+        if isinstance(program, Trouble):
+            return None
+        name = digest(program.name, "folding")
+        measured = self.memory.foldings.get(name)
+        if measured is None:
+            measured = await self._shared(name, lambda: self._measure(name, program, answer))
+            self.memory.foldings.put(name, measured)
+        if isinstance(measured, Trouble):
+            return None
+        if not measured.is_ended:
+            cached = self.memory.results.get((answer.question.key, target.name))
+            if cached is not None and cached[1].is_unfolded:
+                self.memory.results.pop((answer.question.key, target.name))
+        return measured
+
+    async def aclose(self) -> None:
+        """Cancel all work and end the compilers."""
+        tasks = [running.task for running in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.compilers.aclose()
+
+    async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
+        key = answer.question.key, target.platform, target.capability
+        cached = self.memory.lowered.get(key)
+        if cached is not None and cached[0] is answer:
+            return cached[1]
+        reply = await lower(answer, target)
+        lowered: Lowered | Trouble
+        match reply:
+            case None:
+                raise Gone
+            case Lowered():
+                lowered = reply
+            case Failed(failure=failure):
+                lowered = Trouble("lower", _refused(failure, target))
+            case Died() as died:
+                return Trouble("lower", died.message, last=not died.external)
+        self.memory.lowered.put(key, (answer, lowered))
+        return lowered
+
+    async def _program(self, lowered: Lowered, target: Target, python: str) -> _Program | Trouble:
+        environment = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
+        if isinstance(environment, Trouble):
+            return environment
+        if target.host:
+            has = await self.compilers.jaxlib(target, environment)
+            if isinstance(has, Trouble):
+                return has
+            name = digest(lowered.key, *identity(replace(environment, jax=has), target))
+        else:
+            name = digest(lowered.key, *identity(environment, target))
+        return _Program(name, lowered, target, environment)
+
+    async def _result(self, program: _Program, answer: Answer) -> Result:
+        """Return the result of compiling a program.
+
+        If constant folding would take minutes and the result is not cached, the program is compiled
+        without constant folding.
+        """
+        traps = [fold for fold in program.lowered.folds if fold.trap]
+        request = program.request
+        if not traps or await self._known(program.name) is not None:
+            outcome = await self._compile(program.name, program, request, answer)
+            return Result(program.target, program.lowered, outcome)
+        name = digest(program.name, "unfolded")
+        outcome = await self._compile(name, program, folding.without(request), answer)
+        if isinstance(outcome, Compiled):
+            worst = max(traps, key=lambda fold: fold.seconds)
+            note = folding.note(worst.primitive, worst.elements, worst.seconds)
+            outcome = replace(outcome, notes=(*outcome.notes, note))
+        return Result(program.target, program.lowered, outcome, is_unfolded=True)
+
+    async def _compile(
+        self, name: str, program: _Program, request: Compile, answer: Answer
+    ) -> Compiled | Trouble:
+        cached = await self._known(name)
+        if cached is not None:
+            return cached
+        return await self._shared(name, lambda: self._work(name, program, request, answer))
+
+    async def _known(self, name: str) -> Compiled | Trouble | None:
+        cached = self.memory.compiled.get(name)
+        if cached is None and name not in self._running:
+            cached = await asyncio.to_thread(self.disk.get, name)
+            if cached is not None:
+                self.memory.compiled.put(name, cached)
+        return cached
+
+    async def _shared(self, name: str, work: Callable[[], Coroutine[None, None, T]]) -> T:
+        """Return the result of work that all callers with the same name share.
+
+        It is cancelled when no caller waits for it any more.
+        """
+        running = self._running.get(name)
+        if running is None:
+            running = _Running(asyncio.get_running_loop().create_task(work()))
+            self._running[name] = running
+            running.task.add_done_callback(lambda task: self._ended(name, task))
+        running.waiting += 1
+        try:
+            result: T = await asyncio.shield(running.task)
+            return result
+        except asyncio.CancelledError:
+            if running.waiting == 1 and not running.task.done():
+                running.task.cancel()
+            raise
+        finally:
+            running.waiting -= 1
+
+    def _ended(self, name: str, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled():
+            task.exception()
+        running = self._running.get(name)
+        if running is not None and running.task is task:
+            del self._running[name]
+
+    async def _work(
+        self, name: str, program: _Program, request: Compile, answer: Answer
+    ) -> Compiled | Trouble:
+        title = f"{answer.question.subject.name} for {program.target.short}"
+        async with self._ticking(f"compile {name}", title):
+            outcome = await self.compilers.compile(program.target, program.environment, request)
+        if isinstance(outcome, Compiled):
+            await asyncio.to_thread(self.disk.put, name, outcome)
+        if isinstance(outcome, Compiled) or outcome.last:
+            self.memory.compiled.put(name, outcome)
+        return outcome
+
+    async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
+        recorded = await asyncio.to_thread(self.disk.folding, name)
+        if recorded is not None:
+            return recorded
+        title = f"constant folding in {answer.question.subject.name} for {program.target.short}"
+        async with self._ticking(f"compile {name}", title):
+            measured = await self.compilers.folding(
+                program.target, program.environment, program.request
+            )
+        if isinstance(measured, Trouble):
+            log.info("constant folding is not measured: %s", measured.message)
+            return measured
+        recorded, compiled = measured
+        await asyncio.to_thread(self.disk.put, name, recorded)
+        if compiled is not None:
+            self.memory.compiled.put(program.name, compiled)
+            await asyncio.to_thread(self.disk.put, program.name, compiled)
+        return recorded
+
+    @contextlib.asynccontextmanager
+    async def _ticking(self, key: str, title: str) -> AsyncIterator[None]:
+        """Show progress while the body runs."""
+        ticking = asyncio.get_running_loop().create_task(self._tick(key, title))
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            self.events.put_nowait(Progress(key, "Compiling", done=True))
+
+    async def _tick(self, key: str, title: str) -> None:
+        """Report the elapsed time every second, once a compile takes long."""
+        await asyncio.sleep(LONG)
+        seconds = LONG
+        while True:
+            self.events.put_nowait(Progress(key, "Compiling", f"{title}… {seconds:.0f} s"))
+            await asyncio.sleep(1.0)
+            seconds += 1.0

@@ -1,0 +1,257 @@
+"""The programs of traced functions: as plain data, and compiled for targets."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+
+from jaxsight.projects.project import Project
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import Choices
+from jaxsight.queries.memory import HeldResult, Memory
+from jaxsight.queries.programs.compile_cache import CompileCache, Gone
+from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.disk_cache import Cache as DiskCache
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.queries.traces.traces import Traces
+from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_compiling
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.replies import Outlined, Traced
+from jaxsight.workers.compilation.compilers import Compilers, Trouble
+
+ERRORS_HELD = 60.0
+"""Seconds after which a contract that could not be checked is tried again."""
+
+
+class Programs:
+    """The outlines and compiled programs of traced functions."""
+
+    def __init__(
+        self,
+        projects: Projects,
+        traces: Traces,
+        choices: Choices,
+        memory: Memory,
+    ) -> None:
+        self._projects = projects
+        self._traces = traces
+        self._choices = choices
+        self._memory = memory
+        self._compiling: CompileCache | None = None
+        self._unsaved: set[str] = set()
+        self._measuring: dict[tuple[str, str], tuple[Answer, asyncio.Future[Folding | None]]] = {}
+        """By file and function: the answer whose constant folding is being measured."""
+
+    def compiling(self) -> CompileCache:
+        """Return the compilers of the session, which start at the first compile."""
+        if self._compiling is None:
+            settings = self._projects.any_settings
+            self._compiling = CompileCache(
+                self._projects.events,
+                Compilers(
+                    memory=settings.memory_limit,
+                    deadline=settings.timeouts.compile,
+                    remote_python=settings.compiler.remote_python,
+                ),
+                DiskCache(limit=settings.cache.size),
+                lambda path, host: self._projects.of(path).not_sent(host),
+                self._memory,
+            )
+        return self._compiling
+
+    def edited(self, path: str) -> None:
+        """Take note that the text of a file differs from the file."""
+        self._unsaved.add(path)
+
+    def saved(self, path: str) -> None:
+        """Show changes relative to a file's programs as of now."""
+        self._unsaved.discard(path)
+        for key, (_, result) in self._memory.shown.items():
+            if key[0] == path and isinstance(result.outcome, Compiled):
+                self._memory.saved.put(key, result.outcome)
+
+    def close(self, path: str) -> None:
+        """Stop the measurements of a file that was closed."""
+        self._unsaved.discard(path)
+        self._stop_measuring(path)
+
+    async def outline(self, view: View) -> Outlined | None:
+        """Return the traced program as plain data.
+
+        Returns `None` if it is gone, or if it is of an older text and not cached.
+        """
+        key = view.answer.question.key
+        cached = self._memory.outlines.get(key)
+        if cached is not None and cached[0] is view.answer:
+            return cached[1]
+        if view.stale:
+            return None
+        project = self._projects.of(view.answer.question.path)
+        outlined = await tracer_requests.outline(project, view.answer)
+        if outlined is None:
+            try:
+                # A tracer keeps few traces: trace again, and outline at once.
+                answer = await self._traces.traced_again(view.answer.question)
+                outlined = await tracer_requests.outline(project, answer)
+            except Superseded:
+                return None
+        if outlined is not None:
+            self._memory.outlines.put(key, (view.answer, outlined))
+        return outlined
+
+    async def result(self, view: View, target: Target | None = None) -> Result | None:
+        """Return the result for a target, by default the first; `None` if it was not traced."""
+        question = view.answer.question
+        project = self._projects.of(question.path)
+        if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
+            return None
+        targets = self._choices.targets(question.path)
+        target = target if target is not None else next(iter(targets), None)
+        if target is None:
+            return None
+        answer = view.answer
+        compiled = functools.partial(
+            self.compiling().get,
+            target=target,
+            python=project.interpreter.path,
+            lower=functools.partial(tracer_requests.lower, project),
+        )
+        try:
+            result = await compiled(answer)
+        except Gone:
+            try:
+                # A tracer keeps few traces: trace again, and lower at once.
+                answer = await self._traces.traced_again(question)
+                result = await compiled(answer)
+            except (Gone, Superseded):
+                return None
+        if target in targets[:1]:
+            self._remember(view, answer, result)
+        return result
+
+    def _remember(self, view: View, answer: Answer, result: Result) -> None:
+        """Remember the result for the first target, for what is shown until the next one."""
+        key = answer.question.path, view.subject.name
+        self._memory.refused.pop(key)
+        if isinstance(result.outcome, Trouble):
+            self._memory.refused.put(key, (answer, result))
+        elif self._traces.is_chosen(view):
+            self._memory.shown.put(key, (answer, result))
+            if answer.question.path not in self._unsaved or self.before(view) is None:
+                self._memory.saved.put(key, result.outcome)
+
+    async def held_result(self, view: View, target: Target) -> Result | None:
+        """Return the result for a target that may be remote.
+
+        An error, such as that of an unreachable host, is cached for a while.
+        """
+        key = (view.answer.question.key, target.name)
+        running = self._memory.held.get(key)
+        now = asyncio.get_running_loop().time()
+        if (
+            running is None
+            or running.answer is not view.answer
+            or running.ended + ERRORS_HELD < now
+        ):
+            running = HeldResult(view.answer, asyncio.ensure_future(self.result(view, target)))
+            self._memory.held.put(key, running)
+        try:
+            result = await asyncio.shield(running.task)
+        except Exception:
+            self._memory.held.pop(key)
+            raise
+        lasting = result is not None and (
+            isinstance(result.outcome, Compiled) or result.outcome.last
+        )
+        if not lasting and running.ended == math.inf:
+            running.ended = asyncio.get_running_loop().time()
+        return result
+
+    def kernels(self, view: View) -> Kernels | None:
+        """Return a function's kernels on the first target, without compiling it.
+
+        Until the current text is compiled, they are those of its last program.
+        """
+        path = view.answer.question.path
+        targets = self._choices.targets(path)
+        if not targets or self._compiling is None:
+            return None
+        result = self._compiling.known(view.answer, targets[0])
+        if result is not None:
+            return Kernels.of(view, result)
+        last = self._memory.shown.get((path, view.subject.name))
+        if last is None or last[1].target != targets[0]:
+            return None
+        answer, result = last
+        located = self._traces.located(
+            answer, view.module, None, view.subject, view.failed, role="compiled"
+        )
+        return Kernels.of(located, result)
+
+    def is_compiled(self, view: View, target: Target) -> bool:
+        """Return whether the current program of a function is compiled for a target."""
+        return self.compiling().known(view.answer, target) is not None
+
+    def was_compiled(self, view: View) -> bool:
+        """Return whether any program of the function has been compiled for the first target."""
+        key = view.answer.question.path, view.subject.name
+        return self._memory.shown.get(key) is not None
+
+    def before(self, view: View) -> Compiled | None:
+        """Return the compiled program of a function when its file was last saved."""
+        return self._memory.saved.get((view.answer.question.path, view.subject.name))
+
+    def refusal(self, view: View) -> Result | None:
+        """Return the result of an answer that was not compiled for the first target, if so."""
+        last = self._memory.refused.get((view.answer.question.path, view.subject.name))
+        return last[1] if last is not None and last[0] is view.answer else None
+
+    async def folding(self, view: View, result: Result) -> Folding | None:
+        """Return the compile times of a function with and without constant folding.
+
+        Returns `None` if it is not worth measuring. A new program of the function cancels the
+        measurement.
+        """
+        lowered, project = result.lowered, self._projects.of(view.answer.question.path)
+        key = view.answer.question.path, view.subject.name
+        running = self._measuring.get(key)
+        if running is not None and running[0] is not view.answer:
+            running[1].cancel()
+            running = None
+        if lowered is None or not isinstance(result.outcome, Compiled):
+            return None
+        if not folded_while_compiling.is_candidate(lowered.folds):
+            return None
+        if running is None:
+            measure = self._measured(project, view.answer, result.target)
+            running = self._measuring[key] = view.answer, asyncio.ensure_future(measure)
+        task = running[1]
+        await asyncio.wait([task])
+        if self._measuring.get(key) is running:
+            del self._measuring[key]
+        ended = task.cancelled() or isinstance(task.exception(), Gone)
+        return None if ended else task.result()
+
+    async def _measured(self, project: Project, answer: Answer, target: Target) -> Folding | None:
+        if project.interpreter is None:
+            return None
+        lower = functools.partial(tracer_requests.lower, project)
+        return await self.compiling().folding(answer, target, project.interpreter.path, lower)
+
+    def _stop_measuring(self, path: str | None = None) -> None:
+        """Cancel the measurements of a file that was closed; all of them without a path."""
+        for key, (_, task) in list(self._measuring.items()):
+            if path in (None, key[0]):
+                task.cancel()
+                self._measuring.pop(key)
+
+    async def aclose(self) -> None:
+        """Cancel all work, and end the compilers."""
+        self._stop_measuring()
+        if self._compiling is not None:
+            await self._compiling.aclose()

@@ -1,0 +1,73 @@
+"""The current places of the equations of a traced function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.source.statements import tree_of
+from jaxsight.source.text import Range
+from jaxsight.wire.spans import Span
+
+
+class Places:
+    """The places of a program's equations, by path, cached."""
+
+    def __init__(self, view: View, spans: Mapping[str, Span | None]) -> None:
+        self._view = view
+        self._spans = spans
+        self._known: dict[str, Range | None] = {}
+
+    def span(self, path: str) -> Span | None:
+        """Return the traced span of an equation; without one, that of the enclosing equation."""
+        span = self._spans.get(path)
+        if span is not None or "/" not in path:
+            return span
+        return self.span(path.rsplit("/", 2)[0])
+
+    def of(self, path: str) -> Range | None:
+        """Return the current range of an equation; without one, that of the enclosing equation."""
+        if path not in self._known:
+            span = self._spans.get(path)
+            place = self._view.range_of(span) if span is not None else None
+            if place is None and "/" in path:
+                place = self.of(path.rsplit("/", 2)[0])
+            self._known[path] = place
+        return self._known[path]
+
+    def text(self, path: str) -> str:
+        """Return the user's text of an equation on one line; empty if it has no place."""
+        place = self.of(path)
+        return " ".join(self._view.module.slice_text(place).split()) if place is not None else ""
+
+    def around(self, path: str) -> Sequence[ast.AST]:
+        """Return the syntax nodes around an equation, innermost first, up to its function.
+
+        Lines of the nodes count from the start of the chunk.
+        """
+        place = self.of(path)
+        chunk = self._view.module.chunk_at(place.start) if place is not None else None
+        if place is None or chunk is None or chunk.broken is not None:
+            return ()
+        line = place.start.line - chunk.first_line + 1
+        column = len(self._view.module.line(place.start.line)[: place.start.column].encode())
+        calls: list[ast.AST] = []
+        node: ast.AST | None = tree_of(chunk.text)
+        while node is not None:
+            node = next((n for n in ast.iter_child_nodes(node) if _holds(n, line, column)), None)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                calls.clear()
+            if node is not None:
+                calls.append(node)
+        return calls[::-1]
+
+
+def _holds(node: ast.AST, line: int, column: int) -> bool:
+    start = getattr(node, "lineno", None)
+    if start is None:
+        # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
+        return any(_holds(child, line, column) for child in ast.iter_child_nodes(node))
+    end = getattr(node, "end_lineno", None) or start
+    first, last = (start, getattr(node, "col_offset", 0)), (end, getattr(node, "end_col_offset", 0))
+    return first <= (line, column) < last

@@ -1,0 +1,286 @@
+"""An answer in the current text: the tracer's spans become ranges of the module.
+
+An answer to the current question is moved exactly, chunk by chunk. An answer to an earlier question
+(the function was edited since) is shifted through the edit and marked as stale; observations inside
+the edit are dropped, never guessed.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from jaxsight.queries.documents import Subject
+from jaxsight.queries.traces.query import Question
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.relocate import relocate
+from jaxsight.source.slicing.caveat import Caveat, quoted
+from jaxsight.source.supported_lines import lost_lines, names_bound
+from jaxsight.source.text import Position, Range
+from jaxsight.source.text_shift import TextShift, shift_between
+from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.observations import Observation, Reused, Seen
+from jaxsight.wire.spans import Span
+from jaxsight.workers.results import Died
+
+_MANY = 300
+"""Number of observations from which finding their places takes noticeably long."""
+_PLACE = re.compile(rf"{CHUNK_FILE.pattern}(?::(?P<line>\d+))?")
+"""The name of a chunk's file in a message or a jaxpr, as in `function at FILE:LINE`.
+
+The text before it is in `path` too.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reply to a question.
+
+    `versions` are the versions of the project files that it depends on.
+    """
+
+    question: Question
+    reply: Traced | Failed | Died
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def wants_whole(self) -> bool:
+        """Whether it only says that other modules import names from the file.
+
+        Then the question must be asked again with the whole module.
+        """
+        return isinstance(self.reply, Failed) and self.reply.failure.stage == "whole"
+
+    @property
+    def seen(self) -> tuple[Seen, ...]:
+        return self.reply.seen if isinstance(self.reply, Traced | Failed) else ()
+
+    @property
+    def texts(self) -> Mapping[str, tuple[str, str]]:
+        """By the chunk ids in spans: the id of the requested chunk, and the executed text."""
+        chunks = {chunk.id: (chunk.id, chunk.text) for chunk in self.question.slice.chunks}
+        if isinstance(self.reply, Traced | Failed):
+            chunks |= {chunk.executed: (chunk.asked, chunk.text) for chunk in self.reply.reused}
+        return chunks
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        return self.reply.observations if isinstance(self.reply, Traced | Failed) else ()
+
+
+class View:
+    """One answer in one module; `stale` if the module now asks a different question.
+
+    If `failed` is given, it is the newest answer about the function, an error, and this is the last
+    trace before it: then only observations that the error does not affect are visible.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        module: Module,
+        now: Question | None,
+        subject: Subject,
+        failed: View | None = None,
+    ) -> None:
+        self.failed = failed
+        self.members = now.slice.module_chunks if now is not None else ()
+        self.answer = answer
+        self.module = module
+        self.subject = subject
+        self.stale = now is None or now.key != answer.question.key
+        self._observed: dict[Range, Observation] | None = None
+        traced = answer.question
+        self._texts = answer.texts
+        self._now: dict[str, ModuleChunk] = {}
+        self._before: dict[str, ModuleChunk] = {}
+        self._shift: TextShift | None = None
+        self._skipped = now.caveats if now is not None else ()
+        if now is not None and not self.stale:
+            before = itertools.compress(traced.slice.chunks, traced.slice.keyed)
+            keyed = itertools.compress(now.slice.module_chunks, now.slice.keyed)
+            for old, member in zip(before, keyed, strict=True):
+                # Of chunks with the same text this is the first: its execution fails.
+                self._now.setdefault(old.id, member)
+            for member in now.slice.module_chunks:
+                self._now.setdefault(member.id, member)
+        else:
+            self._before = {chunk.id: chunk for chunk in traced.slice.module_chunks}
+            self._shift = shift_between(traced.module.text, module.text)
+            self._skipped = tuple(
+                replace(caveat, range=range)
+                for caveat in traced.caveats
+                if (range := self._shift.range(caveat.range)) is not None
+            )
+
+    def still(
+        self, answer: Answer, module: Module, now: Question | None, failed: View | None
+    ) -> bool:
+        """Return whether a view of these arguments would be equal to this one."""
+        stale = now is None or now.key != answer.question.key
+        same = self.answer is answer and self.module is module and self.failed is failed
+        return same and self.stale == stale
+
+    def supports(self, place: Range) -> bool:
+        """Return whether this trace is valid at a place, given the error of the newest one."""
+        return self.failed is None or place.start.line not in self._lost
+
+    def supports_any(self) -> bool:
+        """Return whether any value that the function computes is still as it was observed."""
+        return any(
+            observation.kind != "parameter" and place.start in self.subject_range
+            for place, observation in self.observed.items()
+        )
+
+    @functools.cached_property
+    def _lost(self) -> frozenset[int]:
+        """The lines on which the newest trace fails, or that depend on an error or a change."""
+        failed, shift = self.failed, self._shift
+        if failed is None or shift is None:
+            return frozenset()
+        before, after = self.answer.question, failed.answer.question
+        reply = failed.answer.reply
+        frames = reply.failure.frames if isinstance(reply, Failed) else ()
+        places = [failed.range_of(frame.span) for frame in frames if frame.span is not None]
+        lost = names_bound(before.slice.module_chunks, shift.keeps)
+        inside = f"{self.subject.name}.<locals>."
+        lost.setdefault(inside, set()).update(_changed_arguments(before, after))
+        if isinstance(reply, Failed) and reply.failure.stage == "inputs":
+            names = {parameter.name for parameter in self.subject.function.parameters}
+            lost[inside].update({reply.failure.argument} if reply.failure.argument else names)
+        chunks = {chunk.first_line: chunk for chunk in failed.members}
+        for place in (*self._all_places, *(place for place in places if place is not None)):
+            if (chunk := self.module.chunk_at(place.start)) is not None:
+                chunks[chunk.first_line] = chunk
+        return lost_lines(
+            [chunks[line] for line in sorted(chunks)],
+            self.subject.name.rpartition(".")[2],
+            {place.start.line for place in places if place is not None},
+            shift.kept,
+            lost,
+        )
+
+    @functools.cached_property
+    def _all_places(self) -> dict[Range, Observation]:
+        return dict(self._places())
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Statements of the module that this answer skipped, in text order."""
+        reply = self.answer.reply
+        caveats = list(self._skipped)
+        if isinstance(reply, Traced | Failed):
+            for caveat in reply.caveats:
+                range = self.range_of(Span(caveat.chunk, 1, 0, 1, 0))
+                chunk = self.module.chunk_at(range.start) if range is not None else None
+                if range is not None and chunk is not None:
+                    caveats.append(Caveat(range, f"{quoted(chunk)} {caveat.reason}"))
+        return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
+
+    @property
+    def name_range(self) -> Range:
+        """The current range of the traced function's name."""
+        return self.subject.name_range
+
+    @property
+    def subject_range(self) -> Range:
+        """The current range of the traced function's whole definition."""
+        return self.subject.range
+
+    @property
+    def example_places(self) -> Sequence[tuple[str, Range]]:
+        """The arguments with the places of their example inputs, relative to the function's chunk.
+
+        Empty if the example inputs are not from its docstring.
+        """
+        if self.subject.examples.source != "docstring":
+            return ()
+        return self.answer.question.set.places
+
+    def argument_range(self, argument: str) -> Range:
+        """Return the range of an argument's example in the docstring, or the function's name."""
+        places = dict(self.answer.question.set.places)
+        range = places.get(argument)
+        return (
+            range.shifted(self.subject.chunk.first_line) if range is not None else self.name_range
+        )
+
+    def words(self, text: str) -> str:
+        """Return a tracer's text with the file names of chunks replaced by lines of the file."""
+        if "§" not in text:
+            return text
+        here = self.answer.question.path
+
+        def place(match: re.Match[str]) -> str:
+            path, line = match["path"], match["line"]
+            if line is None or not path.endswith(here):
+                return path
+            inside = line_in_chunk(match, int(line))
+            range = self.range_of(Span(match["chunk"], inside, 0, inside, 0))
+            name = path.removesuffix(here) + PurePath(here).name
+            return f"{name}:{range.start.line + 1}" if range is not None else name
+
+        return _PLACE.sub(place, text)
+
+    def add_texts(self, reused: Iterable[Reused]) -> None:
+        """Take the texts of chunks as they were executed, which a later reply may refer to."""
+        self._texts = {**self._texts, **{r.executed: (r.asked, r.text) for r in reused}}
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes long to find the places of all observations."""
+        return len(self.answer.observations) > _MANY
+
+    def range_of(self, span: Span) -> Range | None:
+        """Return the current range of a span; `None` if it is gone."""
+        requested, text = self._texts.get(span.chunk, ("", ""))
+        if not requested:
+            return None
+        if self._shift is None:
+            member = self._now.get(requested)
+            return relocate(span, text, member) if member is not None else None
+        before = self._before.get(requested)
+        then = relocate(span, text, before) if before is not None else None
+        return self._shift.range(then) if then is not None else None
+
+    @property
+    def observed(self) -> Mapping[Range, Observation]:
+        """Every observation that has a place in the text, by its range."""
+        if self._observed is None:
+            self._observed = {
+                place: observation
+                for place, observation in self._all_places.items()
+                if self.supports(place)
+            }
+        return self._observed
+
+    def around(self, position: Position) -> list[Range]:
+        """Return the places of observations that contain a position, innermost first.
+
+        This is for a text that does not parse.
+        """
+        holding = [place for place in self.observed if position in place]
+        return sorted(
+            holding, key=lambda r: (r.end.line - r.start.line, r.end.column - r.start.column)
+        )
+
+    def seen(self, observation: Observation) -> tuple[Seen, ...]:
+        return tuple(self.answer.seen[i] for i in observation.values)
+
+    def _places(self) -> Iterator[tuple[Range, Observation]]:
+        for observation in self.answer.observations:
+            if (range := self.range_of(observation.span)) is not None:
+                yield range, observation
+
+
+def _changed_arguments(before: Question, after: Question) -> set[str]:
+    """Return the arguments whose example inputs differ."""
+    first, second = before.trace, after.trace
+    if (first.sizes, first.call) != (second.sizes, second.call):
+        return {argument.name for argument in (*first.arguments, *second.arguments)}
+    return {argument.name for argument in {*first.arguments} ^ {*second.arguments}}

@@ -1,0 +1,127 @@
+"""A question: one function, one example set, and the current text. Equal questions have equal keys.
+
+The key depends on meanings, not on the text: moved lines, comments and docstrings do not change it,
+so that a cached answer stays valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from jaxsight.examples import ExampleSet
+from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.rules.finding import Severity
+from jaxsight.source.module import Module
+from jaxsight.source.slicing.caveat import Caveat
+from jaxsight.source.slicing.slices import Slice, slice_for
+from jaxsight.wire.messages.requests import NEW, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A function, an example set and the text: `trace` is the request, without `id`.
+
+    `key` identifies the question in caches; `module` is its text.
+    """
+
+    path: str
+    subject: Subject
+    set: ExampleSet
+    module: Module
+    slice: Slice
+    trace: Trace
+    key: str
+    caveats: tuple[Caveat, ...] = ()
+    """Statements that were not run and may change the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """Why a function is not traced; shown instead of an answer."""
+
+    reason: str
+
+
+def ask(
+    document: Document,
+    subject: Subject,
+    chosen: ExampleSet,
+    *,
+    root: str,
+    environment: str,
+    patience: float,
+    module: Module | None = None,
+) -> Question | Unasked:
+    """Return the question for `subject` with the example set `chosen`.
+
+    Args:
+        root: the project's root folder.
+        environment: what else the answer depends on (interpreter, platform), for the key.
+        patience: time limit in seconds of a statement that the function does not need by name.
+        module: the subject's text, by default the document's current one.
+    """
+    if subject.broken:
+        return Unasked("the function has a syntax error")
+    if subject.function.refused:
+        return Unasked(refusal(subject))
+    if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
+        return Unasked("the example inputs have errors")
+    module = document.module if module is None else module
+    names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
+    needed = slice_for(module, names, subject.chunk, whole=document.looked_into)
+    if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
+        return Unasked("it depends on code that is too large to be analyzed")
+    if needed.broken:
+        return Unasked("it depends on code with a syntax error")
+    trace = Trace(
+        id=NEW,
+        file=document.path,
+        module=module_name(document.path),
+        root=root,
+        chunks=needed.chunks,
+        function=subject.function.qualname,
+        arguments=chosen.arguments,
+        sizes=chosen.sizes,
+        future_flags=module.future_flags,
+        call=chosen.call,
+        patience=patience,
+        whole=document.looked_into,
+    )
+    key = _key(environment, needed, trace)
+    return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
+
+
+def _key(environment: str, needed: Slice, trace: Trace) -> str:
+    """Return a digest of everything that the answer depends on."""
+    meaning = repr(
+        (
+            environment,
+            needed.key,
+            trace.file,
+            trace.module,
+            trace.root,
+            trace.function,
+            trace.arguments,
+            trace.sizes,
+            trace.call,
+            trace.whole,
+        )
+    )
+    return hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def refusal(subject: Subject) -> str:
+    """Return why a function cannot be traced by itself."""
+    match subject.function.refused:
+        case "async":
+            return "JAX cannot trace coroutines; add example inputs to the function that it awaits"
+        case "generator":
+            return "JAX cannot trace generators; return a tuple, or use `jax.lax.scan`"
+        case "nested":
+            return (
+                "nested functions cannot be traced directly; "
+                "add example inputs to the enclosing function"
+            )
+        case other:
+            return other

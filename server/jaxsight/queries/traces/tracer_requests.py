@@ -1,0 +1,136 @@
+"""Ask tracers: trace a function, write it as source, and ask about an earlier trace.
+
+A tracer keeps few traces, and may die: what asks about a trace that is gone gets `None`, and has to
+trace again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, TypeVar
+
+from jaxsight.events import Event, Progress
+from jaxsight.projects.project import Project
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
+from jaxsight.targets.target import Target
+from jaxsight.wire.messages.replies import Failed, Lowered, Outlined, Shown, Stage, Traced
+from jaxsight.wire.messages.requests import (
+    NEW,
+    Lower,
+    Outline,
+    Request,
+    Show,
+    SourceOptions,
+    Sourcerize,
+)
+from jaxsight.workers.results import Died, Outcome
+from jaxsight.workers.supervisor import Priority
+
+LONG = 1.0
+"""Duration of a trace after which progress is shown, in seconds."""
+
+R = TypeVar("R")
+
+
+class Client(Protocol):
+    """What answers requests: the tracers of a project, or those of a sandbox."""
+
+    async def ask(
+        self, request: Request[R], *, priority: Priority = Priority.BACKGROUND
+    ) -> Outcome[R]:
+        """Send a request, and return the answer."""
+        ...
+
+
+async def trace(project: Project, question: Question, *, waiting: bool) -> Outcome[Traced]:
+    """Trace the function of a question; `waiting` says that a person is."""
+    return await _executed(project, question, question.trace, waiting=waiting)
+
+
+async def sourcerize(
+    project: Project, question: Question, options: SourceOptions
+) -> Outcome[Shown]:
+    """Write the function of a question as source."""
+    request = Sourcerize(NEW, question.trace, options)
+    return await _executed(project, question, request, waiting=True)
+
+
+async def _executed(
+    project: Project, question: Question, request: Request[R], *, waiting: bool
+) -> Outcome[R]:
+    """Send a request that executes a question's slice, and show its progress if it takes long."""
+    progress = _Progress(project.events, question)
+    try:
+        return await project.ask(
+            request,
+            priority=Priority.PERSON if waiting else Priority.DOCUMENT,
+            on_stage=progress.stage,
+            hidden="" if question.slice.sees_lines else question.path,
+        )
+    finally:
+        progress.end()
+
+
+async def show(
+    client: Client, answer: Answer, what: str, platform: str = ""
+) -> Shown | Failed | Died | None:
+    """Return a text of a traced function, or the error; `None` if the trace is gone."""
+    if not isinstance(answer.reply, Traced):
+        return None
+    reply = await client.ask(Show(NEW, answer.reply.id, what, platform), priority=Priority.PERSON)
+    match reply:
+        case Shown() | Died():
+            return reply
+        case Failed() if reply.failure.stage in ("view", "lower"):
+            return reply
+        case _:
+            return None
+
+
+async def lower(client: Client, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
+    """Return a traced function as StableHLO, or the error; `None` if the trace is gone."""
+    if not isinstance(answer.reply, Traced):
+        return None
+    reply = await client.ask(Lower(NEW, answer.reply.id, target.platform, target.capability))
+    match reply:
+        case Lowered() | Died():
+            return reply
+        case Failed() if reply.failure.stage == "lower":
+            return reply
+        case _:
+            return None
+
+
+async def outline(client: Client, answer: Answer) -> Outlined | None:
+    """Return a traced program as plain data; `None` if the trace is gone."""
+    if not isinstance(answer.reply, Traced):
+        return None
+    reply = await client.ask(Outline(NEW, answer.reply.id))
+    return reply if isinstance(reply, Outlined) else None
+
+
+class _Progress:
+    """Shows the progress of a trace that takes long, with its current stage."""
+
+    def __init__(self, events: asyncio.Queue[Event], question: Question) -> None:
+        self._events = events
+        self._key = f"{question.path}:{question.subject.name}:{question.key}"
+        self._title = f"Tracing {question.subject.name}"
+        self._detail = "waiting for the tracer"
+        self._begun = False
+        self._timer = asyncio.get_running_loop().call_later(LONG, self._begin)
+
+    def stage(self, stage: Stage) -> None:
+        self._detail = stage.detail or stage.stage
+        if self._begun:
+            self._events.put_nowait(Progress(self._key, self._title, self._detail))
+
+    def end(self) -> None:
+        self._timer.cancel()
+        if self._begun:
+            self._events.put_nowait(Progress(self._key, self._title, done=True))
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._events.put_nowait(Progress(self._key, self._title, self._detail))

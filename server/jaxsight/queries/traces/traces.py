@@ -1,0 +1,255 @@
+"""Views of functions: their questions, the answers to them, and these in the current text."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Sequence
+
+from jaxsight.examples import ExampleSet
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import Choices
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.queries.memory import Memory
+from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.queries.traces.query import Question, Unasked, ask
+from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.wire.messages.replies import Traced
+
+
+class Traces:
+    """The traces of all open documents, each traced when it is first asked for."""
+
+    def __init__(
+        self,
+        documents: OpenDocuments,
+        projects: Projects,
+        choices: Choices,
+        memory: Memory,
+        aside: Aside,
+        turns: Turns,
+    ) -> None:
+        self._documents = documents
+        self._projects = projects
+        self._choices = choices
+        self._memory = memory
+        self._aside = aside
+        self._turns = turns
+        self.cache = TraceCache(documents.by_path, memory)
+
+    async def question(
+        self, document: Document, subject: Subject, example_set: ExampleSet | None = None
+    ) -> Question | Unasked:
+        """Return the question about a function with an example set, by default the active one."""
+        if example_set is None:
+            example_set = self._choices.set_of(document, subject)
+        if example_set is None:
+            return Unasked("the example inputs have errors")
+        project = self._projects.of(document.path)
+        if project.held_back:
+            project.ask_consent()
+            return Unasked(project.held_back)
+        module = document.module
+        asking = functools.partial(
+            ask,
+            document,
+            subject,
+            example_set,
+            module=module,
+            root=project.root,
+            environment=project.environment,
+            patience=project.settings.timeouts.statement,
+        )
+        question = await self._aside.judge(module, asking)
+        if document.module is not module:
+            return Unasked("the text is being edited")
+        return question
+
+    async def answer(self, question: Question, *, waiting: bool) -> Answer:
+        """Return the answer to a question; a person is `waiting` for it, or not.
+
+        Raises:
+            Superseded: a newer question about the same function arrived meanwhile.
+        """
+        if not waiting:
+            await self._turns.breathe()
+        project = self._projects.of(question.path)
+        answer = await self.cache.get(
+            question, functools.partial(tracer_requests.trace, project), waiting=waiting
+        )
+        document = self._documents.get(question.path)
+        if not answer.wants_whole or question.trace.whole or document is None:
+            return answer
+        document.looked_into = True
+        again = await self.question(document, question.subject)
+        return answer if isinstance(again, Unasked) else await self.answer(again, waiting=waiting)
+
+    async def traced_again(self, question: Question) -> Answer:
+        """Return a new answer to a question whose trace the tracer no longer keeps.
+
+        Raises:
+            Superseded: a newer question about the same function arrived meanwhile.
+        """
+        self.cache.drop(question)
+        return await self.answer(question, waiting=False)
+
+    async def may_reach(self, document: Document, subject: Subject, chunk: ModuleChunk) -> bool:
+        """Return whether the subject's trace may have reached a chunk, without tracing it."""
+        question = await self.question(document, subject)
+        return isinstance(question, Unasked) or any(
+            needed.first_line == chunk.first_line for needed in question.slice.module_chunks
+        )
+
+    def latest(self, document: Document, subject: Subject) -> Answer | None:
+        """Return the last answer about a function with its active example set."""
+        example_set = self._choices.set_of(document, subject)
+        set_name = example_set.name if example_set is not None else ""
+        return self.cache.latest(document.path, subject.name, set_name)
+
+    async def view(
+        self, document: Document, subject: Subject, patience: float | None
+    ) -> View | Unasked:
+        """Return the view of a subject in the current text.
+
+        It is stale if `patience` runs out and there is an older answer.
+        """
+        module = document.module
+        question = await self.question(document, subject)
+        latest = self.latest(document, subject)
+        if isinstance(question, Unasked):
+            if latest is None or self._projects.of(document.path).held_back:
+                return question
+            return self.located(latest, module, None, subject)
+        answer: Answer | None = None
+        try:
+            asking = self.answer(question, waiting=True)
+            if patience is None or latest is None:
+                answer = await asking
+            else:
+                answer = await asyncio.wait_for(asking, patience)
+        except TimeoutError:
+            answer = latest
+        except Superseded:
+            answer = latest
+            standing = named(self._documents.subjects(document), subject.name)
+            if answer is None and document.module is module and standing is not None:
+                # The settings changed, not the text, so the question has another key now.
+                return await self.view(document, standing, patience)
+        if answer is None:
+            return Unasked("the text is being edited")
+        if answer.question.trace.whole != question.trace.whole:
+            return self.located(answer, module, answer.question, subject)
+        return self.located(answer, module, question, subject)
+
+    async def views(self, document: Document, patience: float | None) -> list[View]:
+        """Return the views of all subjects of a document.
+
+        Waits at most `patience` seconds for new answers.
+        """
+        module = document.module
+        questions: list[tuple[Subject, Question | Unasked]] = []
+        for subject in self._documents.subjects(document):
+            await self._turns.breathe()
+            questions.append((subject, await self.question(document, subject)))
+        unknown = [
+            q for _, q in questions if isinstance(q, Question) and self.cache.known(q) is None
+        ]
+        if unknown:
+            await self._answered(unknown, patience)
+            if any(q.trace.whole != document.looked_into for q in unknown):
+                return await self.views(document, patience)
+        views: list[View] = []
+        for subject, question in questions:
+            await self._turns.breathe()
+            current = question if isinstance(question, Question) else None
+            answer = self.cache.known(current) if current is not None else None
+            if answer is None:
+                answer = self.latest(document, subject)
+            if answer is not None:
+                views.append(await self.placed(self.located(answer, module, current, subject)))
+        return views
+
+    async def _answered(self, questions: Sequence[Question], patience: float | None) -> None:
+        """Wait for answers, at most `patience` seconds; questions without one are given up."""
+        tasks = [asyncio.ensure_future(self.answer(q, waiting=False)) for q in questions]
+        try:
+            _, pending = await asyncio.wait(tasks, timeout=patience)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        for task in tasks:
+            if task in pending:
+                task.cancel()
+            elif (
+                not task.cancelled()
+                and (error := task.exception()) is not None
+                and not isinstance(error, Superseded)
+            ):
+                raise error
+
+    async def known_views(self, document: Document) -> list[View]:
+        """Return the views of current answers that are cached, without tracing anything."""
+        views: list[View] = []
+        for subject in self._documents.subjects(document):
+            await self._turns.breathe()
+            question = await self.question(document, subject)
+            if isinstance(question, Question) and (answer := self.cache.known(question)):
+                views.append(self.located(answer, document.module, question, subject))
+        return views
+
+    async def placed(self, view: View) -> View:
+        """Return the view after finding the places of its observations, in a thread if large."""
+        if view.is_large:
+            await self._aside.run(lambda: view.observed, waiting=True)
+        return view
+
+    def last_traced(self, view: View) -> View | None:
+        """Return the last trace of a function whose newest trace failed, in the current text."""
+        if isinstance(view.answer.reply, Traced):
+            return None
+        question = view.answer.question
+        last = self.cache.traced(question.path, view.subject.name, question.set.name)
+        if last is None:
+            return None
+        return self.located(last, view.module, None, view.subject, view, role="traced")
+
+    def is_chosen(self, view: View) -> bool:
+        """Return whether a view is of the active example set."""
+        document = self._documents.get(view.answer.question.path)
+        active = self._choices.set_of(document, view.subject) if document is not None else None
+        return active is None or active.name == view.answer.question.set.name
+
+    def located(
+        self,
+        answer: Answer,
+        module: Module,
+        current: Question | None,
+        subject: Subject,
+        failed: View | None = None,
+        *,
+        role: str = "latest",
+    ) -> View:
+        """Return the view of an answer in the module, cached because moving spans takes time.
+
+        Args:
+            current: the current question about the function.
+            failed: the newest answer, if it is an error and `answer` is an earlier one.
+            role: which of a function's answers this is; each has its own cached view.
+        """
+        unit = answer.question.path, subject.name, role
+        view = self._memory.views.get(unit)
+        if view is None or not view.still(answer, module, current, failed):
+            view = View(answer, module, current, subject, failed)
+            self._memory.views.put(unit, view)
+        return view
+
+
+def named(subjects: Sequence[Subject], name: str) -> Subject | None:
+    """Return the function with a qualified name; `None` if there is none."""
+    return next((subject for subject in subjects if subject.name == name), None)

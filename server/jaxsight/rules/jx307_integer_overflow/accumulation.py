@@ -1,0 +1,87 @@
+"""Find sums of small integers in their own dtype: many of them, and averages of two."""
+
+from __future__ import annotations
+
+import ast
+
+from jaxsight.rules.jx307_integer_overflow.integers import Integers, bits_of, holds_note, wider_help
+from jaxsight.rules.program.integers.intervals import limits
+from jaxsight.rules.program.matrices import product
+from jaxsight.rules.program.steps import parameter
+from jaxsight.rules.text.expressions import Expression
+from jaxsight.rules.violation import Violation
+from jaxsight.wire.program import Step
+
+_ACCUMULATES = frozenset({"reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general"})
+
+
+def small_accumulator(integers: Integers, step: Step) -> Violation | None:
+    """Find sums and products of many small integers in their own dtype."""
+    dtype, range_ = integers.dtype(step), integers.ranges.result(step)
+    within = limits(dtype)
+    if step.primitive not in _ACCUMULATES or bits_of(dtype) > 16 or within is None:
+        return None
+    operand = integers.flow.value(step.operands[0])
+    length = max(operand.shape, default=0)
+    if step.primitive in ("cumprod", "reduce_prod"):
+        return None
+    if range_ is None or (within[0] <= range_.least and range_.most <= within[1]):
+        return None
+    if step.primitive == "dot_general":
+        matrices = product(step)
+        if matrices is not None and not matrices.contracted[0]:
+            return None  # an outer product adds nothing up
+        if any(not integers.is_any(number) for number in step.operands):
+            return None
+        accumulator = str(parameter(step, "preferred_element_type") or dtype)
+        if accumulator != dtype:
+            return None
+        return Violation(
+            f"{dtype} matrix product is accumulated in {dtype}",
+            step.path,
+            help="pass `preferred_element_type=jnp.int32`",
+            notes=(holds_note(dtype),),
+        )
+    if length < 4:
+        return None
+    return Violation(
+        f"{integers.quoted(step)} accumulates {length:,} elements in {dtype}",
+        step.path,
+        help="pass `dtype=jnp.int32`",
+        notes=(
+            holds_note(dtype),
+            *(
+                ("`jnp.cumsum` keeps small dtypes, unlike `jnp.sum`",)
+                if step.primitive == "cumsum"
+                else ()
+            ),
+        ),
+    )
+
+
+def small_average(integers: Integers, step: Step, node: Expression) -> Violation | None:
+    """Find `(a + b) // 2` of small integers."""
+    dtype = integers.dtype(step)
+    if step.primitive != "add" or bits_of(dtype) > 16:
+        return None
+    if not all(
+        integers.is_input(operand) and integers.is_any(operand) for operand in step.operands
+    ):
+        return None
+    match integers.parent(step, node):
+        case ast.BinOp(op=ast.FloorDiv() | ast.Div() | ast.RShift(), left=left):
+            divides = ast.dump(left) == ast.dump(node)
+        case ast.BinOp(op=ast.Mult(), left=ast.Constant(value=float(factor))):
+            divides = factor < 1
+        case ast.BinOp(op=ast.Mult(), right=ast.Constant(value=float(factor))):
+            divides = factor < 1
+        case _:
+            divides = False
+    if not divides:
+        return None
+    return Violation(
+        f"{integers.quoted(step)} may overflow {dtype} before it is divided",
+        step.path,
+        help=wider_help(dtype),
+        notes=(holds_note(dtype),),
+    )

@@ -1,0 +1,116 @@
+"""The integers of a program, with what the checks of this rule ask about them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.intervals import limits
+from jaxsight.rules.program.integers.ranges import Ranges
+from jaxsight.rules.program.steps import SHAPED
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.text.expressions import Expression
+from jaxsight.rules.wording import quoted
+from jaxsight.wire.program import Step
+
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+SIGNED = "convert to a signed type first: `.astype(jnp.int32)`"
+"""The help for unsigned integers that fall below zero."""
+_MOVES = SHAPED | {"convert_element_type", "copy", "stop_gradient", "rev", "concatenate", "pad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """The integers of a program: their ranges, and the text that computes them."""
+
+    view: ProgramView
+    flow: Flow
+    ranges: Ranges
+
+    def is_of_integers(self, step: Step) -> bool:
+        """Whether an equation computes or compares integers."""
+        return bool(step.results) and bits_of(self.dtype(step)) > 1
+
+    def dtype(self, step: Step) -> str:
+        number = step.operands[-1] if step.primitive in COMPARISONS else step.results[0]
+        return self.flow.value(number).dtype
+
+    def quoted(self, step: Step) -> str:
+        return quoted(self.view.quote(step.path), "this")
+
+    def is_any(self, number: int) -> bool:
+        """Whether a value may be any integer of its dtype, as arguments are."""
+        range_, within = self.ranges.of(number), limits(self.flow.value(number).dtype)
+        return range_ is not None and (range_.least, range_.most) == within
+
+    def is_input(self, number: int) -> bool:
+        """Return whether a value is an argument, an element of one, or a converted one.
+
+        Other values may be computed such that they are less or greater than others.
+        """
+        for _ in range(20):
+            step = self.flow.made_by(number)
+            if step is None:
+                return self.is_any(number)
+            if step.primitive not in _MOVES | {"gather", "dynamic_slice"}:
+                return False
+            if limits(self.flow.value(step.operands[0]).dtype) is None:
+                return True
+            number = step.operands[0]
+        return False
+
+    def parent(self, step: Step, node: Expression) -> ast.AST | None:
+        """Return the syntax around the user's expression."""
+        nodes = self.view.around(step.path)
+        text = ast.dump(node)
+        for depth, ancestor in enumerate(nodes[:-1]):
+            if ast.dump(ancestor) == text:
+                return nodes[depth + 1]
+        return None
+
+    def function(self, step: Step) -> ast.AST:
+        nodes = self.view.around(step.path)
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+        return functions[0] if functions else ast.Module([], [])
+
+
+def bits_of(dtype: str) -> int:
+    """Return the bits of an integer dtype, 1 of booleans, 0 of others."""
+    within = limits(dtype)
+    return 0 if within is None else (within[1] - within[0]).bit_length()
+
+
+def integer_literal(node: ast.expr) -> int | None:
+    """Return the number of a literal integer."""
+    match node:
+        case ast.Constant(value=bool()):
+            return None
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
+            return -number
+        case _:
+            return None
+
+
+def figure(number: int) -> str:
+    if abs(number) < 10**15:
+        return f"{number:,}"
+    digits = str(abs(number))
+    return f"{'-' if number < 0 else ''}{digits[0]}.{digits[1]}e{len(digits) - 1}"
+
+
+def holds_note(dtype: str) -> str:
+    within = limits(dtype)
+    assert within is not None
+    return f"{dtype} holds {within[0]:,} to {within[1]:,}; JAX wraps around silently"
+
+
+def wider_help(dtype: str) -> str:
+    if bits_of(dtype) < 32:
+        return "convert to a wider dtype first: `.astype(jnp.int32)`"
+    return (
+        "compute in floating point, or enable 64-bit types with "
+        '`jax.config.update("jax_enable_x64", True)`'
+    )

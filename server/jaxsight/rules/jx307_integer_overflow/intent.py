@@ -1,0 +1,81 @@
+"""Tell code that wraps around on purpose: hashes, random numbers, bit masks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from jaxsight.rules.jx307_integer_overflow.integers import Integers, bits_of
+from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED
+from jaxsight.wire.program import Step
+
+_BITS = frozenset(
+    {"and", "or", "xor", "not", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+     "population_count", "bitcast_convert_type", "clz", "random_bits", "threefry2x32"}
+)  # fmt: skip
+
+_MIXES = re.compile(
+    r"hash|crc|checksum|digest|prng|rng|random|lcg|xorshift|seed|fnv|murmur|adler|fletcher|parity|"
+    r"scramble|modular|modulo|wrap|overflow",
+    re.IGNORECASE,
+)
+"""Names of code that wraps on purpose."""
+
+_NEAR = 6
+
+_HASH = 1 << 16
+"""Odd factors from here on are those of hashes and random generators."""
+
+
+def is_meant(integers: Integers, step: Step) -> bool:
+    """Whether code wraps on purpose: it mixes bits, or is called so."""
+    names = [integers.view.name, *_names(integers.view.around(step.path))]
+    if any(map(_MIXES.search, names)):
+        return True
+    if step.primitive == "mul" and any(_is_hash(integers, number) for number in step.operands):
+        return True
+    through = (ELEMENTWISE | SHAPED) - {"select_n"}
+    bits = _BITS - {"shift_left"} if step.primitive == "shift_left" else _BITS
+    unsigned = integers.dtype(step).startswith("uint")
+    if step.primitive == "and":
+        return False
+    near = [step, *_below(integers, step, through)]
+    for number in step.operands:
+        near += integers.flow.above(number, lambda step: step.primitive in through, _NEAR)
+    return any(
+        (nearby.primitive in bits and bits_of(integers.flow.value(nearby.results[0]).dtype) > 1)
+        or (nearby.primitive == "rem" and unsigned)
+        or (
+            nearby.primitive == "mul"
+            and any(_is_hash(integers, number) for number in nearby.operands)
+        )
+        for nearby in near
+    )
+
+
+def _is_hash(integers: Integers, number: int) -> bool:
+    range_ = integers.ranges.of(number)
+    single = range_.one if range_ is not None else None
+    return single is not None and abs(single) >= _HASH and single % 2 == 1
+
+
+def _below(integers: Integers, step: Step, through: frozenset[str]) -> Sequence[Step]:
+    users: list[Step] = []
+    waiting = [(number, 0) for number in step.results]
+    while waiting and len(users) < 50:
+        number, far = waiting.pop()
+        for user in integers.flow.used_by(number):
+            users.append(user)
+            if user.primitive in through and far < _NEAR:
+                waiting += [(output, far + 1) for output in user.results]
+    return users
+
+
+def _names(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))

@@ -1,0 +1,404 @@
+"""Follow the values of variables through a scope, in the order in which Python evaluates.
+
+A variable has the values that it may be bound to, and those that it may hold, as a list does. What
+happens in one branch alone is not certain afterwards, so it is forgotten. Loops run twice.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.jx421_read_after_donation.donors import Donor
+from jaxsight.rules.jx421_read_after_donation.variables import (
+    ON_HOST,
+    Dead,
+    State,
+    Token,
+    is_on_host,
+    joined_state,
+    leaves,
+    path_of,
+)
+from jaxsight.rules.text.expressions import dotted
+
+_HARMLESS = frozenset(
+    {
+        "shape", "dtype", "ndim", "size", "nbytes", "itemsize", "sharding", "aval", "weak_type",
+        "is_deleted", "delete", "apply_fn", "tx", "apply", "optimizer", "config", "cfg",
+        "committed", "__class__",
+    }
+)  # fmt: skip
+"""Attributes that a deleted array still has, and those of states that are no arrays."""
+_ASKS = frozenset(
+    {
+        "isinstance", "type", "id", "len", "hasattr", "callable", "zeros_like", "ones_like",
+        "full_like", "empty_like", "shape", "ndim", "size", "eval_shape", "structure",
+        "tree_structure", "result_type", "ShapeDtypeStruct", "lower", "typeof", "make_jaxpr",
+    }
+)  # fmt: skip
+"""Functions that read no buffer of a deleted array."""
+_GROWS = frozenset({"append", "add", "insert"})
+_CATCHES = frozenset(
+    {"RuntimeError", "ValueError", "Exception", "BaseException", "JaxRuntimeError"}
+)
+_DEEPEST = 5
+"""Loops in one another that run twice each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A variable that is read after its value, or a value that it holds, was donated."""
+
+    node: ast.expr
+    dead: Dead
+    is_holder: bool
+
+
+class ScopeFlow:
+    """One scope. `reads` has the first read of a dead variable after each donation."""
+
+    def __init__(
+        self, donors: dict[str, Donor], donor_of_call: Callable[[ast.Call, str], Donor | None]
+    ) -> None:
+        """Follow a scope that can call these functions by name.
+
+        Args:
+            donors: by name.
+            made: what a call of `jax.jit` makes, for functions that are called at once.
+        """
+        self._donors = donors
+        self._made = donor_of_call
+        self._state = State()
+        self._silent = 0
+        self._breaks: list[list[State]] = []
+        self._continues: list[list[State]] = []
+        self.reads: list[Read] = []
+
+    def run(self, body: Sequence[ast.stmt]) -> None:
+        """Run statements in order."""
+        for statement in body:
+            if self._state.ended:
+                return
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+                self._assign(node)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                self._repeat(node)
+            case ast.If(test=test, body=body, orelse=orelse):
+                self._evaluate(test)
+                self._branches([body, orelse])
+            case ast.Match(subject=subject, cases=cases):
+                self._evaluate(subject)
+                self._branches([*(case.body for case in cases), []])
+            case ast.With() | ast.AsyncWith():
+                self._with(node)
+            case ast.Try() | ast.TryStar():
+                self._try(node)
+            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+                self._leave(node)
+            case ast.Delete(targets=targets):
+                for target in targets:
+                    self._forget(target)
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                self._state.values[name] = frozenset({object()})
+            case ast.Expr(value=expression) | ast.Assert(test=expression):
+                self._evaluate(expression)
+            case _:
+                pass
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
+        if isinstance(node, ast.AugAssign):
+            self._read(node.target)
+            self._evaluate(node.value)
+            self._bind(node.target, None)
+            return
+        self._evaluate(node.value)
+        if node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._bind(target, node.value)
+
+    def _repeat(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
+        if isinstance(node, ast.While):
+            self._evaluate(node.test)
+            is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+            self._loop(node.body, test=node.test, endless=is_endless)
+        else:
+            self._evaluate(node.iter)
+            self._loop(node.body, target=node.target)
+        self.run(node.orelse)
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        raises = any("raises" in ast.unparse(manager.context_expr) for manager in node.items)
+        for manager in node.items:
+            self._evaluate(manager.context_expr)
+            if manager.optional_vars is not None:
+                self._bind(manager.optional_vars, None)
+        self._silently(node.body, silent=raises)
+
+    def _leave(self, node: ast.Return | ast.Raise | ast.Break | ast.Continue) -> None:
+        if isinstance(node, ast.Return):
+            self._evaluate(node.value)
+        elif isinstance(node, ast.Break | ast.Continue):
+            states = self._breaks if isinstance(node, ast.Break) else self._continues
+            if states:
+                states[-1].append(self._state.copy())
+        self._state.ended = True
+
+    def _try(self, node: ast.Try | ast.TryStar) -> None:
+        before = self._state.copy()
+        caught = {
+            name.rpartition(".")[2]
+            for handler in node.handlers
+            for part in (ast.walk(handler.type) if handler.type is not None else ())
+            for name in [dotted(part)]
+        }
+        is_caught = bool(caught & _CATCHES) or any(
+            handler.type is None for handler in node.handlers
+        )
+        self._silently(node.body, silent=is_caught)
+        self.run(node.orelse)
+        after = self._state
+        for handler in node.handlers:
+            self._state = before.copy()
+            self._silently(handler.body, silent=True)
+        self._state = after
+        self.run(node.finalbody)
+
+    def _silently(self, body: Sequence[ast.stmt], *, silent: bool) -> None:
+        self._silent += silent
+        self.run(body)
+        self._silent -= silent
+
+    def _branches(self, bodies: Sequence[Sequence[ast.stmt]]) -> None:
+        before = self._state
+        ends = []
+        for body in bodies:
+            self._state = before.copy()
+            self.run(body)
+            ends.append(self._state)
+        self._state = joined_state(ends)
+
+    def _loop(
+        self,
+        body: Sequence[ast.stmt],
+        *,
+        target: ast.expr | None = None,
+        test: ast.expr | None = None,
+        endless: bool = False,
+    ) -> None:
+        self._breaks.append([])
+        for _ in range(2 if len(self._breaks) <= _DEEPEST else 1):
+            self._continues.append([])
+            if target is not None:
+                self._bind(target, None)
+            self.run(body)
+            self._state = joined_state([self._state, *self._continues.pop()])
+            if self._state.ended:
+                break
+            self._evaluate(test)
+        breaks = self._breaks.pop()
+        self._state = joined_state(breaks if endless else [self._state, *breaks])
+        if not breaks and not endless:
+            self._state.ended = False  # the loop may not have run
+
+    def _evaluate(self, node: ast.expr | None) -> None:
+        """Evaluate an expression: report what it reads, and remember what it donates."""
+        match node:
+            case None | ast.Lambda() | ast.Constant():
+                return
+            case ast.Name() | ast.Attribute() | ast.Subscript():
+                self._read(node)
+            case ast.Call():
+                self._call(node)
+            case ast.BinOp(left=left, right=right):
+                self._joined_after([left, right])
+            case ast.Compare(left=left, comparators=comparators, ops=ops):
+                if not any(isinstance(op, ast.Is | ast.IsNot) for op in ops):
+                    self._joined_after([left, *comparators])
+            case ast.IfExp():
+                self._conditional(node)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                self._comprehension(node)
+            case ast.NamedExpr(target=target, value=value):
+                self._evaluate(value)
+                self._bind(target, value)
+            case _:
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.expr):
+                        self._evaluate(child)
+
+    def _conditional(self, node: ast.IfExp) -> None:
+        self._evaluate(node.test)
+        before, ends = self._state, []
+        for case in (node.body, node.orelse):
+            self._state = before.copy()
+            self._evaluate(case)
+            ends.append(self._state)
+        self._state = joined_state(ends)
+
+    def _joined_after(self, operands: Sequence[ast.expr]) -> None:
+        """Evaluate operands that are read together once all of them are there."""
+        for operand in operands:
+            self._evaluate(operand)
+        for operand in operands:
+            if path_of(operand):
+                self._read(operand)
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+    ) -> None:
+        before = dict(self._state.values)
+        for _ in range(2):
+            for generator in node.generators:
+                self._evaluate(generator.iter)
+                self._bind(generator.target, None)
+                for condition in generator.ifs:
+                    self._evaluate(condition)
+            if isinstance(node, ast.DictComp):
+                self._evaluate(node.key)
+                self._evaluate(node.value)
+            else:
+                self._evaluate(node.elt)
+        self._state.values = before
+
+    def _call(self, node: ast.Call) -> None:
+        name = dotted(node.func)
+        last = name.rpartition(".")[2]
+        donor = self._donors.get(name)
+        if donor is None and isinstance(node.func, ast.Call) and node.func.args:
+            donor = self._made(node.func, ast.unparse(node.func.args[0]))
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if donor is None:
+            self._function(node.func)
+        for argument in arguments:
+            value = argument.value if isinstance(argument, ast.Starred) else argument
+            if last not in _ASKS or not path_of(value):
+                self._evaluate(value)
+        if donor is not None:
+            self._donate(node, donor)
+        elif last in _GROWS and isinstance(node.func, ast.Attribute) and node.args:
+            holder, added = path_of(node.func.value), path_of(node.args[-1])
+            if holder and added:
+                tokens = self._state.holds.get(holder, frozenset())
+                self._state.holds[holder] = tokens | self._tokens(added)
+
+    def _function(self, node: ast.expr) -> None:
+        """Evaluate what is called: a method reads its object, unless that is a list that grows."""
+        if isinstance(node, ast.Attribute):
+            if node.attr in _GROWS and path_of(node.value):
+                return
+            self._read(node)
+        else:
+            self._evaluate(node)
+
+    def _donate(self, call: ast.Call, donor: Donor) -> None:
+        if any(isinstance(argument, ast.Starred) for argument in call.args):
+            return
+        donated = [call.args[at] for at in sorted(donor.positions) if 0 <= at < len(call.args)]
+        donated += [keyword.value for keyword in call.keywords if keyword.arg in donor.keywords]
+        for argument in donated:
+            for node in leaves(argument):
+                path = path_of(node)
+                tokens = self._tokens(path) if path else frozenset()
+                if len(tokens) > 1:  # one of them: no other variable is certain to be it
+                    tokens = self._state.values[path] = frozenset({object()})
+                for token in tokens - {ON_HOST}:
+                    self._state.dead.setdefault(token, Dead(path, call, donor))
+
+    def _tokens(self, path: str) -> frozenset[Token]:
+        tokens = self._state.values.get(path)
+        if tokens is None:
+            tokens = self._state.values[path] = frozenset({("at first", path)})
+        return tokens
+
+    def _read(self, node: ast.expr) -> None:
+        """Report a variable whose value is dead, and what is looked up in such a variable."""
+        is_whole = True
+        part: ast.expr = node
+        while True:
+            path = path_of(part)
+            if path and self._is_reported(part, path, is_whole=is_whole):
+                return
+            match part:
+                case ast.Attribute(value=value, attr=attr):
+                    if attr in _HARMLESS or attr.endswith("_fn"):
+                        return
+                    part = value
+                case ast.Subscript(value=value, slice=index):
+                    self._evaluate(index)
+                    part = value
+                case ast.Name():
+                    return
+                case _:
+                    self._evaluate(part)
+                    return
+            is_whole = False
+
+    def _is_reported(self, node: ast.expr, path: str, *, is_whole: bool) -> bool:
+        """Report a variable if all that it may be is dead, or something that it holds is."""
+        state = self._state
+        tokens = state.values.get(path, frozenset())
+        if tokens and all(token in state.dead for token in tokens):
+            self._report(Read(node, state.dead[next(iter(tokens))], is_holder=False))
+            return True
+        held_tokens = state.holds.get(path, frozenset()) if is_whole else frozenset()
+        dead = next((state.dead[token] for token in held_tokens if token in state.dead), None)
+        if dead is not None:
+            self._report(Read(node, dead, is_holder=True))
+        return dead is not None
+
+    def _report(self, read: Read) -> None:
+        if not self._silent and all(
+            reported.dead.call is not read.dead.call for reported in self.reads
+        ):
+            self.reads.append(read)
+
+    def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
+        match target:
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+                for index, element in enumerate(targets):
+                    paired = values[index] if len(values) == len(targets) else None
+                    self._bind(element, paired)
+                return
+            case ast.Starred(value=inner):
+                self._bind(inner, None)
+                return
+        path = path_of(target)
+        if not path:
+            return
+        source = path_of(value) if value is not None else ""
+        tokens = frozenset({object()})
+        if source:
+            tokens = self._tokens(source)
+        elif is_on_host(value):
+            tokens = frozenset({ON_HOST})
+        held_tokens: frozenset[Token] = frozenset()
+        if isinstance(value, ast.Tuple | ast.List | ast.Dict | ast.Set):
+            for part in leaves(value):
+                if inner_path := path_of(part):
+                    held_tokens |= self._tokens(inner_path)
+        elif source:
+            held_tokens = self._state.holds.get(source, frozenset())
+        self._forget(target)
+        self._state.values[path] = tokens
+        if held_tokens:
+            self._state.holds[path] = held_tokens
+
+    def _forget(self, target: ast.expr) -> None:
+        path = path_of(target)
+        if not path:
+            return
+        for names in (self._state.values, self._state.holds):
+            for key in [k for k in names if k == path or k.startswith((f"{path}.", f"{path}["))]:
+                del names[key]
+        self._state.values[path] = frozenset({object()})

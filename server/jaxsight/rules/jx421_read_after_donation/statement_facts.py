@@ -1,0 +1,111 @@
+"""What one top-level statement says about calls, bindings and signatures.
+
+It is remembered with the statement, so that an edit costs the statement that it touches.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxsight.rules.text.expressions import dotted
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+TRANSFORMS = frozenset(
+    {
+        "jit", "pjit", "pmap", "vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian",
+        "checkpoint", "remat", "scan", "fori_loop", "while_loop", "cond", "switch", "shard_map",
+        "eval_shape", "make_jaxpr", "linearize", "vjp", "jvp", "custom_vjp", "custom_jvp", "map",
+        "associative_scan", "filter_jit", "filter_vmap", "filter_grad", "filter_value_and_grad",
+    }
+)  # fmt: skip
+"""What traces the functions that it is given: a call in a trace donates nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """What a statement says, whatever the rest of its module says."""
+
+    signatures: tuple[tuple[str, tuple[str, ...]], ...]
+    """Functions, inner ones too, with their positional parameters."""
+    bound: tuple[str, ...]
+    """The module's names that it binds, once for each time."""
+    called: frozenset[str]
+    """What it calls, by dotted names; empty for calls of other expressions."""
+    called_by_module: frozenset[str]
+    """Those of them that are not in functions or classes."""
+    traced: frozenset[str]
+    """Names that are given to transformations."""
+
+
+def facts_of(tree: ast.Module) -> StatementFacts:
+    """Return what a statement says."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return StatementFacts(
+        tuple(
+            (node.name, parameters_of(node))
+            for node in ast.walk(tree)
+            if isinstance(node, FUNCTIONS)
+        ),
+        tuple(name for statement in own(tree.body) for name in bound_names(statement)),
+        frozenset(dotted(call.func) for call in calls),
+        frozenset(
+            dotted(node.func)
+            for statement in own(tree.body)
+            if not isinstance(statement, (*FUNCTIONS, ast.ClassDef))
+            for part in ast.iter_child_nodes(statement)
+            if not isinstance(part, ast.stmt)
+            for node in ast.walk(part)
+            if isinstance(node, ast.Call)
+        ),
+        frozenset(
+            argument.id
+            for call in calls
+            if dotted(call.func).rpartition(".")[2] in TRANSFORMS
+            for argument in (*call.args, *(keyword.value for keyword in call.keywords))
+            if isinstance(argument, ast.Name)
+        ),
+    )
+
+
+def parameters_of(function: FunctionNode | ast.Lambda) -> tuple[str, ...]:
+    """Return the names of a function's positional parameters."""
+    arguments = function.args
+    return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args))
+
+
+def own(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a scope, those in its loops and branches included."""
+    waiting = list(reversed(body))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            continue
+        inner: list[ast.stmt] = []
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                inner.append(child)
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                inner += child.body
+        waiting += reversed(inner)
+
+
+def bound_names(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement itself binds."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+            return
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            for alias in names:
+                yield alias.asname or alias.name.partition(".")[0]
+            return
+    parts = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+    for part in parts:
+        for child in ast.walk(part):
+            if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
+                yield child.id

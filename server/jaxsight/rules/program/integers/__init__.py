@@ -1,0 +1,1 @@
+"""Which integers the values of a traced program may be."""

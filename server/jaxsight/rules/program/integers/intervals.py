@@ -1,0 +1,243 @@
+"""What is known of integers: bounds of all elements, and which bounds are reached.
+
+Sound: nothing is claimed that an execution of the function could disprove. A claim is about all
+elements of a value in all iterations of the loops around it. Values that are affine in the indices
+of their axes and in loop counters (`jnp.arange(n) * 2 + i`) keep that, so that windows such as
+`jnp.arange(n)[:, None] + jnp.arange(k)` are known exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+Axis = int | str
+"""What an affine value varies with: an axis of the array, or a loop by its path."""
+Terms = Mapping[Axis, tuple[int, int]]
+"""By what it varies with: how much each step adds, and how many steps there are (at least 2)."""
+_INTEGER = re.compile(r"(u?)int(\d+)")
+LISTED = 64
+"""Elements of arrays that are computed one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is known of the integers of one value."""
+
+    least: int
+    """No element is below."""
+    most: int
+    """No element is above."""
+    low: int
+    """Some element is this or below."""
+    high: int
+    """Some element is this or above."""
+    affine: tuple[int, Terms] | None = None
+    """The first element, and what adds to it."""
+    integers: tuple[int, ...] | None = None
+    """All elements of a small array, row by row; the same in all iterations."""
+    ends: tuple[int, int] | None = None
+    """The first element in the first iteration, and the last element in the last iteration, of
+    what is computed elementwise from affine values.
+    """
+
+    @staticmethod
+    def between(least: int, most: int) -> Range:
+        """Return integers of which only the bounds are known."""
+        return Range(least, most, most, least)
+
+    @staticmethod
+    def listed(integers: Iterable[int]) -> Range:
+        """Return known integers."""
+        row = tuple(integers)
+        least, most = min(row), max(row)
+        affine: tuple[int, Terms] | None = (least, {}) if least == most else None
+        return Range(least, most, least, most, affine, row if len(row) <= LISTED else None)
+
+    @staticmethod
+    def of_affine(base: int, terms: Terms) -> Range:
+        """Return the integers of an affine value."""
+        terms = {axis: term for axis, term in terms.items() if term[0] and term[1] > 1}
+        ends = [step * (count - 1) for step, count in terms.values()]
+        least = base + sum(end for end in ends if end < 0)
+        most = base + sum(end for end in ends if end > 0)
+        return Range(least, most, least, most, (base, terms))
+
+    @property
+    def one(self) -> int | None:
+        """The integer that all elements are, where it is one."""
+        return self.least if self.least == self.most else None
+
+    @property
+    def corners(self) -> tuple[int, int] | None:
+        """The first and the last element, where both are known."""
+        if self.affine is not None:
+            base, terms = self.affine
+            return base, base + sum(step * (count - 1) for step, count in terms.values())
+        if self.integers is not None:
+            return self.integers[0], self.integers[-1]
+        return self.ends
+
+    def some(self) -> Range:
+        """Return what is known of any selection of the elements."""
+        if self.one is not None:
+            return Range.listed([self.least])
+        return Range.between(self.least, self.most)
+
+    def bounds_alone(self) -> Range:
+        """Return the same bounds, without where elements are."""
+        return replace(self, affine=None, integers=None, ends=None)
+
+
+def limits(dtype: str) -> tuple[int, int] | None:
+    """Return the least and greatest integer of a dtype; `None` of one that is no integer."""
+    if dtype == "bool":
+        return 0, 1
+    match = _INTEGER.fullmatch(dtype)
+    if match is None:
+        return None
+    bits = int(match[2])
+    return (0, 2**bits - 1) if match[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def negative(range_: Range) -> Range:
+    affine = None
+    if range_.affine is not None:
+        base, terms = range_.affine
+        affine = -base, {axis: (-by, count) for axis, (by, count) in terms.items()}
+    integers = None if range_.integers is None else tuple(-integer for integer in range_.integers)
+    return Range(-range_.most, -range_.least, -range_.high, -range_.low, affine, integers)
+
+
+def summed(a: Range, b: Range, add: Callable[[int, int], int]) -> Range:
+    if a.affine is not None and b.affine is not None:
+        terms = dict(a.affine[1])
+        for axis, (by, count) in b.affine[1].items():
+            terms[axis] = (terms.get(axis, (0, count))[0] + by, count)
+        exact = Range.of_affine(a.affine[0] + b.affine[0], terms)
+        return replace(exact, integers=paired(a, b, add))
+    if (integers := paired(a, b, add)) is not None:
+        return Range.listed(integers)
+    sums = Range(
+        a.least + b.least,
+        a.most + b.most,
+        min(a.low + b.most, b.low + a.most),
+        max(a.high + b.least, b.high + a.least),
+    )
+    return with_ends(sums, a, b, add)
+
+
+def with_ends(range_: Range, a: Range, b: Range, function: Callable[[int, int], int]) -> Range:
+    """Return a range with what the first and last elements of two values give."""
+    if a.corners is None or b.corners is None:
+        return range_
+    first, last = (function(x, y) for x, y in zip(a.corners, b.corners, strict=True))
+    low, high = min(range_.low, first, last), max(range_.high, first, last)
+    return Range(range_.least, range_.most, low, high, ends=(first, last))
+
+
+def paired(a: Range, b: Range, function: Callable[[int, int], int]) -> tuple[int, ...] | None:
+    """Return what elements of two small arrays give, of which one may be a scalar."""
+    if a.integers is None or b.integers is None:
+        return None
+    if len(a.integers) == len(b.integers):
+        return tuple(map(function, a.integers, b.integers))
+    if len(a.integers) == 1 or len(b.integers) == 1:
+        return tuple(function(x, y) for x, y in product(a.integers, b.integers))
+    return None
+
+
+def products(a: Range, b: Range) -> tuple[int, int] | None:
+    """Return what some product of two values is at most, and what some is at least."""
+    if a.affine is not None and b.affine is not None:
+        counts = {axis: count for axis, (_, count) in (*a.affine[1].items(), *b.affine[1].items())}
+        if len(counts) > 4:
+            return None
+        products = [
+            _at(a.affine, at) * _at(b.affine, at)
+            for ends in product((0, 1), repeat=len(counts))
+            for at in [
+                {axis: end * (n - 1) for (axis, n), end in zip(counts.items(), ends, strict=True)}
+            ]
+        ]
+        return min(products), max(products)
+    factor, range_ = (a.one, b) if a.one is not None else (b.one, a)
+    if factor is None:
+        return None
+    ends = factor * range_.low, factor * range_.high
+    return ends if factor >= 0 else ends[::-1]
+
+
+def _at(affine: tuple[int, Terms], at: Mapping[Axis, int]) -> int:
+    return affine[0] + sum(by * at[axis] for axis, (by, _) in affine[1].items())
+
+
+def power(range_: Range, exponent: int) -> Range:
+    if range_.integers is not None:
+        return Range.listed(integer**exponent for integer in range_.integers)
+    if range_.one is not None:
+        return Range.listed([range_.one**exponent])
+    if exponent % 2 or range_.least >= 0:
+        return ends_of(range_, lambda number: number**exponent)
+    ends = (range_.least**exponent, range_.most**exponent)
+    reached = max(max(range_.high, 0) ** exponent, min(range_.low, 0) ** exponent)
+    return Range(0, max(ends), max(ends), reached)
+
+
+def greater(a: Range, b: Range) -> Range:
+    if (integers := paired(a, b, max)) is not None:
+        return Range.listed(integers)
+    if a.least >= b.most or b.least >= a.most:
+        return a if a.least >= b.most else b
+    return Range(
+        max(a.least, b.least),
+        max(a.most, b.most),
+        min(max(a.low, b.most), max(b.low, a.most)),
+        max(a.high, b.high),
+    )
+
+
+def less(a: Range, b: Range) -> Range:
+    return negative(greater(negative(a), negative(b)))
+
+
+def truncated(number: int, by: int) -> int:
+    return number // by if number >= 0 else -(-number // by)
+
+
+def monotone(range_: Range, change: Callable[[int], int]) -> Range:
+    """Return the range after a function that never decreases."""
+    if range_.integers is not None:
+        return Range.listed(map(change, range_.integers))
+    return ends_of(range_, change)
+
+
+def ends_of(range_: Range, change: Callable[[int], int]) -> Range:
+    corners = range_.corners
+    return Range(
+        change(range_.least),
+        change(range_.most),
+        change(range_.low),
+        change(range_.high),
+        ends=None if corners is None else (change(corners[0]), change(corners[1])),
+    )
+
+
+def picked(
+    integers: Sequence[int], shape: Sequence[int], places: Sequence[Sequence[int]]
+) -> Iterator[int]:
+    """Yield the elements of a small array at some places of each axis, row by row."""
+    for at in product(*places):
+        index = 0
+        for position, size in zip(at, shape, strict=True):
+            index = index * size + position
+        yield integers[index]
+
+
+def varies(range_: Range) -> bool:
+    """Whether a value may differ between the iterations of a loop."""
+    if range_.integers is not None:
+        return False
+    return range_.affine is None or any(isinstance(axis, str) for axis in range_.affine[1])

@@ -1,0 +1,81 @@
+"""Parse expressions as the user wrote them: what they call, with which arguments and operators."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Sequence
+
+Expression = ast.expr | ast.AugAssign
+
+
+@functools.lru_cache(maxsize=1024)
+def parsed_statement(text: str) -> ast.expr | ast.stmt | None:
+    """Return the expression or the other statement that a text is."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return None
+    if len(body) != 1:
+        return None
+    return body[0].value if isinstance(body[0], ast.Expr) else body[0]
+
+
+def parsed(text: str) -> Expression | None:
+    """Return the expression or augmented assignment that a text is."""
+    node = parsed_statement(text.strip())
+    return node if isinstance(node, ast.expr | ast.AugAssign) else None
+
+
+def dotted(node: ast.AST) -> str:
+    """Return `jax.lax.scan` for such an expression, else an empty string."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+
+
+def name_of(call: ast.Call) -> str:
+    """Return the last part of the name of what is called."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def called(text: str) -> str:
+    """Return the last part of the name of what a text calls, empty where it is no call."""
+    node = parsed(text)
+    return name_of(node) if isinstance(node, ast.Call) else ""
+
+
+def arguments(call: ast.Call) -> str:
+    """Return the text between the brackets of a call."""
+    named = [f"{key.arg}={ast.unparse(key.value)}" for key in call.keywords if key.arg]
+    return ", ".join([*map(ast.unparse, call.args), *named])
+
+
+def bracketed(text: str) -> str:
+    """Return a text as an operand of a product."""
+    node = parsed(text)
+    return f"({text})" if isinstance(node, ast.BinOp | ast.UnaryOp | ast.IfExp) else text
+
+
+def negated(text: str) -> str:
+    """Return the text of the negative of an expression."""
+    node = parsed(text)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return ast.unparse(node.operand)
+    return f"-{bracketed(text)}"
+
+
+def has_rule(nodes: Sequence[ast.AST]) -> bool:
+    """Whether the function around an expression has a derivative rule of its own, or is one."""
+    texts = [
+        ast.unparse(decorator)
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+    ]
+    rules = ("custom_jvp", "custom_vjp", "defjvp", "defvjp")
+    return any(rule in text for text in texts for rule in rules)

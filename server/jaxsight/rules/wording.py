@@ -1,0 +1,24 @@
+"""Quote expressions and shorten texts so that messages stay short."""
+
+from __future__ import annotations
+
+MOST = 100
+"""Characters of a message."""
+MOST_QUOTED = 40
+"""Characters of an expression that a message quotes."""
+
+
+def quoted(expression: str, fallback: str = "this value", most: int = MOST_QUOTED) -> str:
+    """Return an expression in backticks, on one line and cut at `most`; else `fallback`."""
+    text = " ".join(expression.split())
+    return f"`{cut(text, most)}`" if text else fallback
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most `most` characters, which ends with `…` where it is longer."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def short(text: str) -> str:
+    """Return a text of at most 60 characters."""
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,105 @@
+"""The local names of a function: its parameters, and the names that its body binds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jaxsight.source.analysis.syntax_trees import (
+    DEFINITIONS,
+    dotted_name,
+    names_stored,
+    statements_in,
+    targets_of,
+)
+from jaxsight.source.analysis.value_methods import CONTAINERS
+
+FunctionLike = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(slots=True)
+class LocalNames:
+    """The local names of a function, or of a comprehension."""
+
+    all: set[str] = field(default_factory=set)
+    parameters: set[str] = field(default_factory=set)
+    containers: set[str] = field(default_factory=set)
+    """Names that are only bound to new containers, which no other code can hold."""
+    functions: set[str] = field(default_factory=set)
+    """Names that are only bound to one inner function."""
+
+
+def local_names_of(function: FunctionLike) -> LocalNames:
+    """Return the local names of a function, without those of the functions around it."""
+    arguments = function.args
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    parameters += [p for p in (arguments.vararg, arguments.kwarg) if p is not None]
+    names = {parameter.arg for parameter in parameters}
+    if isinstance(function, ast.Lambda):
+        return LocalNames(all=set(names), parameters=names)
+    outer: set[str] = set()
+    functions: set[str] = set()
+    values: dict[str, list[ast.expr | None]] = {}
+    for statement in statements_in(function.body):
+        match statement:
+            case ast.Global(names=declared) | ast.Nonlocal(names=declared):
+                outer.update(declared)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                functions.add(name)
+        for name, value in _bindings(statement):
+            values.setdefault(name, []).append(value)
+    return LocalNames(
+        all=names | (values.keys() - outer),
+        parameters=names,
+        containers={
+            name
+            for name, bound in values.items()
+            if name not in names and all(map(_is_new_container, bound))
+        },
+        functions={name for name in functions if len(values[name]) == 1},
+    )
+
+
+def _bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield the names that a statement binds, without its blocks, and each value if it is known."""
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield statement.name, None
+        case ast.Import(names=imported) | ast.ImportFrom(names=imported):
+            for alias in imported:
+                yield alias.asname or alias.name.partition(".")[0], None
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield name, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=value):
+            yield name, value
+        case _:
+            for target in targets_of(statement):
+                for name in names_stored(target):
+                    yield name, None
+    for node in _own_expressions(statement):
+        if isinstance(node, ast.NamedExpr):
+            yield node.target.id, None
+
+
+def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement's own expressions, without definitions and lambda bodies."""
+    if isinstance(statement, DEFINITIONS):
+        return
+    stack: list[ast.AST] = [
+        child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)
+    ]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, ast.Lambda):
+            stack.extend(n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt))
+
+
+def _is_new_container(value: ast.expr | None) -> bool:
+    match value:
+        case ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp():
+            return True
+        case ast.Call(func=function):
+            return dotted_name(function).rpartition(".")[2] in CONTAINERS
+    return False

@@ -1,0 +1,189 @@
+"""Collect the chunks of a slice, by following names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxsight.source.analysis.name_reads import NameReads
+from jaxsight.source.module import Module
+from jaxsight.source.slicing.chunk_roles import ChunkRoles, Role
+from jaxsight.source.slicing.name_facts import PROVIDED
+
+
+class Gathering:
+    """Collects the chunks of a slice.
+
+    A name is needed either at a chunk that reads it while it is executed, or later, when a function
+    is called: then at the end, and at every chunk of the slice that may call the function.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        roles: ChunkRoles,
+        roots: Iterable[str],
+        own_index: int | None,
+        whole: bool,
+    ) -> None:
+        self.module = module
+        self.bindings = module.bindings
+        self.roles = roles
+        self.included: set[int] = set()
+        self.broken: set[int] = set()
+        self.unknown: set[str] = set()
+        self.needed: set[str] = set()
+        self._later: dict[str, None] = {}
+        self._pending: list[int] = []
+        self._calling: list[int] = []
+        self.deciding: dict[int, NameReads] = {}
+        """Chunks outside of the slice whose reads affected it."""
+        self.end = self._end(own_index)
+        self.without = frozenset(
+            i for i, role in enumerate(roles.all) if role.role is Role.LEFT_OUT
+        )
+        self._gather_what_is_needed(roots, own_index)
+        self.needed_chunks = frozenset(self.included)
+        """Chunks that the function needs by name; errors in others must not affect the answer."""
+        broken = frozenset(self.broken)
+        self._gather_what_acts()
+        self.whole = whole or self._introspects()
+        if self.whole:
+            for index in range(self.end):
+                if index not in self.without:
+                    self._include(index)
+            self._follow()
+        # A syntax error in a chunk that is not needed does not prevent an answer.
+        self.broken = set(broken)
+        self.left_out = {
+            index for index in self.without if index < self.end and self._may_matter(index)
+        }
+        self.sees_lines = any(module.chunks[i].name_effects.sees_lines for i in self.included)
+
+    def events(self) -> dict[str, list[int]]:
+        """Return for each needed name the chunks that bind it or give it rules, in order."""
+        events: dict[str, list[int]] = {}
+        for name in self.needed:
+            chunks = {*self.bindings.definers.get(name, ()), *self.bindings.ruled.get(name, ())}
+            events[name] = sorted(chunks & self.included)
+        return events
+
+    def _gather_what_is_needed(self, roots: Iterable[str], own_index: int | None) -> None:
+        if own_index is not None:
+            self._include(own_index)
+        for name in roots:
+            self._need_later(name)
+        self._follow()
+
+    def _gather_what_acts(self) -> None:
+        """Include acting chunks, all imports, and computations before the last acting chunk.
+
+        They must see the state that an import would show them. Computations without functions of
+        the module run too, because they may fail.
+        """
+        last = min(self.end, self.roles.last_act)
+        for index in range(self.end):
+            role = self.roles.of(index)
+            effects = self.module.chunks[index].name_effects
+            if (
+                role is Role.ACTS
+                or (effects.packages and role is not Role.LEFT_OUT)
+                or (role is Role.COMPUTES and (index < last or index in self.roles.plain))
+            ):
+                self._include(index)
+        self._follow()
+
+    def _introspects(self) -> bool:
+        return any(self.module.chunks[i].name_effects.introspects for i in self.included)
+
+    def _may_matter(self, index: int) -> bool:
+        changes = self.roles.all[index].changes
+        return changes is None or not changes.isdisjoint(self.needed)
+
+    def _end(self, own_index: int | None) -> int:
+        """Return the first chunk that binds a function of `own_index` anew without reading it."""
+        if own_index is None:
+            return self.bindings.count
+        ends = [self.bindings.count]
+        for name in self.module.chunks[own_index].name_effects.binds:
+            for index in self.bindings.definers.get(name, ()):
+                statement = self.module.chunks[index].statement
+                rebinds = index > own_index and name in statement.name_effects.binds
+                if rebinds and not self._builds_on(name, own_index, index):
+                    ends.append(index)
+                    break
+        return min(ends)
+
+    def _builds_on(self, name: str, own_index: int, place: int) -> bool:
+        """Return whether chunk `place` computes `name` from the value that `own_index` gives it.
+
+        Wrapping a function does.
+        """
+        todo, visited = [place], {place}
+        while todo:
+            index = todo.pop()
+            statement = self.module.chunks[index].statement
+            self.deciding[index] = statement.reads
+            if name in statement.reads.now:
+                return True
+            for read in (statement.reads.now | statement.reads.later) - {name}:
+                for definer in self.bindings.definers.get(read, ()):
+                    if own_index < definer < place and definer not in visited:
+                        visited.add(definer)
+                        todo.append(definer)
+        return False
+
+    def _include(self, index: int) -> None:
+        if index not in self.included and index not in self.broken:
+            if self.module.chunks[index].broken is not None:
+                self.broken.add(index)
+            else:
+                self.included.add(index)
+                self._pending.append(index)
+
+    def _follow(self) -> None:
+        while self._pending:
+            index = self._pending.pop()
+            statement = self.module.chunks[index].statement
+            reads = statement.reads
+            for name in reads.now:
+                self._need(name, index)
+                self._need_later(name)
+            for name in reads.later:
+                self._need_later(name)
+            for name in reads.perhaps:
+                if name in self.bindings.definers:
+                    self._need(name, index)
+                    self._need_later(name)
+            if statement.name_effects.executes:
+                self._calling.append(index)
+                for name in self._later:
+                    self._need_when_called(name, index)
+            for name in (*statement.name_effects.binds, *statement.name_effects.may_bind):
+                self._include_rules(name)
+
+    def _need_later(self, name: str) -> None:
+        """Note a name that is read when a function is called, or whose value may be."""
+        if name in self._later:
+            return
+        self._later[name] = None
+        self._need(name, self.end)
+        for index in self._calling:
+            self._need_when_called(name, index)
+
+    def _need_when_called(self, name: str, index: int) -> None:
+        if len(self.bindings.definers.get(name, ())) > 1:
+            self._need(name, index)
+
+    def _need(self, name: str, place: int) -> None:
+        self.needed.add(name)
+        reaching = self.bindings.reaching(name, place, self.without)
+        if not reaching and name not in PROVIDED and name not in self.bindings.definers:
+            self.unknown.add(name)
+        for index in reaching:
+            self._include(index)
+
+    def _include_rules(self, name: str) -> None:
+        """Include the chunks that give a function its rules."""
+        for index in self.bindings.ruled.get(name, ()):
+            if index < self.end and index not in self.without:
+                self._include(index)

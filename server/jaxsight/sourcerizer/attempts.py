@@ -1,0 +1,169 @@
+"""Writes a program in the style that was asked for, or else in a simpler one that is proved.
+
+The text is compared with the program as a whole, and run beside the original if that is possible.
+"""
+
+from __future__ import annotations
+
+import logging
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from jaxsight.interpreters.compat.staging import opened, stage
+from jaxsight.interpreters.same.difference import Difference
+from jaxsight.sourcerizer.calls.signature import Call
+from jaxsight.sourcerizer.calls.traced import TracedCall
+from jaxsight.sourcerizer.errors import NotTheSame, TooLong, Unsourceable, Unwritable
+from jaxsight.sourcerizer.folding.repeats import repeats_of
+from jaxsight.sourcerizer.main_function import write_once
+from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.primal import equations_of
+from jaxsight.sourcerizer.proof.running import Differs, Ran, run_beside
+from jaxsight.sourcerizer.writing.user_names import Fits
+from jaxsight.sourcerizer.writing.writer import Folds, NameOf, Original, Writer
+from jaxsight.sourcerizer.written import Written, load
+
+_log = logging.getLogger(__name__)
+
+MOST_LINES = 3
+"""The maximum number of lines of text for each equation of a program."""
+
+LEAST_REFUSED = 3000
+"""The number of lines that are allowed for any program, however few its equations."""
+
+LONGEST_RULES = 8
+"""The maximum number of equations written, including those of rules, for each equation of a
+program.
+"""
+
+LEAST_SHARED = 300
+"""The minimum number of lines of a text in which repeated code is searched for."""
+
+_LONGEST = 400
+"""The maximum length of a difference in a message, in characters; jaxprs may have thousands."""
+
+
+def write_and_prove(
+    call: Call,
+    traced_call: TracedCall,
+    options: Options,
+    name: str,
+    name_of: NameOf | None,
+    fits: Fits | None,
+) -> Written:
+    """Write the program of a call, with simpler options if the text is not the same program.
+
+    Raises:
+        Unsourceable: if no text is the same program.
+        TooLong: if the text is too long for its program.
+    """
+    equations = equations_of(traced_call.jaxpr)
+    most = max(equations * LONGEST_RULES, LEAST_REFUSED)
+    original = Original(equations, most, name_of, fits)
+    shares = True
+    why: Difference | Exception | None = None
+    for chosen in _attempts(options):
+        if chosen.folds and not chosen.share and not shares:
+            continue
+        try:
+            written = _shortest(call, traced_call, chosen, original, name)
+        except Unwritable as error:
+            if chosen.folds:
+                continue
+            raise Unsourceable(name, str(error)) from error
+        except (KeyError, Unsourceable) as error:
+            if not chosen.folds:
+                raise
+            _log.info("%s is not folded: %s", name, error)
+            shares = False
+            continue
+        shares = written.shares
+        why = _difference(written, call, traced_call.jaxpr)
+        if why is None and options.run:
+            try:
+                written = replace(written, ran=_ran(written, call, traced_call))
+            except Differs as error:
+                why = error
+        if why is None:
+            return _of_length(written, equations)
+        level = logging.INFO if chosen.folds else logging.WARNING
+        _log.log(level, "the %s style of %s is not the same program: %s", chosen.style, name, why)
+    short = textwrap.shorten(str(why), _LONGEST, placeholder=" …")
+    raise NotTheSame(name, f"the generated text is not the same program: {short}")
+
+
+def _attempts(options: Options) -> Iterator[Options]:
+    """Yield the options, then fallbacks to try if the text is not the same program."""
+    yield options
+    if options.folds:
+        if options.share:
+            yield replace(options, share=False)
+        yield replace(options, fold=False)
+    if options.style != "lax":
+        yield replace(options, style="lax")
+
+
+def _shortest(
+    call: Call, traced_call: TracedCall, options: Options, original: Original, name: str
+) -> Written:
+    """Write a program; move repeated code into functions if that makes a long text shorter."""
+    written, writer = write_once(call, traced_call, lambda: Writer(options, original), name)
+    is_long = len(written.lines) >= LEAST_SHARED
+    if not (is_long and options.folds and options.share):
+        return written
+    known = writer.folds.known
+    repeats = repeats_of(writer.folds.programs, known)
+    if not repeats.by_first:
+        return written
+
+    def with_repeats() -> Writer:
+        return Writer(options, original, Folds(known, repeats))
+
+    try:
+        shorter, _ = write_once(call, traced_call, with_repeats, name)
+    except (KeyError, Unsourceable, Unwritable) as error:
+        _log.info("what %s repeats is not shared: %s", name, error)
+        return written
+    if len(shorter.lines) >= len(written.lines):
+        return written
+    return replace(shorter, shares=True)
+
+
+def _of_length(written: Written, equations: int) -> Written:
+    """Return the text; raise `TooLong` if it has far more lines than the program has equations."""
+    if len(written.lines) > max(MOST_LINES * equations, LEAST_REFUSED):
+        raise TooLong(f"{len(written.lines):,} lines", equations, written.derivatives)
+    return written
+
+
+def _written_call(written: Written, call: Call) -> Call:
+    return replace(call, function=load(written))
+
+
+def _difference(written: Written, call: Call, jaxpr: Any) -> Difference | Exception | None:
+    """Return the difference of a written module from its program, or the error that it raises.
+
+    Return None if it is the same program.
+    """
+    try:
+        written_call = _written_call(written, call)
+        avals = [var.aval for var in opened(jaxpr).jaxpr.invars]
+        return written.differs(jaxpr, stage(written_call.flat, avals).program)
+    except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program
+        return error
+
+
+def _ran(written: Written, call: Call, traced_call: TracedCall) -> Ran:
+    """Run the text and the original; raise `Differs` if their results differ."""
+    values = [argument.value for argument in call.arguments]
+    written_call = _written_call(written, call)
+    return run_beside(
+        written_call.flat,
+        call.flat,
+        traced_call.jaxpr,
+        values,
+        traced_call.numbers,
+        derivatives=written.derivatives != "primal",
+    )

@@ -1,0 +1,1 @@
+"""How a function is called, and what that adds to its text: parameters, guards, decorators."""

@@ -1,0 +1,97 @@
+"""Writes a function that is itself jitted as one decorated function, not as a call of another.
+
+That requires that the whole program is a single call of the jitted function, with the arguments and
+results of the program in order.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat.staging import Program, opened
+from jaxsight.interpreters.same.liveness import live
+from jaxsight.sourcerizer.calls.signature import Call
+from jaxsight.sourcerizer.compat import functions
+from jaxsight.sourcerizer.rules.functions.calls import decorated, jit_options
+from jaxsight.sourcerizer.text.exprs import Expr
+from jaxsight.sourcerizer.text.statements import Function, Statement
+from jaxsight.sourcerizer.values.spelling import value
+
+
+@dataclass(frozen=True, slots=True)
+class Jitted:
+    """The program inside a jitted function, and the options of its `jax.jit`."""
+
+    program: Program
+    options: dict[str, Expr]
+
+    def decorated(self, function: Function) -> list[Statement]:
+        return decorated(function, jax.jit, "jax.jit", self.options)
+
+
+def jitted(call: Call, program: Program) -> Jitted | None:
+    """Return the program and the options of a jitted function, or None.
+
+    Return None if its program is not a single call, depends on shardings of arguments or results,
+    or if it has `*args` and static or donated positions.
+    """
+    if not functions.is_jitted(call.function):
+        return None
+    equations = live(program.jaxpr.outvars, program.jaxpr.eqns)
+    if len(equations) != 1 or equations[0].primitive.name not in ("jit", "pjit"):
+        return None
+    (equation,) = equations
+    if not (
+        _same(equation.invars, program.jaxpr.invars)
+        and _same(equation.outvars, program.jaxpr.outvars)
+    ):
+        return None
+    options = jit_options(equation.params)
+    if "in_shardings" in options or "out_shardings" in options:
+        return None
+    options.pop("donate_argnums", None)  # counts leaves; parameters are needed here
+    if compiling := functions.compiler_options(call.function):
+        options["compiler_options"] = value(compiling)
+    told = functions.told(call.function)
+    parameters = list(inspect.signature(call.function).parameters.values())
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters) and (
+        told.positions or told.donated
+    ):
+        return None
+    fixed = {given.parameter for given in call.fixed}
+    static = [
+        parameter
+        for position, parameter in enumerate(parameters)
+        if position in told.positions or parameter.name in told.names or parameter.name in fixed
+    ]
+    donated = [
+        parameter
+        for position, parameter in enumerate(parameters)
+        if position in told.donated or parameter.name in told.donated_names
+    ]
+    chosen = _chosen("static", static, parameters) | _chosen("donate", donated, parameters)
+    return Jitted(opened(equation.params["jaxpr"]), chosen | options)
+
+
+def _chosen(
+    what: str, some: Sequence[inspect.Parameter], parameters: Sequence[inspect.Parameter]
+) -> dict[str, Expr]:
+    """Return the names of parameters, or the positions of those without a keyword name."""
+    unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    positions = [parameters.index(one) for one in some if one.kind in unnamed]
+    names = [one.name for one in some if one.kind not in unnamed]
+    made: dict[str, Expr] = {}
+    if positions:
+        made[f"{what}_argnums"] = value(positions[0] if len(positions) == 1 else tuple(positions))
+    if names:
+        made[f"{what}_argnames"] = value(names[0] if len(names) == 1 else tuple(names))
+    return made
+
+
+def _same(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))

@@ -1,0 +1,145 @@
+"""Checks in the written function that the values built into the program are unchanged.
+
+Arguments that are not arrays are built in. A value that can be written as an expression is compared
+with it, and one with a complete `repr` by that. Of others only the type is compared, and the
+written function's docstring explains it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.sourcerizer.calls.signature import Fixed
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.text.exprs import Expr, modules_in
+from jaxsight.sourcerizer.text.layout import WIDTH, flat
+from jaxsight.sourcerizer.text.statements import Raw, Statement
+from jaxsight.sourcerizer.values import scalars, spelling
+
+_LONGEST = 120
+"""The maximum length of a `repr` in a check, in characters."""
+
+_IDENTICAL = (bool, type(None), enum.Enum)
+"""Types whose values are compared with `is`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Statements that reject other values, and explanations of values that cannot be compared."""
+
+    statements: tuple[Statement, ...]
+    explained: tuple[tuple[str, str], ...]
+
+
+def checks(fixed: Sequence[Fixed]) -> Checks:
+    """Return the checks of all fixed arguments."""
+    statements: list[Statement] = []
+    explained: list[tuple[str, str]] = []
+    for given in fixed:
+        name = flat(given.expr)
+        expected = _expression(given.value)
+        test = _test(name, given.value, expected)
+        if test is None:
+            test = _by_type(name, given.value)
+            explained.append(
+                (name, f"is built in: the program is valid for {_shown(given.value)} only")
+            )
+        if given.defaulted:
+            test = f"{name} is not ... and {test}"
+        modules = frozenset() if expected is None else frozenset(modules_in(expected))
+        statements.append(Raw(_refusal(test, name, given.value, expected), modules))
+    return Checks(tuple(statements), tuple(explained))
+
+
+def _test(name: str, value: Any, expected: Expr | None) -> str | None:
+    """Return a condition that is true for other values, or None if no expression can tell."""
+    if isinstance(value, float) and math.isnan(value):
+        return f"not np.isnan({name})"
+    if expected is not None:
+        identical = isinstance(value, _IDENTICAL) or callable(value)
+        return f"{name} {'is not' if identical else '!='} {flat(expected)}"
+    shown = repr(value)
+    if _tells_all(value, shown):
+        return f"repr({name}) != {flat(scalars.text(shown))}"
+    return None
+
+
+def _expression(value: Any) -> Expr | None:
+    """Return a value as an expression that imports nothing but JAX and NumPy, or None."""
+    if not _is_common(value):
+        return None
+    try:
+        return spelling.value(value)
+    except Unwritable:
+        return None
+
+
+def _is_common(value: Any) -> bool:
+    """Return whether a value and its items have types of Python, NumPy or JAX."""
+    match value:
+        case tuple() | list() | set() | frozenset():
+            return type(value).__module__ == "builtins" and all(map(_is_common, value))
+        case dict():
+            return type(value) is dict and all(map(_is_common, [*value, *value.values()]))
+        case np.ndarray() | jax.Array():
+            return False  # `!=` compares them element by element
+        case _:
+            named = value if callable(value) and hasattr(value, "__module__") else type(value)
+            return str(named.__module__).partition(".")[0] in (
+                "builtins",
+                "jax",
+                "numpy",
+                "ml_dtypes",
+            )
+
+
+def _tells_all(value: Any, shown: str) -> bool:
+    """Return whether equal texts probably mean equal values: without addresses or ellipses."""
+    own = getattr(type(value), "__repr__", None) != object.__repr__
+    return own and len(shown) <= _LONGEST and not re.search(r" at 0x|\.\.\.|\n", shown)
+
+
+def _by_type(name: str, value: Any) -> str:
+    return f"type({name}).__name__ != {flat(scalars.text(type(value).__name__))}"
+
+
+def _shown(value: Any) -> str:
+    """Return a short name of a value for people."""
+    name = getattr(value, "__qualname__", None)
+    module = getattr(value, "__module__", None)
+    if isinstance(name, str) and isinstance(module, str):
+        return f"{module}.{name}"
+    return f"the {type(value).__name__} that it was written for"
+
+
+def _refusal(test: str, name: str, value: Any, expected: Expr | None) -> list[str]:
+    told = (
+        flat(expected)
+        if expected is not None
+        else repr(value)
+        if _tells_all(value, repr(value))
+        else _shown(value)
+    )
+    words: Expr = scalars.text(f"written for {name} = {told}")
+    lines = [f"if {test}:", f"    raise ValueError({flat(words)})"]
+    return list(_broken(lines)) if max(map(len, lines)) + 4 > WIDTH else lines
+
+
+def _broken(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines, with long arguments on lines of their own as formatters do."""
+    for line in lines:
+        head, bracket, rest = line.partition("ValueError(")
+        if bracket and len(line) + 4 > WIDTH:
+            yield head + bracket
+            yield f"        {rest[:-1]}"
+            yield "    )"
+        else:
+            yield line

@@ -1,0 +1,100 @@
+"""What has to be proved of an equation's expression, and keys that determine how it is spelled."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat import rule_identity
+from jaxsight.interpreters.compat.staging import is_literal, opened
+from jaxsight.interpreters.same.tokens import value_token
+from jaxsight.sourcerizer.equations.idioms import program_key
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.proof.prover import Claim
+from jaxsight.sourcerizer.text.exprs import Expr, Slot, call
+from jaxsight.sourcerizer.values import scalars
+
+VARIANTS = 3
+"""The number of spellings of literals: Python numbers, numbers with a dtype, arrays."""
+
+
+def claim_of(equation: Any) -> tuple[Callable[[int], View], Claim]:
+    """Return views of an equation, for each spelling of its literals, and the claim to prove."""
+    indices = itertools.count()
+    numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
+
+    def view_of(variant: int) -> View:
+        return View(
+            equation.primitive,
+            equation.params,
+            tuple(
+                _literal(atom, variant) if number is None else Slot(number)
+                for atom, number in zip(equation.invars, numbers, strict=True)
+            ),
+            tuple(atom.aval for atom in equation.invars),
+            tuple(var.aval for var in equation.outvars),
+            tuple(atom.val if is_literal(atom) else None for atom in equation.invars),
+        )
+
+    inputs = [_Binder(atom.aval) for atom in equation.invars if not is_literal(atom)]
+    substitute = iter(inputs)
+    stand_ins = [atom if is_literal(atom) else next(substitute) for atom in equation.invars]
+    return view_of, Claim([equation.replace(invars=stand_ins)], inputs, equation.outvars)
+
+
+@dataclass(eq=False, slots=True)
+class _Binder:
+    """Stands for an operand, so that an operand which is used twice has two."""
+
+    aval: Any
+
+
+def _literal(atom: Any, variant: int) -> Expr:
+    value = np.asarray(atom.val)
+    dtype = getattr(atom.aval, "dtype", value.dtype)
+    value = value.astype(dtype)
+    if variant == 0:
+        try:
+            return scalars.plain(value)
+        except Unwritable:
+            return scalars.typed(value)
+    if variant == 1:
+        return scalars.typed(value)
+    return call("jnp.asarray", scalars.typed(value))
+
+
+def equation_key(equation: Any) -> Any:
+    """Return a key that is equal for equal equations, or unique if it cannot be hashed."""
+    return spelling_key(equation) or id(equation)
+
+
+def spelling_key(equation: Any) -> Any:
+    """Return a key that determines how an equation is spelled, or None if it cannot be hashed."""
+    primitive, params = equation.primitive, equation.params
+    parameters: Any = tuple(params.items())
+    if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
+        parameters = (program_key(opened(params["call_jaxpr"])), rule_identity.rules_key(params))
+        if parameters[0] is None:
+            return None
+        parameters = (*parameters, params["num_consts"], params["symbolic_zeros"])
+    key = (primitive, parameters, tuple(map(_operand_key, equation.invars)), equation.ctx)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _operand_key(atom: Any) -> Any:
+    if not is_literal(atom):
+        return atom.aval
+    value = atom.val
+    if type(value) is float and value and not math.isnan(value):  # -0.0 is equal to 0.0
+        return (value, float, atom.aval)
+    return (value_token(value), atom.aval)

@@ -1,0 +1,101 @@
+"""Spellings for any primitive: the public function of its name, and `bind` as a last resort."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+from jax import lax
+
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.text.exprs import Expr, Item, Keyword, call, is_identifier
+from jaxsight.sourcerizer.values import public_names, spelling
+
+_HOMES = (("lax", lax), ("lax.linalg", lax.linalg), ("jax", jax))
+
+
+def keywords(view: View, *names: str) -> dict[str, Expr]:
+    """Return those of the named parameters that the equation has, as keyword arguments."""
+    return {name: spelling.value(view.params[name]) for name in names if name in view.params}
+
+
+@functools.cache
+def _public(name: str) -> tuple[str, inspect.Signature] | None:
+    for path, module in _HOMES:
+        function = getattr(module, name.replace("-", "_"), None)
+        if callable(function) and not isinstance(function, type):
+            try:
+                return f"{path}.{name.replace('-', '_')}", inspect.signature(function)
+            except (TypeError, ValueError):
+                return None
+    return None
+
+
+def by_name(view: View) -> Iterator[Expr]:
+    """Yield a call such as `lax.cumsum(x, axis=0)`.
+
+    Operands are passed for the parameters for which the equation has no value.
+    """
+    public = _public(view.name)
+    if public is None:
+        return
+    path, signature = public
+    for explicit in (False, True):
+        candidate = _called(path, signature, view, explicit)
+        if candidate is not None:
+            yield candidate
+
+
+def _called(path: str, signature: inspect.Signature, view: View, explicit: bool) -> Expr | None:
+    waiting = list(view.operands)
+    items: list[Item] = []
+    named: list[Item] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in view.params:
+            given = view.params[parameter.name]
+            if explicit or not _is_default(given, parameter.default):
+                named.append(Keyword(parameter.name, spelling.value(given)))
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            items.extend(waiting)
+            waiting = []
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        elif waiting and not named:
+            items.append(waiting.pop(0))
+        elif waiting and parameter.default is inspect.Parameter.empty:
+            named.append(Keyword(parameter.name, waiting.pop(0)))
+        elif parameter.default is inspect.Parameter.empty:
+            return None
+    return None if waiting else call(path, *items, *named)
+
+
+def _is_default(given: Any, default: Any) -> bool:
+    if given is default:
+        return True
+    try:
+        return type(given) is type(default) and bool(given == default)
+    except (TypeError, ValueError):
+        return False
+
+
+def by_package(view: View) -> Iterator[Expr]:
+    """Yield the same for another package's primitive, as `equinox.internal.unvmap_any(x)`."""
+    package = public_names.package_of(view.primitive)
+    if package is None or not is_identifier(view.name):
+        return
+    for path in public_names.functions_called(view.name, package):
+        given = {name: spelling.value(value) for name, value in view.params.items()}
+        yield call(path, *view.operands)
+        if given and all(map(is_identifier, given)):
+            yield call(path, *view.operands, **given)
+
+
+def by_primitive(view: View) -> Iterator[Expr]:
+    """Yield a call such as `primitives.add_jaxvals_p.bind(x, y)`."""
+    path = public_names.primitive(view.primitive)
+    given = {name: spelling.value(value) for name, value in view.params.items()}
+    if all(is_identifier(name) for name in given):
+        yield call(path.dot("bind"), *view.operands, **given)

@@ -1,0 +1,309 @@
+"""Writes consecutive equations as one expression: `jnp.mean(x, 0)` for a sum and a division.
+
+A rule is registered for the names of the equations, of which the last computes the only result that
+is used afterwards. Its candidates are proved on the whole window before they are used, so the names
+alone decide which rules are tried. Nothing outside the window reads a value computed inside it, and
+its equations are consecutive, so their order is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat.staging import Program, is_literal
+from jaxsight.interpreters.same.tokens import value_token
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.text.exprs import Expr, Slot
+from jaxsight.sourcerizer.values import scalars
+
+LONGEST = 16
+"""The maximum number of equations in a window."""
+
+_MOST_KNOWN = 100_000
+"""The maximum number of cached sequences of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Consecutive equations; `inputs` are the outside variables read, in order of first use."""
+
+    equations: tuple[Any, ...]
+    inputs: tuple[Any, ...]
+    exact: bool
+    """Whether literals are written with their dtype."""
+
+    @property
+    def output(self) -> Any:
+        return self.equations[-1].outvars[0]
+
+    def expr(self, atom: Any) -> Expr:
+        """Return an outside variable or a literal; raise `KeyError` for an inner variable."""
+        if not is_literal(atom):
+            for index, var in enumerate(self.inputs):
+                if var is atom:
+                    return Slot(index)
+            raise KeyError(str(atom))
+        value = np.asarray(atom.val).astype(getattr(atom.aval, "dtype", None))
+        if not self.exact:
+            try:
+                return scalars.plain(value)
+            except Unwritable:
+                pass
+        return scalars.typed(value)
+
+    def maker(self, atom: Any) -> Any:
+        """Return the equation of the window that computes a variable, or None."""
+        for equation in self.equations:
+            if any(var is atom for var in equation.outvars):
+                return equation
+        return None
+
+    def find(self, *names: str) -> Any:
+        """Return the last equation of one of these primitives, or raise `KeyError`."""
+        for equation in reversed(self.equations):
+            if equation.primitive.name in names:
+                return equation
+        raise KeyError(names[0])
+
+    def origin(self, atom: Any, *through: str) -> Any:
+        """Return the value that the window passed through these primitives to make `atom`."""
+        while (made := self.maker(atom)) is not None and made.primitive.name in through:
+            atom = made.invars[0]
+        return atom
+
+
+Idiom = Callable[[Window], Iterator[Expr]]
+"""Yields candidate expressions for a window, the best one first.
+
+It may raise `LookupError`, `ValueError` or `Unwritable` to stop.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    pattern: re.Pattern[str]
+    idiom: Idiom
+    plain: bool
+
+
+class Idioms:
+    """Rules by the name of their last equation."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, list[_Rule]] = {}
+        self._alone: set[str] = set()
+        self._known: dict[tuple[tuple[str, ...], bool], tuple[Idiom, ...]] = {}
+        """A cache of the rules for sequences of names, which long programs repeat."""
+
+    def __call__(self, *patterns: str, plain: bool = False) -> Callable[[Idiom], Idiom]:
+        """Register a rule for the names of consecutive equations.
+
+        A pattern is `"convert_element_type? reduce_sum|reduce_max div"`: `?` marks an optional
+        name, `*` one that is repeated any number of times, and `|` separates alternatives.
+
+        Args:
+            plain: the rule also applies to the plain style, because no simpler public function
+                represents these equations.
+        """
+
+        def registered(idiom: Idiom) -> Idiom:
+            for pattern in patterns:
+                compiled = _compiled(pattern)
+                self._known.clear()
+                if pattern.isidentifier():
+                    self._alone.add(pattern)
+                for last in _lasts(pattern):
+                    self._rules.setdefault(last, []).append(_Rule(compiled, idiom, plain))
+            return idiom
+
+        return registered
+
+    def of(self, names: Sequence[str], pretty: bool) -> tuple[Idiom, ...]:
+        """Return the rules for exactly these equations, in a style."""
+        key = (tuple(names), pretty)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            text = "".join(f"{name} " for name in names)
+            known = self._known[key] = tuple(
+                rule.idiom
+                for rule in self._rules.get(names[-1], ())
+                if (pretty or rule.plain) and rule.pattern.fullmatch(text)
+            )
+        return known
+
+    def is_alone(self, name: str) -> bool:
+        """Return whether there are rules for a single equation.
+
+        Unlike rules of `view`, they see which operands are the same variable.
+        """
+        return name in self._alone
+
+    def ends(self, name: str, pretty: bool) -> bool:
+        """Return whether a window may end with this primitive."""
+        return any(pretty or rule.plain for rule in self._rules.get(name, ()))
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = []
+    for word in pattern.split():
+        bare = word.rstrip("?*")
+        names = "|".join(re.escape(name) for name in bare.split("|"))
+        parts.append(f"(?:(?:{names}) ){word[len(bare) :]}")
+    return re.compile("".join(parts))
+
+
+def _lasts(pattern: str) -> Iterator[str]:
+    """Yield the names with which a match of a pattern may end."""
+    for word in reversed(pattern.split()):
+        yield from word.rstrip("?*").split("|")
+        if word[-1] not in "?*":
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWindow:
+    """A window that starts at `start`, and its expression."""
+
+    start: int
+    window: Window
+    expr: Expr
+
+
+def find_windows(
+    idioms: Idioms,
+    equations: Sequence[Any],
+    uses: Mapping[int, int],
+    prove: Callable[[Sequence[Window], Any], Expr | None],
+    pretty: bool,
+) -> dict[int, FoundWindow]:
+    """Return the windows to write as one expression, by their start; they do not overlap.
+
+    `uses` counts how often each variable is read, also as a result of the program; `prove` returns
+    a window's expression, or None.
+    """
+    windows: dict[int, FoundWindow] = {}
+    names = [equation.primitive.name for equation in equations]
+    position = len(equations) - 1
+    while position >= 0:
+        best = (
+            _ending_at(idioms, equations, names, position, uses, prove, pretty)
+            if idioms.ends(names[position], pretty)
+            else None
+        )
+        if best is None:
+            position -= 1
+        else:
+            windows[best.start] = best
+            position = best.start - 1
+    return windows
+
+
+def _ending_at(
+    idioms: Idioms,
+    equations: Sequence[Any],
+    names: Sequence[str],
+    position: int,
+    uses: Mapping[int, int],
+    prove: Callable[[Sequence[Window], Any], Expr | None],
+    pretty: bool,
+) -> FoundWindow | None:
+    last = equations[position]
+    if last.effects or len(last.outvars) != 1:
+        return None
+    alone = idioms.is_alone(names[position])
+    starts = range(max(0, position + 1 - LONGEST), position + 1 if alone else position)
+    for start in starts:
+        if not idioms.of(names[start : position + 1], pretty):
+            continue
+        inside = equations[start : position + 1]
+        if not _closed(inside, uses):
+            continue
+        inputs = _inputs(inside)
+        both = [Window(tuple(inside), inputs, exact) for exact in (False, True)]
+        expr = prove(both, window_key(inside, inputs))
+        if expr is not None:
+            return FoundWindow(start, both[0], expr)
+    return None
+
+
+def candidates(idioms: Idioms, window: Window, pretty: bool) -> Iterator[Expr]:
+    """Yield the candidates of all rules for a window's names, in a style."""
+    for idiom in idioms.of([equation.primitive.name for equation in window.equations], pretty):
+        try:
+            yield from idiom(window)
+        except (LookupError, ValueError, Unwritable):
+            continue
+
+
+def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
+    """Return whether only the last results are read outside, and all contexts are the same."""
+    last = inside[-1]
+    read: dict[int, int] = {}
+    for equation in inside:
+        for atom in equation.invars:
+            if not is_literal(atom):
+                read[id(atom)] = read.get(id(atom), 0) + 1
+    return all(
+        not equation.effects
+        and (equation.ctx is last.ctx or equation.ctx == last.ctx)
+        and all(read.get(id(var), 0) == uses.get(id(var), 0) for var in equation.outvars)
+        for equation in inside[:-1]
+    )
+
+
+def _inputs(inside: Sequence[Any]) -> tuple[Any, ...]:
+    made = {id(var) for equation in inside for var in equation.outvars}
+    inputs: dict[int, Any] = {}
+    for equation in inside:
+        for atom in equation.invars:
+            if not is_literal(atom) and id(atom) not in made:
+                inputs.setdefault(id(atom), atom)
+    return tuple(inputs.values())
+
+
+def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Return a key for consecutive equations, independent of their variables.
+
+    It determines how they are written. Return None if it cannot be hashed.
+    """
+    number = {id(var): index for index, var in enumerate(inputs)}
+    key: list[Any] = [tuple(var.aval for var in inputs)]
+    for equation in inside:
+        operands = tuple(
+            (value_token(atom.val), atom.aval) if is_literal(atom) else number[id(atom)]
+            for atom in equation.invars
+        )
+        for var in equation.outvars:
+            number[id(var)] = len(number)
+        key.append((equation.primitive, tuple(equation.params.items()), operands, equation.ctx))
+    made = tuple(key)
+    try:
+        hash(made)
+    except TypeError:
+        return None
+    return made
+
+
+def program_key(program: Program) -> Any:
+    """Return a key for a program, independent of its variables.
+
+    Return None for a program with constants, or if the key cannot be hashed.
+    """
+    jaxpr = program.jaxpr
+    if program.consts or jaxpr.constvars:
+        return None
+    key = window_key(jaxpr.eqns, jaxpr.invars)
+    made = [*jaxpr.invars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
+    number = {id(var): index for index, var in enumerate(made)}
+    results = tuple(
+        (value_token(atom.val), atom.aval) if is_literal(atom) else number[id(atom)]
+        for atom in jaxpr.outvars
+    )
+    return None if key is None else (key, results)

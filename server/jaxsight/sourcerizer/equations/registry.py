@@ -1,0 +1,52 @@
+"""The registries of rules: which rule writes an equation, by the name of its primitive.
+
+A rule for a single equation yields candidate expressions (`LAX`, `PRETTY`), and one for several
+consecutive equations does so in `IDIOMS`; each candidate is proved before it is used. A rule for an
+equation with inner programs (`STRUCTURES`, `PRETTY_STRUCTURES`) writes functions for these and
+returns the call; `ABSORBS` says which equations before such an equation are part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from jaxsight.interpreters.base import Rules
+from jaxsight.sourcerizer.equations.idioms import Idioms
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.text.exprs import Expr
+
+Spelling = Callable[[View], Iterator[Expr]]
+"""A rule for one equation: yields candidate expressions, the best one first.
+
+Each is proved before it is used, so a rule may be speculative: candidates that are wrong, or do not
+exist in this version of JAX, are skipped. It may raise `Unwritable`.
+"""
+
+LAX: Rules[Spelling] = Rules()
+"""Explicit spellings, mostly through `jax.lax`."""
+
+PRETTY: Rules[Spelling] = Rules()
+"""Spellings as people write them; tried first in the pretty style."""
+
+IDIOMS = Idioms()
+"""Spellings of consecutive equations as one expression."""
+
+Structure = Callable[[Any, Any], Proved | None]
+"""A rule for an equation with inner programs, given the `writing.scope.Scope` that it is in.
+
+The slots of the returned expression are filled; None leaves the equation to other rules.
+"""
+
+STRUCTURES: Rules[Structure] = Rules()
+
+PRETTY_STRUCTURES: Rules[Structure] = Rules()
+"""The same for the pretty style, tried first. The whole text is compared at the end."""
+
+Absorb = Callable[[Sequence[Any], int, Callable[[Any], int]], int]
+"""Returns how many equations from a position on belong together (1: only this one), given how often
+each variable is used. The structure rule of the last equation receives all of them.
+"""
+
+ABSORBS: Rules[Absorb] = Rules()

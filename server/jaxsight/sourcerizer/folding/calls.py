@@ -1,0 +1,199 @@
+"""Calls of the user's functions: equal runs that one function created become calls of a helper."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jaxsight.interpreters.compat.locations import Caller, callers
+from jaxsight.sourcerizer.compat.sources import is_backward
+from jaxsight.sourcerizer.folding.completion import complete
+from jaxsight.sourcerizer.folding.families import (
+    Placed,
+    divided_by_outputs,
+    families_of,
+    nest,
+    replaced,
+)
+from jaxsight.sourcerizer.folding.steps import (
+    SHORTEST_CALL,
+    Step,
+    present,
+    size_of,
+)
+from jaxsight.sourcerizer.folding.tokens import token_of
+from jaxsight.sourcerizer.text.names import identifier
+
+_COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
+"""Functions that Python creates for comprehensions inside a function of the user's."""
+
+_OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
+
+
+def with_calls(
+    items: list[Any],
+    outputs: Sequence[Any],
+    known: dict[Any, int],
+    chains: dict[Any, list[Caller]],
+) -> list[Any]:
+    """Return the items with helper calls in place of equal runs that one call created each.
+
+    Innermost functions come first. `chains` has the functions that created each item, by its id;
+    those of the new steps are added.
+    """
+    ranks = _ranks(chains.values())
+    for rank in range(max(ranks.values(), default=0), 0, -1):
+        depths = [_depth(chains[id(item)], ranks, rank) for item in items]
+        alike = _alike(items, known, chains, depths)
+        families = _families(items, alike, outputs, known)
+        if not families:
+            continue
+        starts: dict[int, list[Caller]] = {}
+        for _, places in families:
+            for first, _ in places:
+                starts[id(items[first])] = chains[id(items[first])][: depths[first]]
+        items = replaced(items, families, outputs)
+        for item in items:
+            if isinstance(item, Step) and id(item) not in chains:
+                first_item = present(item.family.runs[item.index])[0]
+                chains[id(item)] = starts[id(first_item)]
+    return items
+
+
+def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
+    """Return the greatest depth of each function in the chains of calls."""
+    ranks: dict[tuple[str, str], int] = {}
+    for chain in chains:
+        for depth, caller in enumerate(chain):
+            ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
+    return ranks
+
+
+_Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
+"""The start, stop and name of runs, by the tokens of their items."""
+
+
+def _alike(
+    items: Sequence[Any],
+    known: dict[Any, int],
+    chains: Mapping[int, list[Caller]],
+    depths: Sequence[int],
+) -> _Alike:
+    """Return the runs that one call created each, by their tokens."""
+    alike: _Alike = defaultdict(list)
+    tokens = [token_of(item, known) for item in items]
+    for name, start, stop in _called(items, chains, depths):
+        backward = is_backward(items[start])
+        for first, last in _periods(items, tokens, start, stop, backward=backward):
+            if last - first > 1 and size_of(items[first:last]) >= SHORTEST_CALL:
+                alike[tuple(tokens[first:last])].append((first, last, name))
+    return alike
+
+
+def _families(
+    items: list[Any], alike: _Alike, outputs: Sequence[Any], known: dict[Any, int]
+) -> list[Placed]:
+    """Return the families of equal runs, in the order of their first run."""
+    families: list[Placed] = []
+    for segments in alike.values():
+        places = [(first, last) for first, last, _ in segments]
+        families.extend(families_of(items, places, segments[0][2]))
+    if not families:
+        return []
+    families.sort(key=_first_start)
+    nest([family for family, _ in families])
+    complete(items, families, itertools.chain.from_iterable(alike.values()), known)
+    if divided := divided_by_outputs(items, families, outputs):
+        families = sorted(divided, key=_first_start)
+        for family, _ in families:
+            family.inside, family.partners = None, []
+            family.returned.clear()
+        nest([family for family, _ in families])
+    return families
+
+
+def _first_start(placed: Placed) -> tuple[int, int]:
+    return placed[1][0]
+
+
+def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: int) -> int:
+    """Return the position of a rank's innermost function in a chain of calls, or 0."""
+    for depth in range(len(chain) - 1, 0, -1):
+        if ranks[chain[depth][:2]] == rank:
+            return depth
+    return 0
+
+
+def callers_of(item: Any) -> list[Caller]:
+    if isinstance(item, Step):
+        return []
+    chain = callers(item)
+    ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
+    chain = chain[ours[-1] + 1 :] if ours else chain
+    return [caller for caller in chain if not caller[0].endswith(_COMPREHENSIONS)]
+
+
+def _called(
+    items: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the runs of items that one call created: its function's name, start and stop."""
+
+    def key(position: int) -> tuple[Hashable, ...] | None:
+        depth = depths[position]
+        if not depth:
+            return None
+        chain = chains[id(items[position])]
+        return (tuple(chain[:depth]), chain[depth][:2], is_backward(items[position]))
+
+    for call, group in itertools.groupby(range(len(items)), key):
+        if call is not None:
+            positions = list(group)
+            first = positions[0]
+            caller = chains[id(items[first])][depths[first]]
+            yield _name_of(caller[0], bool(call[2])), first, positions[-1] + 1
+
+
+def _name_of(qualified: str, backward: bool) -> str:
+    """Return a helper's name: that of the function, or of the class whose instance is called."""
+    words = [word for word in qualified.split(".") if word != "<locals>"]
+    name = words[-1]
+    if name.startswith("__") and len(words) > 1:
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words[-2]).lower()
+    name = identifier(name, "helper")
+    return f"{name}_backward" if backward else name
+
+
+def _periods(
+    items: Sequence[Any], tokens: Sequence[int], start: int, stop: int, *, backward: bool
+) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the repeats in a run, such as calls in a loop, or that of the whole run.
+
+    The first or last repeat may differ and is then a span of its own: the first layer of a network
+    has no derivative by its input, so a `backward` run begins with a complete repeat.
+    """
+    size = stop - start
+    for period in range(1, size // 2 + 1):
+        first, last = stop, start
+        while first - period > start and tokens[first - period - 1] == tokens[first - 1]:
+            first -= 1
+        while last + period < stop and tokens[last] == tokens[last + period]:
+            last += 1
+        enough = max(period, size // 2 - period)
+        from_end = stop - first >= enough and not (backward and last - start >= enough)
+        if from_end and size_of(items[stop - period : stop]) >= SHORTEST_CALL:
+            count = (stop - first) // period + 1
+            begin = stop - count * period
+            if begin > start:
+                yield start, begin
+            yield from ((at, at + period) for at in range(begin, stop, period))
+            return
+        if last - start >= enough and size_of(items[start : start + period]) >= SHORTEST_CALL:
+            end = start + ((last - start) // period + 1) * period
+            yield from ((at, at + period) for at in range(start, end, period))
+            if end < stop:
+                yield end, stop
+            return
+    yield start, stop

@@ -1,0 +1,29 @@
+"""Replaces equal runs of the equations of a program with steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxsight.sourcerizer.folding.calls import callers_of, with_calls
+from jaxsight.sourcerizer.folding.iterations import with_iterations
+from jaxsight.sourcerizer.folding.loops import with_loops
+from jaxsight.sourcerizer.folding.steps import SHORTEST_CALL
+
+"""Returns whether a variable has the same value everywhere in the module, as constants do."""
+
+
+def folded(equations: Sequence[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
+    """Return the equations with steps in place of runs of them.
+
+    Args:
+        equations: those on which results depend, in order.
+        outputs: the program's results.
+        known: a cache of numbers for equal equations, shared between calls.
+    """
+    if len(equations) < 2 * SHORTEST_CALL:
+        return list(equations)
+    chains = {id(equation): callers_of(equation) for equation in equations}
+    items = with_calls(list(equations), outputs, known, chains)
+    items = with_iterations(items, outputs, known, chains)
+    return with_loops(items, outputs, known)

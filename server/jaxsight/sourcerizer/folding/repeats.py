@@ -1,0 +1,393 @@
+"""Finds runs of equations that a program repeats in loops, branches and derivative rules.
+
+A first text collects the programs; their repeated runs become functions of the module, and the text
+is written again with calls of them. As in `folding`, no equation moves, and the whole text is
+compared with the program at the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat.locations import maker
+from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
+from jaxsight.sourcerizer.folding.steps import Place, Step, flow_of
+from jaxsight.sourcerizer.folding.tokens import token_of
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
+from jaxsight.sourcerizer.text.names import identifier
+
+SHARED = "call of a shared function"
+
+SHORTEST = 12
+"""The minimum number of equations of a function."""
+
+_LEAST_SAVED = 10
+"""The minimum number of lines that a function must save, counting a line per equation."""
+
+_MOST = 40
+"""The maximum number of functions for repeated runs."""
+
+
+@dataclass(eq=False, slots=True)
+class Listed:
+    """Items of a program that was written, with the expressions of its global operands.
+
+    An operand is global if it is a number or has the same name in the whole module.
+    """
+
+    items: Sequence[Any]
+    outputs: Sequence[Any]
+    known: dict[int, Expr]
+    around: tuple[Listed, int] | None = None
+    """The enclosing program, and the position of the item there."""
+    at: int = 0
+    """The position of the item that is being written."""
+
+
+@dataclass(eq=False, slots=True)
+class Repeat:
+    """A run of equations that occurs at several places."""
+
+    name: str
+    tokens: tuple[int, ...]
+    flow: Hashable
+    inputs: tuple[Place, ...]
+    """The first reads of values from outside."""
+    fixed: tuple[tuple[Place, Expr], ...]
+    """The first reads of values that are the same at all places, with their expressions."""
+    outputs: tuple[Place, ...]
+    """The results that are read outside, at one of the places at least."""
+    again: tuple[tuple[Place, Place], ...]
+    """Further reads of values from outside, each with the first read."""
+
+
+@dataclass(slots=True)
+class Repeats:
+    """The repeats of a module, by the token of their first equation."""
+
+    by_first: dict[int, list[Repeat]] = field(default_factory=lambda: defaultdict(list))
+    known: dict[Any, int] = field(default_factory=dict)
+    """A cache of numbers for equal equations."""
+
+
+def listed(
+    items: Sequence[Any], outputs: Sequence[Any], read: Callable[[Any], Expr | None]
+) -> Listed:
+    """Return a program as a list, before it is written.
+
+    Args:
+        read: returns the expression of a variable that is global in the module, or None.
+    """
+    made = {id(var) for item in items for var in item.outvars}
+    outside = {
+        id(atom): atom
+        for item in items
+        for atom in item.invars
+        if not is_literal(atom) and id(atom) not in made
+    }
+    known: dict[int, Expr] = {}
+    for key, atom in outside.items():
+        expr = read(atom)
+        if expr is not None:
+            known[key] = expr
+    return Listed(list(items), list(outputs), known)
+
+
+def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
+    """Return the runs that programs repeat, those that save the most first."""
+    tokens: list[int] = []
+    where: list[tuple[Listed, int]] = []
+    weights: list[int] = [0]
+    alone = itertools.count(-1, -1)
+    begins: list[int] = []
+    for program in programs:
+        begins.append(len(tokens))
+        for at, item in enumerate(program.items):
+            token = _token(item, known)
+            tokens.append(next(alone) if token is None else token)
+            where.append((program, at))
+            weights.append(_weight(item))
+        tokens.append(next(alone))  # no run extends into the next program
+        where.append((program, len(program.items)))
+        weights.append(0)
+    numbers = np.array(tokens, np.int64)
+    total = np.cumsum(weights)
+    found = Repeats(known=known)
+    for _ in range(_MOST):
+        made = _best(numbers, where, total)
+        if made is None:
+            break
+        repeat, starts = made
+        found.by_first[repeat.tokens[0]].append(repeat)
+        size = len(repeat.tokens)
+        gone = [range(start, start + size) for start in starts]
+        again = {
+            (id(program), at) for start in starts[1:] for program, at in where[start : start + size]
+        }
+        for program, begin in zip(programs, begins, strict=True):
+            if _is_within(program, again):
+                gone.append(range(begin, begin + len(program.items)))
+        for places in gone:
+            numbers[places.start : places.stop] = list(itertools.islice(alone, len(places)))
+    return found
+
+
+def _is_within(program: Listed, items: set[tuple[int, int]]) -> bool:
+    """Return whether a program was written for one of these items, directly or not."""
+    around = program.around
+    while around is not None:
+        if (id(around[0]), around[1]) in items:
+            return True
+        around = around[0].around
+    return False
+
+
+def _weight(item: Any) -> int:
+    """Return the number of equations that are written for an item."""
+    if isinstance(item, Step):
+        return 1
+    name = item.primitive.name
+    if name in ("jit", "pjit", "custom_jvp_call", "custom_vjp_call"):
+        return 1  # shared functions, which are written once in any case
+    inner = (part for given in item.params.values()
+             for part in (given if isinstance(given, (tuple, list)) else (given,)))  # fmt: skip
+    return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
+
+
+def _token(item: Any, known: dict[Any, int]) -> int | None:
+    """Return a number that is equal for equal items, or None for items that are never moved."""
+    return None if isinstance(item, Step) or item.effects else token_of(item, known)
+
+
+def _best(
+    numbers: Any, where: Sequence[tuple[Listed, int]], total: Any
+) -> tuple[Repeat, list[int]] | None:
+    """Return the repeat that saves the most, and its start positions.
+
+    `total` counts the equations before each position.
+    """
+    candidates = sorted(_candidates(numbers, total), key=lambda one: -one[0])
+    for estimate, length, starts in candidates[:_MOST]:
+        if estimate < _LEAST_SAVED:
+            break
+        by_flow: dict[Any, list[int]] = defaultdict(list)
+        for start in sorted(starts):
+            program, at = where[start]
+            flow = flow_of(program.items[at : at + length])
+            if not by_flow[flow] or start >= by_flow[flow][-1] + length:
+                by_flow[flow].append(start)
+        best: tuple[int, Repeat, list[int]] | None = None
+        for flow, own in by_flow.items():
+            if len(own) < 2:
+                continue
+            runs = [(*where[start], length) for start in own]
+            repeat = _repeat(runs, tuple(map(int, numbers[own[0] : own[0] + length])), flow)
+            if repeat is None:
+                continue
+            arguments = len(repeat.inputs) + len(repeat.outputs)
+            weight = int(total[own[0] + length] - total[own[0]])
+            saved = (len(own) - 1) * weight - len(own) * (1 + arguments // 6) - 4
+            if saved >= _LEAST_SAVED and (best is None or saved > best[0]):
+                best = saved, repeat, own
+        if best is not None:
+            return best[1], best[2]
+    return None
+
+
+def _candidates(numbers: Any, total: Any) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield repeated substrings: the maximum number of equations saved, length, start positions."""
+    order, common = _suffixes(numbers)
+    stack: list[tuple[int, int]] = []
+    for index in range(len(common) + 1):
+        shared = int(common[index]) if index < len(common) else 0
+        begin = index
+        while stack and stack[-1][1] > shared:
+            begin, length = stack.pop()
+            weight = int(total[order[begin] + length] - total[order[begin]])
+            if weight >= SHORTEST:
+                starts = [int(at) for at in order[begin : index + 1]]
+                yield (len(starts) - 1) * weight, length, starts
+        if shared and (not stack or stack[-1][1] < shared):
+            stack.append((begin, shared))
+
+
+def _suffixes(numbers: Any) -> tuple[Any, list[int]]:
+    """Return the sorted suffixes, and the length of the common prefix of each with the next."""
+    size = len(numbers)
+    rank = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    width = 1
+    while True:
+        second = np.full(size, -1, np.int64)
+        second[: size - width] = rank[width:]
+        order = np.lexsort((second, rank))
+        differs = (np.diff(rank[order]) != 0) | (np.diff(second[order]) != 0)
+        sorted_rank = np.concatenate([[0], np.cumsum(differs)])
+        rank = np.empty(size, np.int64)
+        rank[order] = sorted_rank
+        if int(sorted_rank[-1]) == size - 1 or width >= size:
+            break
+        width *= 2
+    common = [0] * (size - 1)
+    tokens = numbers.tolist()
+    height = 0
+    for at in range(size):
+        place = int(rank[at])
+        if place == size - 1:
+            height = 0
+            continue
+        other = int(order[place + 1])
+        while (
+            at + height < size
+            and other + height < size
+            and tokens[at + height] == tokens[other + height]
+        ):
+            height += 1
+        common[place] = height
+        height = max(height - 1, 0)
+    return order, common
+
+
+def _repeat(
+    runs: Sequence[tuple[Listed, int, int]], tokens: tuple[int, ...], flow: Any
+) -> Repeat | None:
+    """Return runs as a repeat, or None if they read different numbers."""
+    items = [program.items[at : at + length] for program, at, length in runs]
+    inputs: dict[Hashable, Place] = {}
+    fixed: dict[Hashable, tuple[Place, Expr]] = {}
+    firsts: dict[Hashable, Place] = {}
+    again: list[tuple[Place, Place]] = []
+    for place, item in enumerate(items[0]):
+        for slot, atom in enumerate(item.invars):
+            if is_literal(atom) or flow[place][slot] is not None:
+                continue
+            row = [run[place].invars[slot] for run in items]
+            key = tuple(map(id, row))
+            again.append(((place, slot), firsts.setdefault(key, (place, slot))))
+            exprs = [
+                program.known.get(id(var)) for (program, _, _), var in zip(runs, row, strict=True)
+            ]
+            if exprs[0] is not None and all(expr == exprs[0] for expr in exprs):
+                fixed.setdefault(key, ((place, slot), exprs[0]))
+            elif any(expr is not None and not _is_name(expr) for expr in exprs):
+                return None
+            else:
+                inputs.setdefault(key, (place, slot))
+    outputs: dict[Place, None] = {}
+    for program, at, length in runs:
+        for read in _read_outside(program.items, program.outputs, at, length):
+            outputs[read] = None
+    if not outputs:
+        return None
+    return Repeat(
+        _name(items[0]),
+        tokens,
+        flow,
+        tuple(inputs.values()),
+        tuple(fixed.values()),
+        tuple(sorted(outputs)),
+        tuple(pair for pair in again if pair[0] != pair[1]),
+    )
+
+
+def _is_name(expr: Expr) -> bool:
+    return isinstance(expr, Atom) and is_identifier(expr.text)
+
+
+def _read_outside(
+    items: Sequence[Any], outputs: Sequence[Any], at: int, length: int
+) -> Iterator[Place]:
+    """Yield the results of a run that other items read or the program returns."""
+    made = {
+        id(var): (place, result)
+        for place, item in enumerate(items[at : at + length])
+        for result, var in enumerate(item.outvars)
+    }
+    for atom in (*outputs, *(atom for item in items[at + length :] for atom in item.invars)):
+        if not is_literal(atom) and id(atom) in made:
+            yield made[id(atom)]
+
+
+def _name(run: Sequence[Any]) -> str:
+    """Return a name for the shared function: that of the maker of many of its equations."""
+    counts = Counter(maker(item).rpartition(".")[2] for item in run)
+    for name, count in counts.most_common():
+        if name.isidentifier() and count * _LEAST_MADE >= len(run):
+            return identifier(name, "shared")
+    return "shared"
+
+
+_LEAST_MADE = 3
+"""At least one in this many equations must be created by the function that provides the name."""
+
+
+def with_repeats(
+    items: Sequence[Any],
+    outputs: Sequence[Any],
+    repeats: Repeats,
+    around: Sequence[Repeat],
+    read: Callable[[Any], Expr | None],
+) -> list[Any]:
+    """Return the items with steps in place of repeats.
+
+    Args:
+        outputs: the results of the program.
+        around: the repeats that are being written.
+        read: returns the expression of a variable that is global in the module, or None.
+    """
+    tokens = [_token(item, repeats.known) for item in items]
+    done: list[Any] = []
+    position = 0
+    while position < len(items):
+        for repeat in repeats.by_first.get(tokens[position], ()):  # type: ignore[arg-type]
+            stop = position + len(repeat.tokens)
+            if (
+                repeat not in around
+                and tuple(tokens[position:stop]) == repeat.tokens
+                and flow_of(items[position:stop]) == repeat.flow
+                and _reads_so(repeat, items[position:stop], read)
+                and set(_read_outside(items, outputs, position, stop - position))
+                <= set(repeat.outputs)
+            ):
+                done.append(_step(repeat, items[position:stop]))
+                position = stop
+                break
+        else:
+            done.append(items[position])
+            position += 1
+    return done
+
+
+def _reads_so(repeat: Repeat, run: Sequence[Any], read: Callable[[Any], Expr | None]) -> bool:
+    """Return whether a run has equal operands where the repeat has, and the same global ones."""
+
+    def var(place: Place) -> Any:
+        return run[place[0]].invars[place[1]]
+
+    if any(var(one) is not var(first) for one, first in repeat.again):
+        return False
+    if any(read(var(place)) != expr for place, expr in repeat.fixed):
+        return False
+    return all((expr := read(var(place))) is None or _is_name(expr) for place in repeat.inputs)
+
+
+def _step(repeat: Repeat, run: Sequence[Any]) -> Step:
+    invars = [run[place].invars[slot] for place, slot in repeat.inputs]
+    outvars = [run[place].outvars[result] for place, result in repeat.outputs]
+    source = run[0].source_info
+    return Step(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
+
+
+def fixed_values(step: Step) -> Mapping[int, tuple[Any, Expr]]:
+    """Return the global operands that the run reads, by the variable's id."""
+    repeat: Repeat = step.family
+    found = {}
+    for (place, slot), expr in repeat.fixed:
+        var = step.members[place].invars[slot]
+        found[id(var)] = var, expr
+    return found

@@ -1,0 +1,207 @@
+"""What equal runs of equations become: steps, which look like equations.
+
+So runs of steps are found in the same way as runs of equations.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxsight.interpreters.compat.staging import (
+    is_literal,
+)
+
+SHORTEST_CALL = 6
+"""The minimum number of equations of a helper function."""
+
+CALL = "call of a helper"
+
+ADDED = "sum of what may be nothing"
+
+LOOP = "loop over helpers"
+
+
+Place = tuple[int, int]
+"""The position of a step in a run, and of one of its results."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """The type of a function that a helper returns."""
+
+    weak_type: bool = False
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return "function"
+
+
+@dataclass(eq=False, slots=True)
+class Returned:
+    """Stands for a function that a helper returns, in place of a variable."""
+
+    name: str
+    aval: _Function = _Function()
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """Stands for the absent operand of an optional sum."""
+
+    aval: _Function = _Function()
+
+
+NOTHING = _Nothing()
+
+
+@dataclass(eq=False, slots=True)
+class Missing:
+    """Stands for an equation that a run does not have, because nothing reads its results."""
+
+    invars: list[Any]
+    outvars: list[Any]
+    effects: frozenset[Any] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """Consecutive equations as one, with the interface of an equation that `Scope` uses."""
+
+    kind: str
+    family: Any
+    index: int
+    invars: list[Any]
+    outvars: list[Any]
+    members: list[Any]
+    effects: frozenset[Any]
+    source_info: Any
+    ctx: Any = None
+    bases: tuple[str, ...] = ()
+    """Base names for the results that the user has no names for."""
+
+    @property
+    def primitive(self) -> _Named:
+        return _Named(self.kind)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(eq=False, slots=True)
+class Family:
+    """A helper function; `runs` are the equations and steps of its calls.
+
+    The first run is the one that is written.
+    """
+
+    name: str
+    runs: list[list[Any]]
+    inputs: list[tuple[Any, ...]]
+    """The values read from outside: one per run, in order of first use in the first run."""
+    outputs: list[Place] = field(default_factory=list)
+    """The values read outside: the position of the step, and of its result."""
+    handed_on: int = 0
+    """How many of these, at the start, other steps read; the rest are only program results."""
+    inside: Family | None = None
+    """The helper that contains and returns this one."""
+    returned: list[Family] = field(default_factory=list)
+    """The helpers that this one contains."""
+    partners: list[int] = field(default_factory=list)
+    """For each run, the run of `inside` that it reads from."""
+    optional: set[int] = field(default_factory=set)
+    """The steps that are sums which some runs do not have: these runs add `NOTHING`."""
+    handles: dict[Place, Returned] = field(default_factory=dict)
+    """The functions that it returns, by positions: that of the helper in `returned`, of the run."""
+
+    def variable(self, run: int, place: Place) -> Any:
+        step, result = place
+        return self.runs[run][step].outvars[result]
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A Python loop; each of its variables is a tuple with one value for each iteration."""
+
+    runs: list[list[Any]]
+    carried: list[tuple[Any, Place]]
+    """The carried values: the initial value, and the place in an iteration that computes it."""
+    taken: list[Any]
+    """For each carried value, its variable in the first iteration."""
+    varying: list[tuple[Any, ...]]
+    """The operands that differ between iterations: variables or literals."""
+    collected: list[Place]
+    """The results that are read after the loop, of other iterations than the last."""
+    finals: list[Place]
+    """The results that are read after the loop, of the last iteration only, and not carried."""
+
+
+def optional_sum(equation: Any, nothing: int) -> Step:
+    """Return a step for a sum of which one operand, at position `nothing`, may be absent."""
+    return Step(
+        ADDED,
+        equation,
+        nothing,
+        list(equation.invars),
+        list(equation.outvars),
+        [equation],
+        frozenset(),
+        equation.source_info,
+        bases=("added",),
+    )
+
+
+def size_of(items: Sequence[Any]) -> int:
+    """Return the number of equations in items."""
+    return sum(len(members_of(item)) for item in items)
+
+
+def members_of(item: Any) -> list[Any]:
+    if isinstance(item, Missing):
+        return []
+    return item.members if isinstance(item, Step) else [item]
+
+
+def present(run: Sequence[Any]) -> list[Any]:
+    return [item for item in run if not isinstance(item, Missing)]
+
+
+def readers_of(items: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[Any]]:
+    """Return the items that read each variable, by its id; None stands for a program result."""
+    readers: dict[int, list[Any]] = defaultdict(list)
+    for item in items:
+        for atom in item.invars:
+            if not is_literal(atom):
+                readers[id(atom)].append(item)
+    for atom in outputs:
+        if not is_literal(atom):
+            readers[id(atom)].append(None)
+    return readers
+
+
+def flow_of(run: Sequence[Any]) -> tuple[tuple[Place | None, ...], ...]:
+    """Return, for each operand, the step and result of the run that computes it, or None."""
+    made = {
+        id(var): (place, result)
+        for place, item in enumerate(run)
+        for result, var in enumerate(item.outvars)
+    }
+    return tuple(tuple(made.get(id(atom)) for atom in item.invars) for item in run)
+
+
+def inputs_of(runs: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    own = {id(var) for run in runs[:1] for item in run for var in item.outvars}
+    inputs: dict[tuple[int, ...], tuple[Any, ...]] = {}
+    for place, item in enumerate(runs[0]):
+        for slot, atom in enumerate(item.invars):
+            if not is_literal(atom) and id(atom) not in own:
+                row = tuple(run[place].invars[slot] for run in runs)
+                inputs.setdefault(tuple(map(id, row)), row)
+    return list(inputs.values())

@@ -1,0 +1,51 @@
+"""Finds tandem repeats in sequences of numbers: a run that directly follows an equal one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LEAST_SAVED = 16
+"""The minimum number of equations that a loop must save."""
+
+_MOST_TRIED = 24
+"""The number of tandem repeats that are examined, those that save the most."""
+
+
+def tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
+    """Return tandem repeats as start, length and count, with every phase; the best first."""
+    made: list[tuple[int, int, int]] = []
+    for _, start, period, length in tandem_runs(tokens, weights):
+        count = length // period + 1
+        slack = length + period - count * period
+        made.extend((start + phase, period, count) for phase in range(slack + 1))
+        if count > 2:
+            made.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
+    return made
+
+
+def tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
+    """Return tandem repeats, the best first.
+
+    Each is the number of equations that it saves, its start, its period, and the length of the
+    repeats after the first one.
+    """
+    found: list[tuple[int, int, int, int]] = []
+    size = len(tokens)
+    total = np.concatenate([[0], np.cumsum(weights)])
+    for period in range(1, size // 2 + 1):
+        equal = tokens[period:] == tokens[:-period]
+        if not equal.any():
+            continue
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], equal.astype(np.int8), [0]])))
+        for start, stop in edges.reshape(-1, 2):
+            length = int(stop - start)
+            count = length // period + 1
+            if count < 2:
+                continue
+            saved = int(total[start + (count - 1) * period] - total[start])
+            if saved >= LEAST_SAVED:
+                found.append((saved, int(start), period, length))
+    found.sort(key=lambda one: (-one[0], one[2]))
+    return found[:_MOST_TRIED]

@@ -1,0 +1,113 @@
+"""The text of a module: passes over its statements, imports, docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxsight.sourcerizer.options import Options
+from jaxsight.sourcerizer.passes.inlining import inlined
+from jaxsight.sourcerizer.passes.source_comments import with_sources
+from jaxsight.sourcerizer.text.exprs import Atom, Index
+from jaxsight.sourcerizer.text.imports import IMPORTS
+from jaxsight.sourcerizer.text.name_uses import modules_read
+from jaxsight.sourcerizer.text.statements import (
+    Assign,
+    Line,
+    Raw,
+    Statement,
+    With,
+    lines,
+    roots,
+)
+from jaxsight.sourcerizer.values import constants as arrays
+from jaxsight.sourcerizer.values import scalars
+from jaxsight.sourcerizer.writing.writer import Writer
+
+
+def module_lines(writer: Writer, main: list[Statement], name: str) -> list[Line]:
+    """Return the lines of a module whose function `name` the statements in `main` define."""
+    options = writer.options
+    inner: list[Statement] = [*writer.functions.statements, *main]
+    if options.style == "pretty" and not options.shapes:
+        inner = inlined(inner, name)
+    if options.sources:
+        inner = with_sources(inner)
+    constants = writer.constants
+    derived: list[Statement] = []
+    if constants.packed:
+        inner.insert(0, Raw(["", "", *arrays.UNPACK]))
+        for constant, packed in constants.packed:
+            derived.append(Raw(arrays.definition(constant, packed)))
+    if options.constants == "npz" and constants.stored:
+        derived.extend(_companion(writer))
+    derived.extend(constants.derived)
+    statements = [*constants.statements, *inner, *derived]
+    written = lines(statements, before=Raw([]))
+    imports = _imports("\n".join(line.text for line in written), statements, writer)
+    gap = [""] if imports or constants.statements else []  # functions bring their own empty lines
+    under = [""] if imports and constants.statements else []
+    top = [*_docstring(name, options), *gap, *imports, *under]
+    return [*map(Line, top), *written]
+
+
+def _docstring(name: str, options: Options) -> list[str]:
+    first = f"`{name}`, written by jaxsight for JAX {jax.__version__}."
+    config: Any = jax.config
+    if config.jax_enable_x64:
+        notes = ["Holds with jax_enable_x64 on."]
+    else:
+        notes = ["Holds with jax_enable_x64 off, JAX's default."]
+    if options.derivatives == "primal":
+        notes.append("Does not keep derivatives: custom_jvp and custom_vjp rules are omitted.")
+    elif options.derivatives == "first":
+        notes.append("Keeps first-order derivatives only, where there are custom rules.")
+    return ['"""' + first, "", *notes, '"""']
+
+
+def _companion(writer: Writer) -> list[Statement]:
+    """Return statements that read the stored arrays from the file next to the module."""
+    reading: list[Statement] = []
+    for name, held in writer.constants.stored.items():
+        stored = Index(Atom("_stored"), (scalars.text(name),))
+        reading.append(Assign(name, arrays.read_back(stored, held)))
+    opened_ = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
+    return [With(opened_, reading)]
+
+
+def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list[str]:
+    found = roots(text)
+    standard = [
+        f"import {module}"
+        for module in ("base64", "zlib")
+        if module in found and writer.constants.packed
+    ]
+    if "Path" in found and writer.constants.stored:
+        standard.append("from pathlib import Path")
+    short = [line for name, line in IMPORTS.items() if name in found]
+    full = {f"import {module}" for module in modules_read(statements)}
+    groups = [standard, _merged(sorted({*short, *full}, key=_import_order))]
+    lines_: list[str] = []
+    for group in groups:
+        lines_ += ([""] if lines_ and group else []) + group
+    return lines_
+
+
+def _import_order(line: str) -> tuple[bool, str, str]:
+    """Return the sort key of import sorters: `import` before `from`, each by module."""
+    words = line.split()
+    return words[0] == "from", words[1], line
+
+
+def _merged(imports: list[str]) -> list[str]:
+    """Merge sorted `from` imports of the same module into one line."""
+    joined: list[str] = []
+    for line in imports:
+        module, found, name = line.partition(" import ")
+        if found and joined and joined[-1].startswith(f"{module} import "):
+            joined[-1] += f", {name}"
+        else:
+            joined.append(line)
+    return joined

@@ -1,0 +1,1 @@
+"""Passes over written statements that make them more readable."""

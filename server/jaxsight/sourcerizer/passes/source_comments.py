@@ -1,0 +1,73 @@
+"""Comments with the user's source above the statements written for it, at each change of line."""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+from collections.abc import Sequence
+
+from jaxsight.sourcerizer.equations.locations import made_at
+from jaxsight.sourcerizer.text.layout import STEP, WIDTH
+from jaxsight.sourcerizer.text.statements import (
+    Assign,
+    Effect,
+    For,
+    Function,
+    Remark,
+    Return,
+    Statement,
+    With,
+)
+
+Line = tuple[str, int]
+"""A file and a line number."""
+
+
+def with_sources(body: Sequence[Statement]) -> list[Statement]:
+    """Return the statements of a module with comments, also in all functions."""
+    return _remarked(body, "", None)[0]
+
+
+def _remarked(
+    body: Sequence[Statement], indent: str, line: Line | None
+) -> tuple[list[Statement], Line | None]:
+    """Return statements with comments, after `line`, and the line of the last one."""
+    made: list[Statement] = []
+    for statement in body:
+        match statement:
+            case Function(body=inside):
+                inside, _ = _remarked(inside, indent + STEP, None)
+                made.append(dataclasses.replace(statement, body=inside))
+            case With(context, inside):
+                inside, line = _remarked(inside, indent + STEP, line)
+                made.append(With(context, inside))
+            case For(body=inside):
+                inside, line = _remarked(inside, indent + STEP, line)
+                made.append(dataclasses.replace(statement, body=inside))
+            case (
+                Assign(equations=equations)
+                | Effect(equations=equations)
+                | Return(equations=equations)
+            ):
+                found = _line(equations[-1]) if equations else None
+                if found is not None and found != line:
+                    made.append(Remark(_text(found, indent)))
+                    line = found
+                made.append(statement)
+            case _:
+                made.append(statement)
+    return made, line
+
+
+def _line(equation: object) -> Line | None:
+    """Return the user's line that created an equation, if it can be read."""
+    place = made_at(equation)
+    if place is None or not linecache.getline(place.file, place.line).strip():
+        return None
+    return place.file, place.line
+
+
+def _text(line: Line, indent: str) -> str:
+    room = WIDTH - len(indent) - len("# ")
+    text = " ".join(linecache.getline(*line).split())
+    return text if len(text) <= room else text[: room - 1] + "…"

@@ -1,0 +1,60 @@
+"""Removes the names of results that nothing reads: `first, *_ = f(x)`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from jaxsight.sourcerizer.text.exprs import (
+    Atom,
+    Sequence_,
+    Star,
+)
+from jaxsight.sourcerizer.text.name_uses import names_read
+from jaxsight.sourcerizer.text.rewriting import (
+    UNREAD,
+    own_statements,
+    rewritten,
+)
+from jaxsight.sourcerizer.text.statements import (
+    Assign,
+    Statement,
+)
+
+
+def unread(body: Sequence[Statement]) -> list[Statement]:
+    """Return the statements of a function without names for unread results: `first, *_ = f(x)`."""
+    counts = Counter(names_read(body))
+    changed: dict[int, Statement | None] = {}
+    for statement in own_statements(body):
+        if not isinstance(statement, Assign) or not isinstance(statement.targets, Sequence_):
+            continue
+        targets = _read_alone(statement.targets, counts)
+        if targets != statement.targets:
+            changed[id(statement)] = dataclasses.replace(statement, targets=targets)
+        if targets == Sequence_("(", (Star(UNREAD),)) and isinstance(statement.value, Atom):
+            changed[id(statement)] = None
+    return rewritten(body, changed, None) if changed else list(body)
+
+
+def _read_alone(targets: Sequence_, counts: Counter[str]) -> Sequence_:
+    items: list[Any] = []
+    for item in targets.items:
+        if isinstance(item, Sequence_):
+            inside = _read_alone(item, counts)
+            items.append(UNREAD if all(map(_is_unread, inside.items)) else inside)
+        elif isinstance(item, Atom):
+            items.append(item if counts[item.text] else UNREAD)
+        else:
+            items.append(item)
+    last = max((i for i, item in enumerate(items) if not _is_unread(item)), default=-1)
+    starred_before = any(isinstance(item, Star) for item in items[: last + 1])
+    if len(items) - last > 2 and not starred_before:
+        items[last + 1 :] = [Star(UNREAD)]
+    return Sequence_(targets.bracket, tuple(items))
+
+
+def _is_unread(item: Any) -> bool:
+    return item in (UNREAD, Star(UNREAD))

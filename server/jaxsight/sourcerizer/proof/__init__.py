@@ -1,0 +1,1 @@
+"""Proof that expressions and texts are the same program."""

@@ -1,0 +1,121 @@
+"""Proof that an expression is an equation: traced alone, it results in exactly that equation.
+
+The expression is traced on the equation's own abstract inputs. Nothing is written that was neither
+proved in this way nor built by a rule that is correct by construction. The prover evaluates only
+text that rules built from public names; it runs no user functions.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend.core import primitives
+from jax.interpreters import ad
+
+from jaxsight.interpreters.compat.staging import stage, surroundings
+from jaxsight.interpreters.same.comparison import Comparison
+from jaxsight.interpreters.same.tokens import Block
+from jaxsight.sourcerizer.text.exprs import Expr, modules_in
+from jaxsight.sourcerizer.text.layout import flat
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Equations that one expression should represent.
+
+    `inputs` fill its slots; `outputs` are its results in order.
+    """
+
+    equations: Sequence[Any]
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """An expression with slots, and the tree of its results (a pytree of result positions)."""
+
+    expr: Expr
+    results: Any
+    bound: bool = False
+    """Whether it calls `bind`."""
+
+
+class Prover:
+    """Proves expressions with the names that a written module imports."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {
+            "jax": jax,
+            "jnp": jnp,
+            "lax": lax,
+            "np": np,
+            "primitives": primitives,
+            "ad": ad,
+        }
+        self.axes: list[tuple[Any, int]] = []
+        """The names and sizes of the enclosing mapped axes, which collectives need."""
+
+    def proves(self, expr: Expr, claim: Claim) -> tuple[Any] | None:
+        """Return the tree of the expression's results, or None if it is not those equations.
+
+        The tree is a pytree of result positions, in a tuple.
+        """
+        slots = ", ".join(f"a{index}" for index in range(len(claim.inputs)))
+        text = f"lambda {slots}: {flat(expr)}"
+        for root in {module.partition(".")[0] for module in modules_in(expr)}:
+            if root in sys.modules:
+                self.names.setdefault(root, sys.modules[root])
+        try:
+            function = eval(text, self.names)
+            with surroundings(claim.equations[-1].ctx, self.axes):
+                staged = stage(function, [var.aval for var in claim.inputs])
+        except Exception as error:  # noqa: BLE001 - a candidate that fails in any way is rejected
+            _log.debug("%s: %s", text, error)
+            return None
+        results = staged.results
+        outputs = list(staged.program.jaxpr.outvars)
+        if len(claim.equations) == 1 and len(outputs) > 1:
+            order = _order(outputs, staged.program.jaxpr.eqns)
+            if order is not None:
+                outputs = [outputs[place] for place in order]
+                results = jax.tree.map(order.index, results)
+        comparison = Comparison()
+        tokens = [comparison.fresh() for _ in claim.inputs]
+        made = staged.program
+        consts = [(var, ("constant", id(var))) for var in made.jaxpr.constvars]
+        difference = comparison.blocks(
+            Block(list(zip(claim.inputs, tokens, strict=True)), claim.equations, claim.outputs),
+            Block(
+                [*consts, *zip(made.jaxpr.invars, tokens, strict=True)],
+                made.jaxpr.eqns,
+                outputs,
+            ),
+        )
+        if difference is not None:
+            _log.debug("%s: %s", text, difference)
+            return None
+        return (results,)
+
+
+def _order(outputs: Sequence[Any], equations: Sequence[Any]) -> list[int] | None:
+    """Return the positions of a function's results in the order of its only equation.
+
+    `svd` returns them in another order.
+    """
+    if len(equations) != 1:
+        return None
+    positions = {id(var): place for place, var in enumerate(outputs)}
+    order = [positions.get(id(var)) for var in equations[0].outvars]
+    known = [place for place in order if place is not None]
+    return known if len(known) == len(outputs) == len(order) else None

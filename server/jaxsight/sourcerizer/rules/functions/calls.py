@@ -1,0 +1,149 @@
+"""Calls of jitted functions."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat import equations
+from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.rules.functions.lineax import linear_solve
+from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, tuple_
+from jaxsight.sourcerizer.text.names import identifier
+from jaxsight.sourcerizer.text.statements import Assign, Function, Return, Statement
+from jaxsight.sourcerizer.values import public_names, spelling
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+def closed_function(
+    scope: Scope, name: str, program: Program, unnamed: str | Sequence[str] = "x"
+) -> Function:
+    """Return a program that captures nothing as a function of its inputs.
+
+    It must be placed at the top of the module.
+    """
+    inner = Scope.top(scope.writer)
+    parameters = inner.parameters(program.jaxpr.invars, argument_bases(program, unnamed))
+    results = inner.program(program)
+    return Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])
+
+
+def function_name(program: Program, fallback: str) -> str:
+    info = getattr(program.jaxpr, "debug_info", None)
+    name = str(getattr(info, "func_name", "") or "")
+    return identifier(name.rpartition(".")[2] or fallback, fallback) if name else fallback
+
+
+def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
+    """Return the options of `jax.jit`, from the parameters of the equation."""
+    options: dict[str, Expr] = {}
+    for side in ("in", "out"):
+        shardings = params[f"{side}_shardings"]
+        layouts = params.get(f"{side}_layouts") or (None,) * len(shardings)
+        if not all(map(equations.is_unspecified, shardings)) or any(
+            given is not None for given in layouts
+        ):
+            spelled = [_placed(*pair) for pair in zip(shardings, layouts, strict=True)]
+            options[f"{side}_shardings"] = sequence(spelled) if side == "out" else tuple_(spelled)
+    if any(params["donated_invars"]):
+        donated = tuple(i for i, given in enumerate(params["donated_invars"]) if given)
+        options["donate_argnums"] = value(donated[0] if len(donated) == 1 else donated)
+    if params["keep_unused"]:
+        options["keep_unused"] = Atom("True")
+    match params.get("inline"):
+        case enum.Enum(name="AUTO"):  # from JAX 0.12 on
+            pass
+        case enum.Enum(name="JAX_LATE"):
+            options["inline"] = Atom("True")
+        case enum.Enum() as other:
+            options["inline"] = value(other)
+        case True:
+            raise Unsourceable("jit", "its inline=True makes JAX inline it while tracing")
+    if params.get("compiler_options_kvs"):
+        options["compiler_options"] = value(dict(params["compiler_options_kvs"]))
+    return options
+
+
+def decorated(
+    function: Function, decorator: Any, path: str, options: dict[str, Expr]
+) -> list[Statement]:
+    """Decorate a function: with `@decorator(options)`, or by an assignment after it.
+
+    The assignment is for versions of JAX whose decorator takes no options without the function.
+    """
+    if (
+        options
+        and inspect.signature(decorator).parameters["fun"].default is inspect.Parameter.empty
+    ):
+        return [function, Assign(function.name, call(path, Atom(function.name), **options))]
+    function.decorators.append(call(path, **options) if options else Atom(path))
+    return [function]
+
+
+def _placed(sharding: Any, layout: Any) -> Expr:
+    """Return the sharding and layout of an argument or result of a jitted function, if given."""
+    where = NONE if equations.is_unspecified(sharding) else value(sharding)
+    if layout is None:
+        return where
+    parts = [spelling.layout(layout)] + ([where] if where != NONE else [])
+    return call(public_names.imported("jax.experimental.layout", "Format"), *parts)
+
+
+@STRUCTURES("jit", "pjit")
+def jit(scope: Scope, found: Any) -> Proved | None:
+    group = found if isinstance(found, list) else [found]
+    solution = linear_solve(scope, group)
+    if solution is not None or len(group) > 1:
+        return solution
+    (equation,) = group
+    program = opened(equation.params["jaxpr"])
+    if scope.writer.options.inline:
+        return in_place(scope, program, equation)
+    base = identifier(str(equation.params["name"]), "function")
+    options = jit_options(equation.params)
+
+    def build(name: str) -> list[Statement]:
+        return decorated(closed_function(scope, name, program), jax.jit, "jax.jit", options)
+
+    key = ("jit", id(equation.params["jaxpr"]), str(options))
+    function = scope.writer.functions.shared(key, equation.params["jaxpr"], base, build)
+    operands = scope.operands(equation.invars, program.jaxpr.invars)
+    return Proved(call(function, *operands), nested_results(len(equation.outvars)))
+
+
+def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
+    """Write a program's equations in place of its call."""
+    literals: dict[int, Any] = {}
+    for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
+        if is_literal(atom):
+            literals[id(var)] = atom
+        else:
+            scope.alias(var, atom)
+
+    def with_literals(atoms: Sequence[Any]) -> list[Any]:
+        return [literals.get(id(atom), atom) for atom in atoms]
+
+    kept: list[Any] = []
+    for each in program.jaxpr.eqns:
+        invars = with_literals(each.invars)
+        if (number := folded(each, invars)) is not None:
+            literals[id(each.outvars[0])] = number
+        else:
+            kept.append(each.replace(invars=invars))
+    inside = SimpleNamespace(
+        constvars=program.jaxpr.constvars,
+        eqns=kept,
+        outvars=with_literals(program.jaxpr.outvars),
+    )
+    results = scope.program(Program(inside, program.consts))
+    return Proved(sequence(results), nested_results(len(results)))

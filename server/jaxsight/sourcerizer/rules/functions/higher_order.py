@@ -1,0 +1,251 @@
+"""Primitives that take functions: reductions by any function, linear solves."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened, stage
+from jaxsight.interpreters.same.comparison import Comparison
+from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.rules.functions.calls import closed_function
+from jaxsight.sourcerizer.text.exprs import NONE, Atom, Attribute, Expr, Index, call, tuple_
+from jaxsight.sourcerizer.text.statements import Statement
+from jaxsight.sourcerizer.values import public_names, spelling
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+def _reducer(scope: Scope, program: Program, count: int) -> Expr:
+    """Write a function of two groups of `count` values."""
+    variables = program.jaxpr.invars
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        names = inner.parameters(variables, ["x"] * count + ["y"] * count)
+        if count == 1:
+            return tuple(names)
+        xs, ys = inner.names.fresh("xs"), inner.names.fresh("ys")
+        inner.take_apart(names[:count], xs)
+        inner.take_apart(names[count:], ys)
+        return xs, ys
+
+    return scope.function("reducer", program, [], parameters, sequence)
+
+
+@STRUCTURES("reduce")
+def reduce(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    count = len(equation.invars) // 2
+    reducer = _reducer(scope, opened(params["jaxpr"]), count)
+    operands = [scope.operand(atom) for atom in equation.invars]
+    expr = call(
+        "lax.reduce",
+        sequence(operands[:count]),
+        sequence(operands[count:]),
+        reducer,
+        value(tuple(params["dimensions"])),
+    )
+    return Proved(expr, nested_results(count))
+
+
+@STRUCTURES("reduce_window")
+def reduce_window(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    count = len(equation.invars) // 2
+    reducer = _reducer(scope, opened(params["jaxpr"]), count)
+    operands = [scope.operand(atom) for atom in equation.invars]
+    named: dict[str, Expr] = {
+        name: value(params[name]) for name in ("window_dimensions", "window_strides", "padding")
+    }
+    for name in ("base_dilation", "window_dilation"):
+        if any(step != 1 for step in params[name]):
+            named[name] = value(params[name])
+    expr = call(
+        "lax.reduce_window",
+        sequence(operands[:count]),
+        sequence(operands[count:]),
+        reducer,
+        **named,
+    )
+    return Proved(expr, nested_results(count))
+
+
+@ABSORBS("broadcast_in_dim")
+def applied(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
+    """Group a scatter with the unread updates that `lax.scatter_apply` creates before it."""
+    first = equations[position]
+    if position + 1 >= len(equations) or not is_literal(first.invars[0]):
+        return 1
+    following = equations[position + 1]
+    (made,) = first.outvars
+    if following.primitive.name != "scatter" or uses(made) != 1 or following.invars[2] is not made:
+        return 1
+    return 2 if _ignores_updates(following) else 1
+
+
+def _ignores_updates(equation: Any) -> bool:
+    if equation.params["update_jaxpr"] is None or equation.params["update_consts"]:
+        return False
+    jaxpr = opened(equation.params["update_jaxpr"]).jaxpr
+    update = jaxpr.invars[1]
+    read = [*jaxpr.outvars, *(atom for inner in jaxpr.eqns for atom in inner.invars)]
+    return all(atom is not update for atom in read)
+
+
+@STRUCTURES("scatter")
+def scatter_apply(scope: Scope, found: Any) -> Proved | None:
+    if not isinstance(found, list):
+        return None
+    equation = found[-1]
+    params = equation.params
+    program = opened(params["update_jaxpr"])
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        return tuple(inner.parameters(program.jaxpr.invars, ["x", "_"])[:1])
+
+    applied_function = scope.function("applied", program, [], parameters, sequence)
+    operand, indices, update = equation.invars
+    named = {
+        name: value(params[name])
+        for name in ("indices_are_sorted", "unique_indices")
+        if params[name]
+    }
+    expr = call(
+        "lax.scatter_apply",
+        scope.operand(operand),
+        scope.operand(indices),
+        applied_function,
+        value(params["dimension_numbers"]),
+        update_shape=value(tuple(update.aval.shape)),
+        **named,
+        mode=value(params["mode"]),
+    )
+    return Proved(expr, 0)
+
+
+_PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
+
+
+@STRUCTURES("custom_linear_solve")
+def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
+    """Write a linear solve.
+
+    The public function derives `vecmat` from `matvec`; if that is another function than the
+    equation's (under vmap), the solve is written with `bind`.
+    """
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    captured: dict[str, Sequence[Any]] = {}
+    start = 0
+    for name in _PARTS:
+        captured[name] = equation.invars[start : start + getattr(lengths, name)]
+        start += getattr(lengths, name)
+    b = equation.invars[start:]
+    count = len(b)
+    aux = len(equation.outvars) != count
+    symmetric = programs.vecmat is programs.matvec
+    if programs.vecmat is not None and not symmetric and not _derived(programs, lengths, b):
+        return _bound_solve(scope, equation)
+    parts = {
+        name: _of_vector(scope, name, opened(getattr(programs, name)), captured[name])
+        for name in ("matvec", "solve", "transpose_solve")
+        if getattr(programs, name) is not None and not (symmetric and name == "transpose_solve")
+    }
+    options: dict[str, Expr] = {}
+    if symmetric:
+        options["symmetric"] = Atom("True")
+    elif "transpose_solve" in parts:
+        options["transpose_solve"] = parts["transpose_solve"]
+    if aux:
+        options["has_aux"] = Atom("True")
+    operands = [scope.operand(atom) for atom in b]
+    solve = call(
+        "lax.custom_linear_solve", parts["matvec"], sequence(operands), parts["solve"], **options
+    )
+    results: Any = nested_results(count)
+    if aux:
+        results = (results, tuple(range(count, len(equation.outvars))))
+    return Proved(solve, results)
+
+
+def _derived(programs: Any, lengths: Any, b: Sequence[Any]) -> bool:
+    """Return whether `vecmat` is the result of `jax.linear_transpose` for `matvec`."""
+    matvec, vecmat = opened(programs.matvec), opened(programs.vecmat)
+    consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
+    vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
+
+    def transposed(*args: Any) -> Any:
+        held, cotangents = args[: len(consts)], args[len(consts) :]
+        return jax.linear_transpose(lambda *xs: evaluate(matvec, *held, *xs), *vectors)(
+            list(cotangents)
+        )
+
+    staged = stage(transposed, [*consts, *vectors])
+    return Comparison().programs(staged.program, vecmat) is None
+
+
+_EXAMPLE = "jax.make_jaxpr(lambda b: lax.custom_linear_solve(abs, b, lambda _, x: x))(0.0)"
+"""A linear solve from which to read the types of its parameters, which are not public."""
+
+
+def _bound_solve(scope: Scope, equation: Any) -> Proved:
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    jaxprs: dict[str, Expr] = {}
+    counts: dict[str, Expr] = {}
+    for name in _PARTS:
+        program = getattr(programs, name)
+        counts[name] = value(getattr(lengths, name))
+        if program is None:
+            jaxprs[name] = NONE
+            continue
+        opened_ = opened(program)
+        function = scope.writer.functions.shared(
+            ("linear_solve", id(program)),
+            program,
+            name,
+            functools.partial(_alone, scope, opened_),
+        )
+        structs = [spelling.struct(var.aval) for var in opened_.jaxpr.invars]
+        jaxprs[name] = call(call("jax.make_jaxpr", function), *structs)
+    scope.writer.constants.helper("_SOLVE", _EXAMPLE)
+    example = scope.writer.constants.helper("_LINEAR_SOLVE", "_SOLVE.eqns[0].params")
+    operands = [scope.operand(atom) for atom in equation.invars]
+    scope.writer.bound.append(equation.primitive.name)
+    bound = call(
+        public_names.primitive(equation.primitive).dot("bind"),
+        *operands,
+        const_lengths=call(
+            Attribute(Index(example, (Atom('"const_lengths"'),)), "_replace"), **counts
+        ),
+        jaxprs=call(Attribute(Index(example, (Atom('"jaxprs"'),)), "_replace"), **jaxprs),
+    )
+    return Proved(bound, tuple(range(len(equation.outvars))))
+
+
+def _alone(scope: Scope, program: Program, name: str) -> list[Statement]:
+    return [closed_function(scope, name, program)]
+
+
+def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Expr:
+    variables = program.jaxpr.invars[len(captured) :]
+    outputs = len(variables)
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        unused = () if name == "matvec" else (inner.names.fresh("_"),)  # solvers take `matvec`
+        names = inner.parameters(variables, argument_bases(program)[len(captured) :])
+        if len(names) == 1:
+            return *unused, names[0]
+        whole = inner.names.fresh("xs")
+        inner.take_apart(names, whole)
+        return *unused, whole
+
+    def results(given: list[Expr]) -> Expr:
+        if len(given) == outputs:
+            return sequence(given)
+        return tuple_([sequence(given[:outputs]), tuple_(given[outputs:])])
+
+    return scope.function(name, program, captured, parameters, results)

@@ -1,0 +1,278 @@
+"""Linear solves of lineax, written as the call that created them.
+
+The primitive of lineax keeps operator and solver as objects. lineax jits its function, so the call
+is one equation, which is proved like others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
+from jaxsight.sourcerizer.equations.registry import ABSORBS
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.proof.prover import Claim, Proved
+from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Item, Keyword, Slot, call, tuple_
+from jaxsight.sourcerizer.values import public_names, spelling
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.results import sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+
+_NAME = "linear_solve"
+_STAND_IN = "_matvec"
+"""The name of an operator's function in a proof, where it evaluates its program."""
+
+
+@ABSORBS("custom_jvp_call")
+def converted(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
+    """Group a solve with the conversions of its operator's arguments before it."""
+    end = position
+    while end < len(equations) and _gives_back(equations[end]):
+        end += 1
+    if end == position or end == len(equations) or equations[end].primitive.name != "jit":
+        return 1
+    solve = equations[end]
+    made = [equation.outvars[0] for equation in equations[position:end]]
+    once = all(uses(var) == 1 and any(var is atom for atom in solve.invars) for var in made)
+    return end + 1 - position if once and _solve_in(solve) is not None else 1
+
+
+def linear_solve(scope: Scope, group: Sequence[Any]) -> Proved | None:
+    """Write `lineax.linear_solve(operator, vector, solver)` for a call of that function.
+
+    Return None if the call is another function's, or if operator or solver cannot be constructed.
+    """
+    *before, equation = group
+    if _solve_in(equation) is None:
+        return None
+    made = {id(each.outvars[0]): each.invars[0] for each in before}
+    atoms = [made.get(id(atom), atom) for atom in equation.invars]
+    if any(map(is_literal, atoms)):
+        return None
+    inputs = list({id(atom): atom for atom in atoms}.values())
+    slots = {id(atom): Slot(index) for index, atom in enumerate(inputs)}
+    found = _Call.of(equation, [slots[id(atom)] for atom in atoms])
+    read = [i for i, var in enumerate(equation.outvars) if scope.uses.get(id(var))]
+    ways = [(tuple(range(1, len(equation.outvars))), _leaves)]
+    for results, shown in [(read[0], _value), *ways] if len(read) == 1 else ways:
+        outputs = [equation.outvars[i] for i in jax.tree.leaves(results)]
+        index = _proved(scope, found, shown, Claim(group, inputs, outputs))
+        if index is not None:
+            function = _written(scope, found, atoms)
+            expr = shown(list(found.spelled(function))[index])
+            return Proved(scope.fill(expr, inputs), results)
+    return None
+
+
+def _value(solution: Expr) -> Expr:
+    return Attribute(solution, "value")
+
+
+def _leaves(solution: Expr) -> Expr:
+    return call("jax.tree.leaves", solution)
+
+
+def _gives_back(equation: Any) -> bool:
+    """Return whether it is a function with a custom rule that only returns its argument."""
+    if equation.primitive.name != "custom_jvp_call" or len(equation.invars) != 1:
+        return False
+    return not opened(equation.params["call_jaxpr"]).jaxpr.eqns
+
+
+def _solve_in(equation: Any) -> Any:
+    """Return the solve in a call of lineax's function, or None for other calls."""
+    if equation.params.get("name") != _NAME:
+        return None
+    return next((each for each in _program(equation).eqns if _is_solve(each)), None)
+
+
+def _program(equation: Any) -> Any:
+    return opened(equation.params["jaxpr"]).jaxpr
+
+
+def _is_solve(equation: Any) -> bool:
+    named = equation.primitive.name == _NAME and {"treedef", "static"} <= equation.params.keys()
+    return named and public_names.package_of(equation.primitive) == "lineax"
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of lineax's function: its arguments, with variables for arrays."""
+
+    operator: Any
+    vector: Any
+    options: Any
+    solver: Any
+    throw: bool
+    places: Mapping[int, int]
+    """The position of the call's operand for each variable, by its id."""
+    given: Sequence[Expr]
+
+    @classmethod
+    def of(cls, equation: Any, given: Sequence[Expr]) -> _Call:
+        solve = _solve_in(equation)
+        dynamic = iter(solve.invars)
+        # The static arguments have a plain object as a sentinel for each operand.
+        leaves = [next(dynamic) if type(s) is object else s for s in solve.params["static"]]
+        arguments = jax.tree.unflatten(solve.params["treedef"], leaves)
+        operator, _, vector, options, solver, throw = arguments
+        places = _places(_program(equation))
+        return cls(operator, vector, options, solver, throw, places, given)
+
+    @property
+    def function(self) -> Any:
+        """The function that the operator applies, as a program with captured values, or None."""
+        function = getattr(self.operator, "fn", None)
+        return function if hasattr(function, "jaxpr") and hasattr(function, "consts") else None
+
+    def spelled(self, function: Expr | None) -> Iterator[Expr]:
+        """Yield calls that may be this one, with an expression for the operator's function.
+
+        Raises:
+            KeyError: for an array that is not an operand.
+            Unwritable: for a value without an expression.
+        """
+        if self.options:
+            raise Unwritable(self.options)
+        operator = self._part(self.operator) if function is None else self._applying(function)
+        system = [operator, self._part(self.vector)]
+        told = {} if self.throw else {"throw": Atom("False")}
+        path = public_names.imported("lineax", _NAME)
+        for items in (system, [*system, self._part(self.solver)]):
+            yield call(path, *items, **told)
+
+    def operand(self, var: Any) -> Expr:
+        return self.given[self.places[id(var)]]
+
+    def _applying(self, function: Expr) -> Expr:
+        struct = self.operator.in_structure()
+        if not isinstance(struct, jax.ShapeDtypeStruct):
+            raise Unwritable(struct)
+        tags = self.operator.tags
+        told = {"tags": self._part(tags)} if tags else {}
+        path = public_names.imported("lineax", type(self.operator).__name__)
+        return call(path, function, spelling.struct(struct), **told)
+
+    def _part(self, given: Any) -> Expr:
+        """Return an argument: an operand, or an object constructed from its fields."""
+        if hasattr(given, "aval"):
+            return self.operand(given)
+        if isinstance(given, frozenset) or type(given) is tuple:
+            return tuple_(map(self._part, given))
+        if not dataclasses.is_dataclass(given):
+            return _plain(given)
+        path = public_names.public_path(type(given))
+        if path is None:
+            raise Unwritable(given, "its class is not public")
+        return call(path, *_arguments(given, self._part))
+
+
+def _places(jaxpr: Any) -> Mapping[int, int]:
+    """Return the position of the input that each variable stands for, by the variable's id.
+
+    Functions with custom rules that only return their argument are looked through.
+    """
+    found = {id(var): place for place, var in enumerate(jaxpr.invars)}
+    for equation in jaxpr.eqns:
+        if _gives_back(equation):
+            (taken,), (made,) = equation.invars, equation.outvars
+            if id(taken) in found:
+                found[id(made)] = found[id(taken)]
+    return found
+
+
+def _proved(scope: Scope, found: _Call, shown: Callable[[Expr], Expr], claim: Claim) -> int | None:
+    """Return the position of the proved spelling of a call, or None.
+
+    In the proof, its operator's function evaluates the program.
+    """
+    prover, function = scope.writer.proofs.prover, found.function
+    stand_in: Expr | None = None
+    if function is not None:
+        prover.names[_STAND_IN] = _evaluating(function.jaxpr)
+    try:
+        if function is not None:
+            stand_in = call(_STAND_IN, *map(found.operand, function.consts))
+        for index, expr in enumerate(found.spelled(stand_in)):
+            results = prover.proves(shown(expr), claim)
+            if results is not None and _in_order(results):
+                return index
+    except (Unwritable, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    finally:
+        prover.names.pop(_STAND_IN, None)
+    return None
+
+
+def _in_order(results: Any) -> bool:
+    leaves = jax.tree.leaves(results)
+    return leaves == list(range(len(leaves)))
+
+
+def _evaluating(jaxpr: Any) -> Callable[..., Any]:
+    def of(*captured: Any) -> Callable[[Any], Any]:
+        def function(x: Any) -> Any:
+            results = evaluate(Program(jaxpr, captured), x)
+            return results[0] if len(results) == 1 else tuple(results)
+
+        return function
+
+    return of
+
+
+def _written(scope: Scope, found: _Call, atoms: Sequence[Any]) -> Expr | None:
+    """Write the operator's function, which captures values; return None if it has none."""
+    if found.function is None:
+        return None
+    jaxpr = found.function.jaxpr
+    inside = SimpleNamespace(
+        constvars=[],
+        invars=[*jaxpr.constvars, *jaxpr.invars],
+        eqns=jaxpr.eqns,
+        outvars=jaxpr.outvars,
+    )
+    captured = [atoms[found.places[id(var)]] for var in found.function.consts]
+    return scope.function(
+        "matvec",
+        Program(inside, ()),
+        captured,
+        lambda inner: tuple(inner.parameters(jaxpr.invars, ["vector"])),
+        sequence,
+    )
+
+
+def _arguments(given: Any, spell: Callable[[Any], Expr]) -> Iterator[Item]:
+    """Yield the arguments of a constructor, except defaults."""
+    for parameter in inspect.signature(type(given)).parameters.values():
+        part = getattr(given, parameter.name)
+        if parameter.default is inspect.Parameter.empty:
+            yield spell(part)
+        elif not _is_default(part, parameter.default):
+            yield Keyword(parameter.name, spell(part))
+
+
+def _is_default(part: Any, default: Any) -> bool:
+    if part is default:
+        return True
+    if isinstance(part, frozenset):
+        return not part and not default
+    plain = (bool, int, float, str, np.generic)
+    return type(part) is type(default) and isinstance(part, plain) and bool(part == default)
+
+
+def _plain(given: Any) -> Expr:
+    """Return a number, a string, or an object that a package exports, such as a function."""
+    if callable(given) or type(given).__module__.partition(".")[0] not in ("builtins", "numpy"):
+        path = public_names.public_path(given) if callable(given) else public_names.elsewhere(given)
+        if path is None:
+            raise Unwritable(given)
+        return path
+    return value(given)

@@ -1,0 +1,1 @@
+"""Rules of both styles, mostly with the functions of `jax.lax`."""

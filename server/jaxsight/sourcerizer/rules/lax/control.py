@@ -1,0 +1,219 @@
+"""Control flow: scan, while, cond and switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat import control_flow
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.rules.functions.unchanged_values import (
+    bound_scan,
+    bound_while,
+    branches_hand_on,
+    scan_hands_on,
+    while_hands_on,
+)
+from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, list_, tuple_
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole: str) -> str:
+    """Return a parameter for several values, which the function unpacks.
+
+    Return the value's own name if there is one value.
+    """
+    if not variables:
+        return scope.names.fresh("_")
+    if len(variables) == 1:
+        return scope.parameters(variables, bases)[0]
+    name = scope.names.fresh(whole)
+    parts = scope.parameters(variables, bases)
+    scope.take_apart(parts, name)
+    return name
+
+
+def _optional(values: list[Expr]) -> Expr:
+    return sequence(values) if values else NONE
+
+
+def _numbers(start: int, count: int) -> Any:
+    """Return the positions of results that are one value, a tuple, or None."""
+    if count == 0:
+        return None
+    return start if count == 1 else tuple(range(start, start + count))
+
+
+@STRUCTURES("scan")
+def scan(scope: Scope, equation: Any) -> Proved:
+    found = control_flow.scan(equation.params)
+    if scan_hands_on(found):
+        return bound_scan(scope, equation, found)
+    consts, carried = found.consts, found.consts + found.carry
+    operands = scope.operands(equation.invars[consts:], found.body.jaxpr.invars[consts:])
+    init, xs = operands[: found.carry], operands[found.carry :]
+    unnamed = ["x"] * consts + ["carry"] * found.carry + slices_of(xs)
+    bases = argument_bases(found.body, unnamed)
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        binders = found.body.jaxpr.invars
+        carry = grouped(inner, binders[consts:carried], bases[consts:carried], "carry")
+        x = grouped(inner, binders[carried:], bases[carried:], "xs")
+        return carry, x
+
+    def results(outputs: list[Expr]) -> Expr:
+        return tuple_([_optional(outputs[: found.carry]), _optional(outputs[found.carry :])])
+
+    body = scope.function("body", found.body, equation.invars[:consts], parameters, results)
+    options: dict[str, Expr] = {}
+    if not xs:
+        options["length"] = value(found.length)
+    if found.reverse:
+        options["reverse"] = Atom("True")
+    if found.unroll != 1:
+        options["unroll"] = value(found.unroll)
+    if found.split_transpose:
+        options["_split_transpose"] = Atom("True")
+    given = [body, _optional(init)] + ([_optional(xs)] if xs else [])
+    count = len(equation.outvars)
+    nested = (_numbers(0, found.carry), _numbers(found.carry, count - found.carry))
+    return Proved(call("lax.scan", *given, **options), nested)
+
+
+@STRUCTURES("while")
+def while_(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    conds = params["cond_nconsts"]
+    consts = conds + params["body_nconsts"]
+    cond_program, body_program = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+    batched = bool(cond_program.jaxpr.outvars[0].aval.shape)  # it runs while any condition is true
+    if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
+        return bound_while(scope, equation, cond_program, body_program)
+
+    def written(name: str, program: Program, captured: Sequence[Any], single: bool) -> Expr:
+        bases = argument_bases(program)
+        count = len(captured)
+
+        def parameters(inner: Scope) -> tuple[str, ...]:
+            return (grouped(inner, program.jaxpr.invars[count:], bases[count:], "carry"),)
+
+        def results(outputs: list[Expr]) -> Expr:
+            return outputs[0] if single else sequence(outputs)
+
+        return scope.function(name, program, captured, parameters, results)
+
+    cond = written("cond", cond_program, equation.invars[:conds], True)
+    body = written("body", body_program, equation.invars[conds:consts], False)
+    binders = body_program.jaxpr.invars[params["body_nconsts"] :]
+    init = scope.operands(equation.invars[consts:], binders)
+    count = len(equation.outvars)
+    return Proved(call("lax.while_loop", cond, body, sequence(init)), nested_results(count))
+
+
+def _is_bool_to_index(equation: Any) -> bool:
+    aval = equation.invars[0].aval
+    is_conversion = equation.primitive.name == "convert_element_type"
+    return bool(is_conversion and aval.dtype == np.bool_ and aval.shape == ())
+
+
+def _is_clamp(equation: Any, branches: int) -> bool:
+    low, _, high = equation.invars
+    if not (is_literal(low) and is_literal(high)):
+        return False
+    return int(low.val) == 0 and int(high.val) == branches - 1
+
+
+@ABSORBS("convert_element_type", "clamp", "platform_index")
+def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
+    """Group a `cond` with the equation that computes its index.
+
+    Before the branches, `lax.cond` converts its predicate, `lax.switch` clamps its index, and
+    `lax.platform_dependent` requests a platform's index.
+    """
+    first = equations[position]
+    if position + 1 >= len(equations):
+        return 1
+    following = equations[position + 1]
+    (made,) = first.outvars
+    if following.primitive.name != "cond" or uses(made) != 1 or following.invars[0] is not made:
+        return 1
+    branches = len(following.params["branches"])
+    platforms = following.params.get("branches_platforms")
+    if platforms is not None or first.primitive.name == "platform_index":
+        return 2 if platforms == first.params.get("platforms") else 1
+    if first.primitive.name == "clamp":
+        return 2 if branches > 1 and _is_clamp(first, branches) else 1
+    return 2 if branches == 2 and _is_bool_to_index(first) else 1
+
+
+@STRUCTURES("cond")
+def cond(scope: Scope, found: Any) -> Proved | None:
+    if not isinstance(found, list):
+        return bound(scope, found)
+    chooser, equation = found
+    if chooser.primitive.name == "platform_index":
+        return _platforms(scope, equation)
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    switched = chooser.primitive.name == "clamp"
+    if any(key != "branches" and given is not None for key, given in equation.params.items()):
+        return None
+    if branches_hand_on(programs):
+        return None
+    names = (
+        [f"branch_{index}" for index in range(len(programs))]
+        if switched
+        else ["if_false", "if_true"]
+    )
+    branches = [
+        _branch(scope, name, program) for name, program in zip(names, programs, strict=True)
+    ]
+    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
+    results = nested_results(len(equation.outvars))
+    chosen = chooser.invars[1 if switched else 0]
+    index = scope.operand(chosen)
+    if switched:
+        return Proved(call("lax.switch", index, list_(branches), *operands), results)
+    return Proved(call("lax.cond", index, branches[1], branches[0], *operands), results)
+
+
+def _platforms(scope: Scope, equation: Any) -> Proved:
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
+    branches: dict[str, Expr] = {}
+    for platforms, program in zip(equation.params["branches_platforms"], programs, strict=True):
+        names = platforms or ("default",)
+        function = _branch(scope, f"on_{names[0]}" if platforms else "on_others", program)
+        branches |= dict.fromkeys(names, function)
+    results = nested_results(len(equation.outvars))
+    return Proved(call("lax.platform_dependent", *operands, **branches), results)
+
+
+def _branch(scope: Scope, name: str, program: Program) -> Expr:
+    bases = argument_bases(program)
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        return tuple(inner.parameters(program.jaxpr.invars, bases))
+
+    return scope.function(name, program, [], parameters, sequence)
+
+
+def bound(scope: Scope, equation: Any) -> Proved:
+    """Write a choice by an unclamped index with `bind`, as some transformations leave it."""
+    programs = [opened(branch) for branch in equation.params["branches"]]
+    index = scope.operand(equation.invars[0])
+    operands = scope.operands(equation.invars[1:], programs[0].jaxpr.invars)
+    written = [
+        _branch(scope, f"branch_{number}", program) for number, program in enumerate(programs)
+    ]
+    given = scope.several(operands, "operands")
+    branches = [call(call("jax.make_jaxpr", branch), *given) for branch in written]
+    others = {key: value(given) for key, given in equation.params.items() if key != "branches"}
+    scope.writer.bound.append("cond")
+    expr = call("primitives.cond_p.bind", index, *given, branches=tuple_(branches), **others)
+    return Proved(expr, tuple(range(len(equation.outvars))))

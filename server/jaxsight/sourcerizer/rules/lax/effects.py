@@ -1,0 +1,126 @@
+"""Calls of the host: callbacks and prints.
+
+A callback is a function of the user's that cannot be written as source: the written function takes
+it as an argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxsight.sourcerizer.compat import callbacks
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, tuple_
+from jaxsight.sourcerizer.text.names import identifier
+from jaxsight.sourcerizer.values import scalars, spelling
+from jaxsight.sourcerizer.values.pytrees import pytree
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+def _function(scope: Scope, function: Any) -> Expr:
+    name = getattr(function, "__name__", "callback")
+    base = "callback" if name == "<lambda>" else identifier(str(name), "callback")
+    return scope.writer.passed.placeholder(function, base, "runs on the host")
+
+
+def _spelled(scope: Scope, given: Any) -> Expr:
+    """Return the expression of an argument's leaf; operands are expressions already."""
+    if isinstance(given, _Operand):
+        return given.expr
+    try:
+        return value(given)
+    except Unwritable:
+        return scope.writer.passed.placeholder(given, "static", "cannot be written as source")
+
+
+class _Operand:
+    """An expression as a leaf of a tree."""
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+
+def _given(
+    scope: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Expr], dict[str, Expr]]:
+    import jax
+
+    def tree(part: Any) -> Expr:
+        leaves, structure = jax.tree.flatten(part)
+        spelled = [_spelled(scope, leaf) for leaf in leaves]
+        return pytree(structure, spelled, [], scope.writer.passed.structure)
+
+    return [tree(part) for part in args], {name: tree(part) for name, part in kwargs.items()}
+
+
+def _leaves(scope: Scope, equation: Any) -> list[_Operand]:
+    return [_Operand(scope.operand(atom)) for atom in equation.invars]
+
+
+@STRUCTURES("pure_callback", "io_callback")
+def callback(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    called = callbacks.flat_callback(params["callback"])
+    args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
+    shapes = [spelling.struct(aval) for aval in params["result_avals"]]
+    options: dict[str, Expr] = {}
+    if params["sharding"] is not None:
+        options["sharding"] = value(params["sharding"])
+    if equation.primitive.name == "pure_callback":
+        path = "jax.pure_callback"
+        if params["vmap_method"] is not None:
+            options["vmap_method"] = value(params["vmap_method"])
+    else:
+        path = "jax.experimental.io_callback"
+        if params["ordered"]:
+            options["ordered"] = Atom("True")
+    clash = kwargs.keys() & {"sharding", "vmap_method", "ordered", "callback"}
+    if clash:
+        taken = ", ".join(sorted(clash))
+        raise Unsourceable(equation.primitive.name, f"its callback has an argument named {taken}")
+    single = len(shapes) == 1
+    expr = call(
+        path,
+        _function(scope, called.function),
+        shapes[0] if single else tuple_(shapes),
+        *args,
+        **options,
+        **kwargs,
+    )
+    return Proved(expr, 0 if single else tuple(range(len(shapes))))
+
+
+@STRUCTURES("debug_callback")
+def debug_callback(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    called = callbacks.debug_callback(params["callback"])
+    if called is None:
+        raise Unsourceable("debug_callback", "it was not created by jax.debug.callback")
+    args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))
+    options: dict[str, Expr] = {}
+    if callbacks.is_ordered(params["effect"]):
+        options["ordered"] = Atom("True")
+    if params.get("partitioned"):
+        options["partitioned"] = Atom("True")
+    function = _function(scope, called.function)
+    return Proved(call("jax.debug.callback", function, *args, **options, **kwargs), ())
+
+
+@STRUCTURES("debug_print")
+def debug_print(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    if params.get("logging_record") is not None:
+        raise Unsourceable("debug_print", "it logs, for which there is no public option")
+    args, kwargs = _given(scope, *callbacks.print_arguments(params, _leaves(scope, equation)))
+    options: dict[str, Expr] = {}
+    for key in ("ordered", "partitioned"):
+        if params.get(key):
+            options[key] = Atom("True")
+    if not params.get("has_placeholders", True) and (args or kwargs):
+        options["skip_format_check"] = Atom("True")
+    return Proved(
+        call("jax.debug.print", scalars.text(params["fmt"]), *args, **options, **kwargs), ()
+    )

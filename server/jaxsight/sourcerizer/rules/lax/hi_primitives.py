@@ -1,0 +1,240 @@
+"""High-level primitives (`call_hi_primitive`): functions of `jnp`, and `lax.custom_root`.
+
+From JAX 0.12 on, JAX keeps them whole until it lowers them. For those that `jnp` jits,
+`__wrapped__` is the function inside, as for any decorated function.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat import hi_primitives
+from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
+from jaxsight.interpreters.same.liveness import all_operands, live
+from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, Index, Lambda, call, tuple_
+from jaxsight.sourcerizer.text.statements import Function, Return
+from jaxsight.sourcerizer.values import spelling
+from jaxsight.sourcerizer.values.scalars import text
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+@LAX("call_hi_primitive")
+def high(view: View) -> Iterator[Expr]:
+    """Yield the public function that creates the primitive, under `vmap` if it was."""
+    name, given = hi_primitives.class_and_params(view.params)
+    match name:
+        case "Nonzero":
+            yield from _nonzero(view, given)
+        case "SearchSorted":
+            yield from _search_sorted(view, given)
+        case "Ldexp" | "Frexp":
+            yield call(f"jnp.{name.lower()}.__wrapped__", *view.operands)
+        case "Einsum":
+            yield call("jnp.einsum", text(str(given["subscripts"])), *view.operands)
+        case _:
+            return
+
+
+def _nonzero(view: View, given: dict[str, Any]) -> Iterator[Expr]:
+    """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
+    array, *filled = view.operands
+    rank, axes = view.inputs[0].ndim, tuple(given["axes"])
+    options: dict[str, Expr] = {"size": value(given["size"])}
+    if axes != tuple(range(rank - len(axes), rank)):
+        return
+    if filled and rank == len(axes):
+        fills = (
+            [filled[0], tuple_(filled)]
+            if len({str(each) for each in view.literals[1:]}) == 1
+            else [tuple_(filled)]
+        )
+        for fill in fills:
+            yield call("jnp.nonzero", array, **options, fill_value=fill)
+    elif not filled:
+        yield _mapped(rank - len(axes), [array], lambda rows: call("jnp.nonzero", *rows, **options))
+
+
+def _search_sorted(view: View, given: dict[str, Any]) -> Iterator[Expr]:
+    """Yield `jnp.searchsorted`, under `vmap` for the axes that both arrays share."""
+    if given["dimension"] != given["batch_dims"]:
+        return
+    options: dict[str, Expr] = {}
+    function = "jnp.searchsorted.__wrapped__"
+    if given["side"] != "left":
+        options["side"] = text(given["side"])
+    if given["method"] != "scan":
+        options["method"] = text(given["method"])
+    yield _mapped(
+        given["batch_dims"],
+        view.operands,
+        lambda rows: call(function, *rows, **options),
+        bare=None if options else Atom(function),
+    )
+
+
+def _mapped(
+    times: int,
+    operands: Sequence[Expr],
+    made: Callable[[Sequence[Expr]], Expr],
+    bare: Expr | None = None,
+) -> Expr:
+    """Return a call under nested `vmap`s over first axes.
+
+    `bare` is the function itself, if it is called without options.
+    """
+    if not times:
+        return made(operands)
+    rows = ("row",) if len(operands) == 1 else tuple(f"row{i + 1}" for i in range(len(operands)))
+    function = bare if bare is not None else Lambda(rows, made([Atom(row) for row in rows]))
+    for _ in range(times):
+        function = call("jax.vmap", function)
+    return call(function, *operands)
+
+
+_ROOTS = ("CustomRoot", "_RootLinearMap")
+_NOT_WRITTEN = "its roots or other results are not arrays or tuples of arrays, or `vmap` created it"
+_HIDDEN = "its `tangent_solve` applies the linear map inside a separate function"
+_DERIVATIVE = "it is the derivative of a `lax.custom_root` function, which has no public name"
+_OPEN = frozenset({"scan", "while", "custom_linear_solve"})
+"""Primitives whose functions are written as closures, which can read enclosing names."""
+
+
+@STRUCTURES("call_hi_primitive")
+def root_finding(scope: Scope, equation: Any) -> Proved | None:
+    """Write `lax.custom_root`, and the linear map that it passes to `tangent_solve`."""
+    if hi_primitives.class_and_params(equation.params)[0] not in _ROOTS:
+        return None
+    if (linear := hi_primitives.root_map(equation)) is not None:
+        applied = _root_map(scope, equation, linear)
+        return applied or scope.passed_in(equation, _DERIVATIVE, "derivative_of_root")
+    root = hi_primitives.root(equation)
+    if root is None:
+        return scope.passed_in(equation, _NOT_WRITTEN, "custom_root")
+    if _is_hidden(root.tangent.jaxpr):
+        return scope.passed_in(equation, _HIDDEN, "custom_root")
+    return _custom_root(scope, root)
+
+
+def _is_hidden(jaxpr: Any, closed: bool = False) -> bool:
+    """Return whether the linear map is applied where its name cannot be read."""
+    for equation in jaxpr.eqns:
+        if closed and _linear_in(equation) is not None:
+            return True
+        is_closed = closed or equation.primitive.name not in _OPEN
+        inside = filter(is_jaxpr, jax.tree.leaves(dict(equation.params), is_leaf=is_jaxpr))
+        if any(_is_hidden(opened(each).jaxpr, is_closed) for each in inside):
+            return True
+    return False
+
+
+def _custom_root(scope: Scope, root: hi_primitives.Root) -> Proved:
+    of_function, of_solve, of_tangent = root.captured
+    count = len(root.guess)
+    function = _of_roots(scope, "function", root.function, of_function, count)
+    solve = _of_roots(scope, "solve", root.solve, of_solve, count, "f", root)
+    tangent = _without_roots(root.tangent, len(of_tangent), count)
+    tangent_solve = _of_roots(scope, "tangent_solve", tangent, of_tangent, count, "linear", root)
+    guess = sequence([scope.operand(atom) for atom in root.guess])
+    options: dict[str, Expr] = {"has_aux": Atom("True")} if root.has_aux else {}
+    expr = call("lax.custom_root", function, guess, solve, tangent_solve, **options)
+    return Proved(expr, root.results)
+
+
+def _of_roots(
+    scope: Scope,
+    name: str,
+    program: Program,
+    captured: Sequence[Any],
+    count: int,
+    given: str = "",
+    root: hi_primitives.Root | None = None,
+) -> Expr:
+    """Write a function of `count` values, preceded by a function parameter if `root` is set.
+
+    `given` is the name of that parameter.
+    """
+    variables = program.jaxpr.invars[-count:]
+    bases = argument_bases(program)[-count:]
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        first: tuple[str, ...] = ()
+        if root is not None:
+            first = (inner.names.fresh(given),)
+            inner.write(root.function.jaxpr, Atom(*first))
+        names = inner.parameters(variables, bases)
+        if count == 1:
+            return *first, *names
+        whole = inner.names.fresh("xs")
+        inner.take_apart(names, whole)
+        return *first, whole
+
+    def results(found: list[Expr]) -> Expr:
+        nested = root.results if root is not None and name == "solve" else nested_results(count)
+        return _nested(nested, found)
+
+    return scope.function(name, program, captured, parameters, results)
+
+
+def _nested(results: Any, found: Sequence[Expr]) -> Expr:
+    if isinstance(results, tuple):
+        return tuple_([_nested(each, found) for each in results])
+    whole: Expr = found[results]
+    return whole
+
+
+def _without_roots(program: Program, captured: int, count: int) -> Program:
+    """Return the program of `tangent_solve`, which reads the root in its linear map only."""
+
+    def read_by(equation: Any) -> Sequence[Any]:
+        linear = _linear_in(equation)
+        return all_operands(equation) if linear is None else linear
+
+    jaxpr = program.jaxpr
+    kept = live(jaxpr.outvars, jaxpr.eqns, read_by)
+    inputs = itertools.chain(jaxpr.invars[:captured], jaxpr.invars[captured + count :])
+    inside = SimpleNamespace(
+        constvars=jaxpr.constvars, invars=list(inputs), eqns=kept, outvars=jaxpr.outvars
+    )
+    return Program(inside, program.consts)
+
+
+def _linear_in(equation: Any) -> Sequence[Any] | None:
+    """Return the operands of a root's linear map, or None for other equations."""
+    if equation.primitive.name != "call_hi_primitive":
+        return None
+    linear = hi_primitives.root_map(equation)
+    return None if linear is None else equation.invars[-linear.count :]
+
+
+def _root_map(scope: Scope, equation: Any, linear: hi_primitives.RootMap) -> Proved | None:
+    try:
+        function = scope.read(linear.function.jaxpr)
+    except KeyError:  # the map of a derivative, which no public function creates
+        return None
+    atoms = equation.invars[-linear.count :]
+    roots = linear.function.jaxpr.invars[-linear.count :]
+    batched = len(atoms[0].aval.shape) - len(roots[0].aval.shape)
+    operand = sequence([scope.operand(atom) for atom in atoms])
+    if linear.transposed:
+        function = _transposed(scope, function, [var.aval for var in roots])
+    applied = _mapped(batched, [operand], lambda rows: call(function, *rows), bare=function)
+    return Proved(applied, nested_results(len(equation.outvars)))
+
+
+def _transposed(scope: Scope, function: Expr, avals: Sequence[Any]) -> Expr:
+    """Write the transpose of a linear function as a function before the call."""
+    example = sequence([spelling.struct(aval) for aval in avals])
+    transposed = call(call("jax.linear_transpose", function, example), Atom("x"))
+    name = scope.names.fresh("transposed")
+    scope.body.append(Function(name, ("x",), [Return(Index(transposed, (Atom("0"),)))]))
+    return Atom(name)

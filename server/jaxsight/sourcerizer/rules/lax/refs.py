@@ -1,0 +1,122 @@
+"""References: mutable arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxsight.interpreters.compat.staging import is_dropped, is_literal, opened
+from jaxsight.sourcerizer.compat import refs
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, Index, call, tuple_
+from jaxsight.sourcerizer.text.statements import Assign, Function
+from jaxsight.sourcerizer.values import public_names
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.results import argument_bases
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+@STRUCTURES("new_ref", "ref")
+def new_ref(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    options = {
+        key: value(params[key]) for key in ("memory_space", "kind") if params.get(key) is not None
+    }
+    if params.get("pin"):
+        raise Unsourceable("new_ref", "it is pinned, for which there is no public option")
+    return Proved(call("jax.new_ref", scope.operand(equation.invars[0]), **options), 0)
+
+
+@STRUCTURES("freeze")
+def freeze(scope: Scope, equation: Any) -> Proved:
+    return Proved(call("jax.freeze", scope.operand(equation.invars[0])), 0)
+
+
+@STRUCTURES("get")
+def get(scope: Scope, equation: Any) -> Proved:
+    ref, *leaves = equation.invars
+    return Proved(Index(scope.read(ref), _items(scope, equation, leaves)), 0)
+
+
+@STRUCTURES("swap")
+def swap(scope: Scope, equation: Any) -> Proved:
+    """Write `jax.ref.set`, or `jax.ref.swap` if the old value is used."""
+    ref, stored, *leaves = equation.invars
+    items = _items(scope, equation, leaves)
+    given = [scope.read(ref), _one(items), scope.operand(stored)]
+    used = not is_dropped(equation.outvars[0]) and scope.uses.get(id(equation.outvars[0]))
+    return Proved(call("jax.ref.swap" if used else "jax.ref.set", *given), 0)
+
+
+@STRUCTURES("addupdate")
+def addupdate(scope: Scope, equation: Any) -> Proved:
+    ref, added, *leaves = equation.invars
+    items = _items(scope, equation, leaves)
+    return Proved(call("jax.ref.addupdate", scope.read(ref), _one(items), scope.operand(added)), ())
+
+
+@STRUCTURES("run_state")
+def run_state(scope: Scope, equation: Any) -> Proved:
+    params = equation.params
+    if not all(params["is_initialized"]):
+        raise Unsourceable("run_state", "a reference has no initial value")
+    program = opened(params["jaxpr"])
+    inner = scope.inner()
+    names = inner.parameters(program.jaxpr.invars, argument_bases(program, "ref"))
+    whole = inner.names.fresh("refs")
+    inner.take_apart(names, whole)
+    inner.program(program)
+    name = scope.names.fresh("stateful")
+    scope.body.append(Function(name, (whole,), inner.body))
+    path = public_names.imported("jax.experimental.pallas", "run_state")
+    runner = scope.names.fresh("run")
+    scope.body.append(Assign(runner, call(path, Atom(name))))
+    operands = scope.operands(equation.invars, equation.outvars)
+    return Proved(call(runner, tuple_(operands)), tuple(range(len(operands))))
+
+
+def _one(items: tuple[Expr, ...]) -> Expr:
+    return items[0] if len(items) == 1 else tuple_(items)
+
+
+def _items(scope: Scope, equation: Any, leaves: Sequence[Any]) -> tuple[Expr, ...]:
+    """Return the items in the brackets; `...` for the whole array."""
+    spelled = [_Spelled(_index(scope, atom)) for atom in leaves]
+    found = refs.indices(equation.params["tree"], spelled)
+    if found is None:
+        raise Unsourceable(
+            equation.primitive.name, "a reference has a transformation other than one index"
+        )
+    if all(isinstance(part, refs.Range) and part.whole for part in found):
+        return (Atom("..."),)
+    return tuple(_item(part) for part in found)
+
+
+class _Spelled:
+    """An expression as a leaf of an indexer."""
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+
+def _index(scope: Scope, atom: Any) -> Expr:
+    if is_literal(atom) and not atom.aval.shape:
+        return Atom(str(int(atom.val)))
+    return scope.operand(atom)
+
+
+def _item(part: Any) -> Expr:
+    if not isinstance(part, refs.Range):
+        return part.expr if isinstance(part, _Spelled) else value(part)
+    if part.whole:
+        return call("slice", NONE)
+    if isinstance(part.start, int) and isinstance(part.size, int):
+        stop = part.start + (part.size - 1) * part.stride + 1
+        step = [] if part.stride == 1 else [value(part.stride)]
+        return call("slice", value(part.start), value(stop), *step)
+    if part.stride != 1:
+        raise Unsourceable("get", "a slice has a traced start and a stride other than 1")
+    path = public_names.imported("jax.experimental.pallas", "ds")
+    return call(path, *(_item(given) for given in (part.start, part.size)))

@@ -1,0 +1,1 @@
+"""Rules of the pretty style, which are tried before those of `lax`."""

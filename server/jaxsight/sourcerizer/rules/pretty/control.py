@@ -1,0 +1,186 @@
+"""Pretty style: `lax.map` and `lax.fori_loop`, which trace to scans and whiles.
+
+A loop is written as one of them only if its body is exactly the one that this function creates,
+with the counter's equation first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat import control_flow
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.rules.functions.unchanged_values import scan_hands_on, while_hands_on
+from jaxsight.sourcerizer.rules.lax.control import grouped
+from jaxsight.sourcerizer.text.exprs import Expr, call
+from jaxsight.sourcerizer.values.scalars import scalar
+from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence, slices_of
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+@PRETTY_STRUCTURES("scan")
+def scan(scope: Scope, equation: Any) -> Proved | None:
+    found = control_flow.scan(equation.params)
+    if found.reverse or found.unroll != 1 or found.split_transpose or scan_hands_on(found):
+        return None
+    if found.carry == 0:
+        return _map(scope, equation, found)
+    inputs = len(equation.invars) - found.consts
+    if inputs != found.carry or len(equation.outvars) != found.carry:
+        return None
+    first = equation.invars[found.consts]
+    start = _counter(first)
+    counted = _without_counter(found.body, found.consts)
+    if start is None or counted is None or not _unused(scope, equation.outvars[0]):
+        return None
+    bounds = [_bound(first, start), _bound(first, start + found.length)]
+    return _fori(scope, equation, counted, found.consts, bounds, found.consts + 1)
+
+
+def _map(scope: Scope, equation: Any, found: Any) -> Proved | None:
+    count = len(equation.outvars)
+    xs = equation.invars[found.consts :]
+    if not xs or not count:
+        return None
+    binders = found.body.jaxpr.invars[found.consts :]
+    operands = scope.operands(xs, binders)
+    unnamed = ["x"] * found.consts + slices_of(operands)
+    bases = argument_bases(found.body, unnamed)[found.consts :]
+    body = scope.function(
+        "body",
+        found.body,
+        equation.invars[: found.consts],
+        lambda inner: (grouped(inner, binders, bases, "xs"),),
+        sequence,
+    )
+    return Proved(call("lax.map", body, sequence(operands)), nested_results(count))
+
+
+@PRETTY_STRUCTURES("while")
+def while_(scope: Scope, equation: Any) -> Proved | None:
+    params = equation.params
+    consts = params["body_nconsts"]
+    cond = opened(params["cond_jaxpr"]).jaxpr
+    body = opened(params["body_jaxpr"])
+    if while_hands_on(opened(params["cond_jaxpr"]), params["cond_nconsts"], body, consts):
+        return None
+    if params["cond_nconsts"] or len(cond.eqns) != 1 or len(cond.invars) < 3:
+        return None
+    (test,) = cond.eqns
+    if test.primitive.name != "lt" or not _same(test.invars, cond.invars[:2]):
+        return None
+    upper = body.jaxpr.invars[consts + 1]
+    counted = _without_counter(body, consts)
+    if counted is None or body.jaxpr.outvars[1] is not upper or _reads(counted, upper):
+        return None
+    first, last, *_ = equation.invars[consts:]
+    if not all(_unused(scope, var) for var in equation.outvars[:2]):
+        return None
+    bounds = [
+        _bound(atom, atom.val) if is_literal(atom) else scope.read(atom) for atom in (first, last)
+    ]
+    inside = SimpleNamespace(
+        invars=[var for var in counted.jaxpr.invars if var is not upper],
+        constvars=counted.jaxpr.constvars,
+        eqns=counted.jaxpr.eqns,
+        outvars=counted.jaxpr.outvars[1:],
+        debug_info=None,
+    )
+    bases = argument_bases(body)
+    kept = Program(inside, counted.consts)
+    return _fori(
+        scope,
+        equation,
+        kept,
+        consts,
+        bounds,
+        consts + 2,
+        [*bases[: consts + 1], *bases[consts + 2 :]],
+    )
+
+
+def _fori(
+    scope: Scope,
+    equation: Any,
+    body: Program,
+    consts: int,
+    bounds: Sequence[Expr],
+    start: int,
+    bases: Sequence[str] | None = None,
+) -> Proved:
+    """Write the loop; its values are the equation's inputs from `start` on."""
+    binders = body.jaxpr.invars
+    names = list(bases or argument_bases(body))
+
+    def parameters(inner: Scope) -> tuple[str, ...]:
+        (index,) = inner.parameters(binders[consts : consts + 1], ["i"])
+        return index, grouped(inner, binders[consts + 1 :], names[consts + 1 :], "carry")
+
+    written = scope.function("body", body, equation.invars[:consts], parameters, sequence)
+    init = scope.operands(equation.invars[start:], binders[consts + 1 :])
+    skipped = start - consts
+    count = len(equation.outvars)
+    results: Any = skipped if count - skipped == 1 else tuple(range(skipped, count))
+    return Proved(call("lax.fori_loop", *bounds, written, sequence(init)), results)
+
+
+def _counter(atom: Any) -> int | None:
+    """Return the initial value of a loop's counter, if it is a literal, or None."""
+    if not is_literal(atom) or atom.aval.shape != () or atom.aval.dtype != np.int32:
+        return None
+    return int(atom.val)
+
+
+def _bound(atom: Any, value: Any) -> Expr:
+    number = np.asarray(value, atom.aval.dtype)
+    return scalar(number, bool(getattr(atom.aval, "weak_type", False)))
+
+
+def _without_counter(body: Program, consts: int) -> Program | None:
+    """Return a body without its first equation, which counts, and without the counter's result.
+
+    Return None if it does not count.
+    """
+    jaxpr = body.jaxpr
+    if len(jaxpr.invars) < consts + 2 or not jaxpr.eqns:
+        return None
+    index, first = jaxpr.invars[consts], jaxpr.eqns[0]
+    if first.primitive.name != "add" or first.invars[0] is not index:
+        return None
+    step = first.invars[1]
+    if (
+        not is_literal(step)
+        or np.asarray(step.val) != 1
+        or first.outvars[0] is not jaxpr.outvars[0]
+    ):
+        return None
+    inside = SimpleNamespace(
+        invars=jaxpr.invars,
+        constvars=jaxpr.constvars,
+        eqns=jaxpr.eqns[1:],
+        outvars=jaxpr.outvars[1:],
+        debug_info=getattr(jaxpr, "debug_info", None),
+    )
+    if _reads(Program(inside, ()), first.outvars[0]):
+        return None
+    return Program(inside, body.consts)
+
+
+def _reads(program: Program, var: Any) -> bool:
+    jaxpr = program.jaxpr
+    atoms = [*(atom for equation in jaxpr.eqns for atom in equation.invars)]
+    return any(atom is var for atom in atoms)
+
+
+def _same(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return all(one is other for one, other in zip(left, right, strict=True))
+
+
+def _unused(scope: Scope, var: Any) -> bool:
+    return not scope.uses.get(id(var))

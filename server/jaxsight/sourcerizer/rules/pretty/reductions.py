@@ -1,0 +1,151 @@
+"""Pretty style: reductions with NumPy's conversions around them, and functions of reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
+from jaxsight.sourcerizer.equations.view import View
+from jaxsight.sourcerizer.rules.pretty.elementwise import OPERATORS
+from jaxsight.sourcerizer.text.exprs import Atom, Binary, Expr, call
+from jaxsight.sourcerizer.values.spelling import value
+
+REDUCTIONS = {
+    "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod",
+    "reduce_and": "all", "reduce_or": "any", "argmax": "argmax", "argmin": "argmin",
+}  # fmt: skip
+
+
+def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
+    """Return `axis=1`, `axis=(0, 2)`, or nothing for all axes."""
+    if len(axes) == rank:
+        return {}
+    return {"axis": value(axes[0] if len(axes) == 1 else tuple(axes))}
+
+
+@PRETTY(*REDUCTIONS)
+def reduction(view: View) -> Iterator[Expr]:
+    (x,) = view.operands
+    given = axis(view.params["axes"], view.inputs[0].ndim)
+    if not view.name.startswith("arg"):
+        yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
+        return
+    yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
+    yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
+
+
+_CUMULATIVE = {"cumsum": "jnp.cumsum", "cumprod": "jnp.cumprod"}
+
+
+@PRETTY(*_CUMULATIVE)
+def cumulative(view: View) -> Iterator[Expr]:
+    if not view.params["reverse"]:
+        yield call(_CUMULATIVE[view.name], *view.operands, axis=value(view.params["axis"]))
+
+
+_KEPT: dict[str, Expr] = {"keepdims": Atom("True")}
+
+_REDUCE = "|".join(name for name in REDUCTIONS if name.startswith("reduce"))
+
+_CHANGES = ("convert_element_type", "broadcast_in_dim", "reshape")
+
+
+def _axes(equation: Any) -> dict[str, Expr]:
+    return axis(equation.params["axes"], equation.invars[0].aval.ndim)
+
+
+def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
+    """Return the `keepdims` options to try, the likelier first."""
+    kept = window.output.aval.ndim == reduced.invars[0].aval.ndim
+    return [_KEPT, {}] if kept else [{}]
+
+
+@IDIOMS(
+    f"{_REDUCE} broadcast_in_dim|reshape",
+    f"convert_element_type {_REDUCE} broadcast_in_dim? convert_element_type",
+    f"convert_element_type {_REDUCE} convert_element_type broadcast_in_dim",
+)
+def converted_reduction(window: Window) -> Iterator[Expr]:
+    reduced = window.find(*REDUCTIONS)
+    x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
+    for kept in _kept(window, reduced):
+        yield call(f"jnp.{REDUCTIONS[reduced.primitive.name]}", x, **_axes(reduced), **kept)
+
+
+@IDIOMS("reshape argmax|argmin")
+def position(window: Window) -> Iterator[Expr]:
+    flattened, found = window.equations
+    yield call(f"jnp.{found.primitive.name}", window.expr(flattened.invars[0]))
+
+
+@IDIOMS("convert_element_type? reduce_sum broadcast_in_dim? div convert_element_type?")
+def mean(window: Window) -> Iterator[Expr]:
+    reduced = window.find("reduce_sum")
+    x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
+    for kept in _kept(window, reduced):
+        yield call("jnp.mean", x, **_axes(reduced), **kept)
+
+
+_SOFTMAX = "reduce_max max? broadcast_in_dim? stop_gradient? broadcast_in_dim? sub exp"
+
+
+def _along(window: Window) -> tuple[Expr, list[dict[str, Expr]]]:
+    """Return the array, and the axes as arguments: some functions default to the last axis."""
+    reduced = window.find("reduce_max")
+    x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
+    axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
+    given: list[dict[str, Expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
+    return x, [*given, {"axis": value(axes[0] if len(axes) == 1 else axes)}]
+
+
+@IDIOMS(f"{_SOFTMAX} reduce_sum broadcast_in_dim div")
+def softmax(window: Window) -> Iterator[Expr]:
+    x, axes = _along(window)
+    for given in axes:
+        yield call("jax.nn.softmax", x, **given)
+
+
+@IDIOMS(f"{_SOFTMAX} reduce_sum broadcast_in_dim? log broadcast_in_dim? sub")
+def log_softmax(window: Window) -> Iterator[Expr]:
+    x, axes = _along(window)
+    for given in axes:
+        yield call("jax.nn.log_softmax", x, **given)
+
+
+@IDIOMS(
+    "reduce_max max? is_finite broadcast_in_dim? select_n stop_gradient? broadcast_in_dim? "
+    "sub exp reduce_sum abs? log add broadcast_in_dim?",
+    "reduce_max max? is_finite broadcast_in_dim? select_n stop_gradient? broadcast_in_dim? "
+    "sub exp reduce_sum abs? log reshape|squeeze|stop_gradient* add broadcast_in_dim?",
+)
+def logsumexp(window: Window) -> Iterator[Expr]:
+    x, axes = _along(window)
+    for given in axes:
+        for kept in _kept(window, window.find("reduce_max")):
+            yield call("jax.nn.logsumexp", x, **given, **kept)
+
+
+@IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul copy|copy_p?")
+def gelu(window: Window) -> Iterator[Expr]:
+    if len(window.inputs) == 1 and len(window.equations) >= 4:
+        x = window.expr(window.inputs[0])
+        yield call("jax.nn.gelu", x)
+        yield call("jax.nn.gelu", x, approximate=Atom("False"))
+
+
+@IDIOMS("mul reduce_sum sqrt", "square|integer_pow reduce_sum sqrt")
+def norm(window: Window) -> Iterator[Expr]:
+    reduced = window.find("reduce_sum")
+    if len(window.inputs) == 1:
+        yield call("jnp.linalg.norm", window.expr(window.inputs[0]), **_axes(reduced))
+
+
+@IDIOMS(f"convert_element_type|broadcast_in_dim|reshape* {'|'.join(OPERATORS)}")
+def broadcasting(window: Window) -> Iterator[Expr]:
+    """Yield operators that convert and broadcast their operands themselves."""
+    last = window.equations[-1]
+    symbol = OPERATORS[last.primitive.name]
+    x, y = (window.expr(window.origin(atom, *_CHANGES)) for atom in last.invars)
+    yield Binary(symbol, x, y)

@@ -1,0 +1,1 @@
+"""Rules for the steps that `folding` makes of equal runs of equations."""

@@ -1,0 +1,236 @@
+"""Helper functions, which `folding` finds, and calls of them.
+
+The text is correct by construction: the equations stay in order, and each helper is that of its
+first run. `folding` claims that the runs are equal; the whole text is compared with the program at
+the end in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.folding import repeats
+from jaxsight.sourcerizer.folding import steps as folding
+from jaxsight.sourcerizer.folding.families import captures
+from jaxsight.sourcerizer.folding.repeats import Repeat
+from jaxsight.sourcerizer.folding.steps import Family, Returned
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.text.exprs import (
+    Atom,
+    Expr,
+    call,
+    is_identifier,
+)
+from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.text.names import without_number
+from jaxsight.sourcerizer.text.paths import (
+    Path,
+    Step,
+    shared_end,
+)
+from jaxsight.sourcerizer.text.statements import (
+    Function,
+    Return,
+    Statement,
+)
+from jaxsight.sourcerizer.writing.results import nested_results, sequence
+from jaxsight.sourcerizer.writing.scope import Scope
+
+FEWEST_PARTS = 2
+"""The minimum number of parts of an argument that are passed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    """A parameter of a helper: the inputs that it provides, and the steps from it to each."""
+
+    base: str
+    inputs: tuple[int, ...]
+    ends: tuple[tuple[Step, ...], ...]
+
+
+@STRUCTURES(folding.CALL)
+def helper_call(scope: Scope, step: folding.Step) -> Proved:
+    family: Family = step.family
+    results = nested_results(len(step.outvars))
+    if family.inside is not None:
+        handle, *operands = step.invars
+        return Proved(call(scope.read(handle), *map(scope.operand, operands)), results)
+    parameters = scope.writer.folds.parameters.get(id(family))
+    if parameters is None:
+        parameters = scope.writer.folds.parameters[id(family)] = _parameters(scope, family)
+
+    def build(name: str) -> list[Statement]:
+        return [_helper(scope, family, name, parameters)]
+
+    function = scope.writer.functions.shared(("fold", id(family)), family, family.name, build)
+    passed = [_passed(scope, family, step.index, parameter) for parameter in parameters]
+    return Proved(call(function, *passed), results)
+
+
+def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
+    """Return a family's parameters: one for the parts of an argument, one for each other input.
+
+    Inputs that are global in the module need no parameter.
+    """
+    grouped: dict[Any, list[tuple[int, tuple[Step, ...]]]] = {}
+    for index, row in enumerate(family.inputs):
+        if _is_global(scope, row):
+            continue
+        paths = [scope.writer.folds.paths.get(id(var)) for var in row]
+        end = shared_end(paths) if len({id(var) for var in row}) > 1 else ()
+        bases = tuple(
+            Path(path.root, path.steps[: len(path.steps) - len(end)]) if path and end else id(var)
+            for path, var in zip(paths, row, strict=True)
+        )
+        grouped.setdefault(bases, []).append((index, end))
+    made: list[_Parameter] = []
+    for members in grouped.values():
+        if len(members) >= FEWEST_PARTS:
+            inputs, ends = zip(*members, strict=True)
+            common = _common_start(ends)
+            base = _last(Path("p", common)) if common else "p"
+            base = "p" if base == family.name else base
+            shorter = tuple(end[len(common) :] for end in ends)
+            made.append(_Parameter(base, inputs, shorter))
+        else:
+            ((index, _),) = members
+            made.append(_Parameter(_named(scope, family.inputs[index][0]), (index,), ((),)))
+    return made
+
+
+def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
+    """Return the first steps that all paths share, excluding the last step of each."""
+    first = ends[0]
+    count = 0
+    while all(count + 1 < len(end) and end[count] == first[count] for end in ends):
+        count += 1
+    return first[:count]
+
+
+def _is_global(scope: Scope, row: Sequence[Any]) -> bool:
+    """Return whether all runs read the same number, or the same name of the module."""
+    if any(var is not row[0] for var in row) or isinstance(row[0], Returned):
+        return False
+    expr = scope.read(row[0])
+    return not isinstance(expr, Atom) or (
+        not is_identifier(expr.text) or expr.text in scope.writer.names.module
+    )
+
+
+def _named(scope: Scope, var: Any) -> str:
+    """Return a base name for a parameter: that of the value in the first call."""
+    if (path := scope.writer.folds.paths.get(id(var))) is not None and path.steps:
+        return _last(path)
+    expr = scope.read(var)
+    return without_number(expr.text) if isinstance(expr, Atom) else "x"
+
+
+def _last(path: Path) -> str:
+    """Return the last word of a path: `w1` for `params["mlp"]["w1"]`."""
+    words = [text.strip("\"'") for _, text in path.steps]
+    names = [word for word in words if word.isidentifier()]
+    return names[-1] if names else path.root
+
+
+def _passed(scope: Scope, family: Family, run: int, parameter: _Parameter) -> Expr:
+    index, end = parameter.inputs[0], parameter.ends[0]
+    var = family.inputs[index][run]
+    if not end:
+        return scope.operand(var)
+    path = scope.path(var)
+    if path is None or path.steps[len(path.steps) - len(end) :] != end:
+        raise Unsourceable(family.name, "an operand is not a part of an argument here")
+    return Path(path.root, path.steps[: len(path.steps) - len(end)]).expr
+
+
+def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Parameter]) -> Function:
+    inner = Scope.top(scope.writer)
+    named: list[str] = []
+    for row in family.inputs:
+        if _is_global(scope, row):
+            inner.write(row[0], scope.read(row[0]))
+    for parameter in parameters:
+        own = inner.names.fresh(parameter.base)
+        named.append(own)
+        for index, end in zip(parameter.inputs, parameter.ends, strict=True):
+            inner.stand(family.inputs[index][0], Path(own, end))
+    return Function(name, tuple(named), _body(inner, family, family.runs[0]))
+
+
+@STRUCTURES(folding.ADDED)
+def added(scope: Scope, step: folding.Step) -> Proved:
+    """Write a sum in a helper that is called with `None` for an absent operand."""
+    equation = step.family
+    first, second = (flat(scope.operand(atom)) for atom in equation.invars)
+    nothing, other = (first, second) if step.index == 0 else (second, first)
+    return Proved(Atom(f"{other} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
+
+
+def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
+    """Return the first run of a family, with optional sums where other runs lack the sum."""
+    own = {id(var) for item in run for var in item.outvars}
+    return [
+        folding.optional_sum(item, 0 if id(item.invars[1]) in own else 1)
+        if place in family.optional
+        else item
+        for place, item in enumerate(run)
+    ]
+
+
+def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
+    """Return the statements of a helper, including the helpers that it returns."""
+    outputs = [run[place].outvars[result] for place, result in family.outputs]
+    needed = [var for nested in family.returned for var in _reads(nested)]
+    inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
+    results = [inner.operand(var) for var in outputs]
+    for nested in family.returned:
+        own = inner.names.fresh(nested.name)
+        function = inner.inner()
+        seen = captures(nested)
+        for place, var in seen.items():
+            function.alias(nested.inputs[place][0], var)
+        taken = [row[0] for index, row in enumerate(nested.inputs) if index not in seen]
+        parameters = function.parameters(taken, list(map(_base_of, taken)))
+        before = inner.writer.backward
+        inner.writer.backward = True
+        statements = _body(function, nested, nested.runs[0])
+        inner.writer.backward = before
+        inner.body.append(Function(own, tuple(parameters), statements))
+        results.append(Atom(own))
+    return [*inner.body, Return(sequence(results))]
+
+
+def _reads(nested: Family) -> list[Any]:
+    return [var for var in captures(nested).values() if not is_literal(var)]
+
+
+def _base_of(var: Any) -> str:
+    return "function" if isinstance(var, Returned) else "ct"
+
+
+@STRUCTURES(repeats.SHARED)
+def shared_call(scope: Scope, step: folding.Step) -> Proved:
+    repeat: Repeat = step.family
+    writer = scope.writer
+    bases = [_named(scope, atom) for atom in step.invars]
+
+    def build(name: str) -> list[Statement]:
+        inner = Scope.top(writer)
+        for var, expr in repeats.fixed_values(step).values():
+            inner.write(var, expr)
+        parameters = inner.parameters(step.invars, bases)
+        writer.folds.repeating.append(repeat)
+        inner.equations(step.members, step.outvars, named=False)
+        writer.folds.repeating.pop()
+        results = [inner.operand(var) for var in step.outvars]
+        return [Function(name, tuple(parameters), [*inner.body, Return(sequence(results))])]
+
+    function = writer.functions.shared(("repeat", id(repeat)), repeat, repeat.name, build)
+    operands = [scope.operand(atom) for atom in step.invars]
+    return Proved(call(function, *operands), nested_results(len(step.outvars)))

@@ -1,0 +1,302 @@
+"""Python loops, which `folding` finds.
+
+As for helper functions, each loop is written for its first iteration.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.sourcerizer.compat.sources import is_backward
+from jaxsight.sourcerizer.equations.registry import STRUCTURES
+from jaxsight.sourcerizer.folding import steps as folding
+from jaxsight.sourcerizer.folding.steps import Loop, Returned
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.rules.steps.helpers import FEWEST_PARTS
+from jaxsight.sourcerizer.text.exprs import (
+    Atom,
+    Expr,
+    Sequence_,
+    Star,
+    call,
+    is_identifier,
+    tuple_,
+)
+from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.text.names import without_number
+from jaxsight.sourcerizer.text.paths import (
+    Path,
+    Walk,
+    element_name,
+    iterated,
+    numbered,
+    walk,
+)
+from jaxsight.sourcerizer.text.statements import (
+    Assign,
+    Effect,
+    For,
+    Raw,
+    Statement,
+    replaced,
+)
+from jaxsight.sourcerizer.writing.results import sequence
+from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
+
+
+@STRUCTURES(folding.LOOP)
+def loop(scope: Scope, step: folding.Step) -> Proved:
+    found: Loop = step.family
+    first, last = found.runs[0], found.runs[-1]
+    outer = scope.body
+    carried = [_start(scope, found, init, step) for init, _ in found.carried]
+    targets, values, bindings = _loop_variables(scope, found)
+    scope.body = []
+    outside = [*found.taken, *(row[0] for row in found.varying if not is_literal(row[0]))]
+    before = [(var, scope.read(var), scope.paths.get(id(var))) for var in outside]
+    for taken, name in zip(found.taken, carried, strict=True):
+        scope.write(taken, Atom(name))
+    stand_ins: dict[int, Any] = {}
+    for row, path in bindings:
+        var = row[0]
+        if is_literal(var):
+            stand_ins[id(var)] = var = _StandIn(var.aval)
+        scope.stand(var, path)
+    items = [_with_stand_ins(item, stand_ins) for item in first]
+    places = [place for _, place in found.carried]
+    sent = [first[place].outvars[result] for place, result in places]
+    gathered = [first[place].outvars[result] for place, result in found.collected]
+    finals = [first[place].outvars[result] for place, result in found.finals]
+    scope.equations(items, [*sent, *gathered, *finals], named=False)
+    body, scope.body = scope.body, outer
+    for var, expr, own in before:  # operands of the first iteration may be read after the loop
+        scope.write(var, expr)
+        scope.paths.pop(id(var), None)
+        if own is not None:
+            scope.paths[id(var)] = own
+    named = [scope.operand(var) for var in sent]
+    lists = _gather(scope, body, outer, found, [scope.operand(var) for var in gathered])
+    _hand_on(body, carried, named)
+    outer.append(For(targets, values, body))
+    for name, (place, result) in zip(carried, places, strict=True):
+        scope.write(last[place].outvars[result], Atom(name))
+    for var, (place, result) in zip(finals, found.finals, strict=True):
+        scope.alias(last[place].outvars[result], var)
+    for name in lists:
+        count = len(found.collected)
+        for number, run in enumerate(found.runs):
+            for index, (place, result) in enumerate(found.collected):
+                steps = [("[", str(number))] + ([("[", str(index))] if count > 1 else [])
+                path = Path(name, tuple(steps))
+                scope.write(run[place].outvars[result], path.expr)
+                scope.paths[id(run[place].outvars[result])] = path
+        scope.writer.folds.sizes[name,] = len(found.runs)
+    return WRITTEN
+
+
+@dataclass(eq=False, slots=True)
+class _StandIn:
+    """A variable in place of a literal that differs between iterations."""
+
+    aval: Any
+
+
+def _with_stand_ins(item: Any, stand_ins: dict[int, Any]) -> Any:
+    if not any(id(atom) in stand_ins for atom in item.invars):
+        return item
+    return item.replace(invars=[stand_ins.get(id(atom), atom) for atom in item.invars])
+
+
+def _start(scope: Scope, found: Loop, init: Any, step: Any) -> str:
+    """Return the name of a carried value: that of its initial value, if nothing else reads it."""
+    expr = scope.read(init)
+    alone = scope.uses.get(id(init)) == 1 and not any(
+        all(run[place].invars[slot] is init for run in found.runs)
+        for place, item in enumerate(found.runs[0])
+        for slot in range(len(item.invars))
+    )
+    alone = alone and not any(any(var is init for var in row) for row in found.varying)
+    if alone and isinstance(expr, Atom) and scope.names.owns(expr.text):
+        return expr.text
+    base = without_number(expr.text) if isinstance(expr, Atom) else "carry"
+    name = scope.names.fresh(base if is_identifier(base) else "carry")
+    scope.body.append(Assign(name, expr))
+    return name
+
+
+def _loop_variables(
+    scope: Scope, found: Loop
+) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
+    """Return the loop's target and values, and the path that reads each varying value."""
+    count = len(found.runs)
+    groups: dict[Any, tuple[str, Expr]] = {}
+    bindings: list[tuple[tuple[Any, ...], Path]] = []
+    counters: dict[range, str] = {}
+    for row in found.varying:
+        way = walk([None if is_literal(var) else scope.path(var) for var in row])
+        if way is not None and (keyed := numbered(way.keys)) is not None:
+            before, numbers = keyed
+            if numbers not in counters:
+                counters[numbers] = scope.names.fresh("i")
+            key = ("[", f'f"{before}{{{counters[numbers]}}}"')
+            bindings.append((row, Path(way.base.root, (*way.base.steps, key, *way.rest))))
+            continue
+        elements = _elements(scope, way, row[0]) if way is not None else None
+        if way is not None and elements is not None:
+            group = (way.base, way.keys)
+            if group not in groups:
+                groups[group] = (scope.names.fresh(_element(scope, way)), elements)
+            bindings.append((row, Path(groups[group][0], way.rest)))
+            continue
+        listed: Expr = tuple_(scope.operand(var) for var in row)
+        if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
+            listed = _numbers_apart(scope, listed)
+        name = scope.names.fresh("c" if is_literal(row[0]) else _row_name(scope, row))
+        groups[id(row)] = (name, listed)
+        bindings.append((row, Path(name, ())))
+    names = [name for name, _ in groups.values()]
+    values = [elements for _, elements in groups.values()]
+    for numbers, name in reversed(counters.items()):
+        names.insert(0, name)
+        values.insert(0, _range(numbers))
+    if not names:
+        return "_", call("range", Atom(str(count))), bindings
+    if len(names) == 1:
+        return names[0], values[0], bindings
+    return tuple_(map(Atom, names)), call("zip", *values), bindings
+
+
+def _range(numbers: range) -> Expr:
+    bounds = [numbers.start, numbers.stop, numbers.step]
+    bounds = bounds if numbers.step != 1 else bounds[:2] if numbers.start else bounds[1:2]
+    return call("range", *(Atom(str(bound)) for bound in bounds))
+
+
+_MOST_LISTED = 8
+"""The maximum number of values listed in the head of a loop; more are assigned above it, as many
+on a line as fit.
+"""
+
+
+def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
+    name = scope.names.fresh("values")
+    text = ", ".join(flat(item) for item in listed.items)
+    rows = textwrap.wrap(text, 76, break_long_words=False, break_on_hyphens=False)
+    scope.body.append(Raw([f"{name} = (", *(f"    {row}" for row in rows), ")  # fmt: skip"]))
+    return Atom(name)
+
+
+def _elements(scope: Scope, way: Walk, var: Any) -> Expr | None:
+    base = way.base
+    if (root := scope.writer.folds.paths.get(id(var))) is not None:
+        base = Path(root.root, root.steps[: len(root.steps) - len(way.rest) - 1])
+    size = scope.writer.folds.sizes.get((base.root, *base.steps))
+    return iterated(way.base.expr, way.keys, size)
+
+
+def _element(scope: Scope, way: Walk) -> str:
+    handles = scope.writer.folds.handles.get(way.base.root)
+    return handles if handles is not None else element_name(way.base)
+
+
+def _row_name(scope: Scope, row: Sequence[Any]) -> str:
+    expr = scope.read(row[0]) if not is_literal(row[0]) else None
+    return without_number(expr.text) if isinstance(expr, Atom) and is_identifier(expr.text) else "x"
+
+
+def _gather(
+    scope: Scope, body: list[Statement], outer: list[Statement], found: Loop, values: list[Expr]
+) -> list[str]:
+    """Append the values that are read of all iterations to a list; return its name."""
+    if not values:
+        return []
+    first = found.runs[0][found.collected[0][0]].outvars[found.collected[0][1]]
+    base = "saved"
+    if len(values) == 1 and isinstance(first, Returned):
+        base = f"{without_number(flat(values[0]))}s"
+    elif scope.writer.backward or is_backward(found.runs[0][0]):
+        base = "gradients"
+    name = scope.names.fresh(base)
+    if len(values) == 1 and isinstance(first, Returned):
+        scope.writer.folds.handles[name] = without_number(flat(values[0]))
+    outer.append(Assign(name, Sequence_("[", ())))
+    whole = _rest_of(scope, body, values)
+    body.append(Effect(call(f"{name}.append", whole if whole is not None else sequence(values))))
+    return [name]
+
+
+def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | None:
+    """Return `rest` for values that are the last results of a call, in order, or None.
+
+    The call is `x, *rest = block(x)`.
+    """
+    last = body[-1] if body else None
+    if len(values) < FEWEST_PARTS or not isinstance(last, Assign):
+        return None
+    if not isinstance(last.targets, Sequence_):
+        return None
+    items = last.targets.items
+    if list(items[-len(values) :]) != values or len(items) == len(values):
+        return None
+    name = scope.names.fresh("grads")
+    last.targets = tuple_([*items[: -len(values)], Star(Atom(name))])
+    return Atom(name)
+
+
+def _hand_on(body: list[Statement], carried: Sequence[str], values: Sequence[Expr]) -> None:
+    """Assign the values of an iteration to the names that the next one reads."""
+    left = [
+        (name, value)
+        for name, value in zip(carried, values, strict=True)
+        if not (isinstance(value, Atom) and _named_so(body, name, value))
+    ]
+    if left:
+        names, rest = zip(*left, strict=True)
+        targets = names[0] if len(names) == 1 else tuple_(map(Atom, names))
+        body.append(Assign(targets, sequence(list(rest)), given=True))
+
+
+def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
+    """Rename a value where it is assigned, if its new name is not read afterwards.
+
+    Return whether it was renamed.
+    """
+    places = [
+        place
+        for place, statement in enumerate(body)
+        if isinstance(statement, Assign) and value in _targets(statement)
+    ]
+    if not places:
+        return False
+    (place,) = places
+    after = body[place + 1 :]
+
+    reads = False
+
+    def leaf(found: Any) -> Expr:
+        nonlocal reads
+        reads = reads or found == Atom(name)
+        return Atom(name) if found == value else found
+
+    renamed = replaced(after, leaf)
+    if reads:
+        return False
+    statement = body[place]
+    assert isinstance(statement, Assign)
+    if isinstance(statement.targets, str):
+        targets: str | Sequence_ = name
+    else:
+        targets = tuple_(Atom(name) if item == value else item for item in statement.targets.items)
+    body[place] = Assign(targets, statement.value, statement.equations, statement.comment, True)
+    body[place + 1 :] = renamed
+    return True
+
+
+def _targets(statement: Assign) -> Sequence[Any]:
+    if isinstance(statement.targets, str):
+        return [Atom(statement.targets)]
+    return statement.targets.items

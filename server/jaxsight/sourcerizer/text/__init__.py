@@ -1,0 +1,1 @@
+"""Python text as trees: expressions, statements, names and their layout. Knows no equations."""

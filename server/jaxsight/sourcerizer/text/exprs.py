@@ -1,0 +1,321 @@
+"""Python expressions as small trees, so that rules need not place brackets or line breaks.
+
+An expression never names a variable of the program being written: `Slot(0)` is the equation's first
+operand, and the writer fills the slots. `layout` formats expressions; the prover resolves their
+names.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """Text that is never broken: a name, a number, an attribute chain."""
+
+    text: str
+    module: str = field(default="", compare=False, repr=False)
+    """The module to import for the name, unless a written module always imports it."""
+
+    def dot(self, name: str) -> Atom:
+        """Return an attribute of the name."""
+        return Atom(f"{self.text}.{name}", self.module)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The `index`-th operand of the equation being spelled."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """`name=value` in a call."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`key: value` in a dictionary."""
+
+    key: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """`*value` in a call or a sequence."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(items)`."""
+
+    function: Expr
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`value[items]`; slices such as `1:` are atoms."""
+
+    value: Expr
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`value.name`."""
+
+    value: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence_:
+    """A tuple `(…)`, list `[…]` or dictionary `{…}`, by its opening bracket."""
+
+    bracket: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """`body for target in values`, in the brackets of a sequence or call."""
+
+    body: Expr | Pair
+    target: str
+    values: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`left operator right`."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`operator value`, such as `-x`."""
+
+    operator: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """`lambda parameters: body`."""
+
+    parameters: tuple[str, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """An argument without operands that is written once in a module, under a name like `base`."""
+
+    base: str
+    value: Expr
+
+
+Expr: TypeAlias = (
+    Atom | Slot | Call | Index | Attribute | Sequence_ | Binary | Unary | Lambda | Star | Once
+)
+Item: TypeAlias = "Expr | Keyword | Pair | Each"
+
+NONE = Atom("None")
+
+
+def call(function: str | Expr, *items: Item, **keywords: Expr) -> Call:
+    """Return a call; keywords come last, in the order given."""
+    named = tuple(Keyword(name, value) for name, value in keywords.items())
+    return Call(Atom(function) if isinstance(function, str) else function, (*items, *named))
+
+
+def tuple_(items: Iterable[Item]) -> Sequence_:
+    return Sequence_("(", tuple(items))
+
+
+def list_(items: Iterable[Item]) -> Sequence_:
+    return Sequence_("[", tuple(items))
+
+
+def dict_(items: Iterable[tuple[Expr, Expr]]) -> Sequence_:
+    return Sequence_("{", tuple(Pair(key, value) for key, value in items))
+
+
+def keywords(given: Mapping[str, Expr]) -> tuple[Keyword, ...]:
+    """Return keyword arguments; the caller checks that their names are valid identifiers."""
+    return tuple(Keyword(name, value) for name, value in given.items())
+
+
+def is_identifier(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+_FIRSTS = frozenset("-0123456789ijnTF")
+"""The first characters of numbers, which most names do not have."""
+
+_NUMBER = re.compile(r"-?\d|-?(jnp\.)?(inf|nan)\b|(True|False)$")
+
+
+def is_number(expr: Any) -> bool:
+    """Return whether an expression is a Python number, or one with a NumPy dtype."""
+    match expr:
+        case Atom(text):
+            return text[0] in _FIRSTS and _NUMBER.match(text) is not None
+        case Call(Atom(text), (inner,)):
+            return text == "complex" or (text.startswith(("np.", "jnp.")) and is_number(inner))
+        case _:
+            return False
+
+
+def uses_python(expr: Any) -> bool:
+    """Return whether an expression has operators, methods or indices.
+
+    Their meaning depends on the types of the values.
+    """
+    match expr:
+        case Binary() | Unary() | Index() | Attribute():
+            return True
+        case Call(function, items):
+            return uses_python(function) or any(map(uses_python, items))
+        case Sequence_(_, items):
+            return any(map(uses_python, items))
+        case Keyword(_, value) | Star(value) | Lambda(_, value) | Pair(_, value):
+            return uses_python(value)
+        case _:
+            return False
+
+
+def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
+    """Return `expr` with each atom and slot replaced by the result of `leaf`."""
+    kind = type(expr)  # the common kinds first
+    if kind is Atom or kind is Slot:
+        return leaf(expr)
+    if kind is Call:
+        function = rebuilt(expr.function, leaf)
+        return Call(function, tuple([rebuilt(item, leaf) for item in expr.items]))
+    if kind is Lambda:
+        return Lambda(expr.parameters, rebuilt(expr.body, leaf))
+    if kind is Once:
+        return Once(expr.base, rebuilt(expr.value, leaf))
+    if kind not in _PARTS:
+        raise TypeError(f"not an expression: {expr!r}")
+    return with_parts(expr, tuple([rebuilt(part, leaf) for part in _PARTS[kind](expr)]))
+
+
+_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    Keyword: lambda expr: (expr.value,),
+    Star: lambda expr: (expr.value,),
+    Unary: lambda expr: (expr.value,),
+    Attribute: lambda expr: (expr.value,),
+    Pair: lambda expr: (expr.key, expr.value),
+    Call: lambda expr: (expr.function, *expr.items),
+    Index: lambda expr: (expr.value, *expr.items),
+    Sequence_: lambda expr: tuple(expr.items),
+    Binary: lambda expr: (expr.left, expr.right),
+    Each: lambda expr: (expr.values, expr.body),
+}
+
+
+def parts_of(expr: Any) -> tuple[Any, ...]:
+    """Return the parts of an expression that Python evaluates before the expression, in order."""
+    parts = _PARTS.get(type(expr))
+    return parts(expr) if parts is not None else ()
+
+
+def modules_in(expr: Any) -> set[str]:
+    """Return the modules to import for the names in an expression."""
+    modules: set[str] = set()
+    _add_modules(expr, modules)
+    return modules
+
+
+def _add_modules(expr: Any, modules: set[str]) -> None:
+    kind = type(expr)
+    if kind is Atom:
+        if expr.module:
+            modules.add(expr.module)
+    elif kind is Lambda:
+        _add_modules(expr.body, modules)
+    elif kind is Once:
+        _add_modules(expr.value, modules)
+    else:
+        for part in parts_of(expr):
+            _add_modules(part, modules)
+
+
+def with_parts(expr: Any, parts: tuple[Any, ...]) -> Any:
+    """Return an expression with other parts."""
+    match expr:
+        case Keyword(name):
+            return Keyword(name, *parts)
+        case Attribute(_, name):
+            return Attribute(parts[0], name)
+        case Unary(operator) | Binary(operator):
+            return type(expr)(operator, *parts)
+        case Star() | Pair():
+            return type(expr)(*parts)
+        case Call() | Index():
+            return type(expr)(parts[0], parts[1:])
+        case Sequence_(bracket):
+            return Sequence_(bracket, parts)
+        case Each(_, target):
+            return Each(parts[1], target, parts[0])
+        case _:
+            return expr
+
+
+def fill(expr: Any, slots: Sequence[Expr]) -> Any:
+    """Return `expr` with each slot replaced."""
+    kind = type(expr)  # the common kinds first: this runs for every equation
+    if kind is Slot:
+        return slots[expr.index]
+    if kind is Atom:
+        return expr
+    if kind is Call and type(expr.function) is Atom:
+        return Call(expr.function, tuple([fill(item, slots) for item in expr.items]))
+    if kind is Keyword:
+        return Keyword(expr.name, fill(expr.value, slots))
+    if kind is Binary:
+        return Binary(expr.operator, fill(expr.left, slots), fill(expr.right, slots))
+    return rebuilt(expr, lambda leaf: slots[leaf.index] if isinstance(leaf, Slot) else leaf)
+
+
+def parsed(text: str) -> Expr:
+    """Return jaxsight's own text as an expression that can be laid out.
+
+    Supports calls, attributes, indices, lambdas and everything that `Atom` can hold.
+    """
+    return _parsed(ast.parse(text, mode="eval").body)
+
+
+def _parsed(node: ast.expr) -> Expr:
+    match node:
+        case ast.Call(function, args, named):
+            keywords = (Keyword(str(item.arg), _parsed(item.value)) for item in named)
+            return Call(_parsed(function), (*map(_parsed, args), *keywords))
+        case ast.Attribute(inside, name):
+            expr = _parsed(inside)
+            return Atom(f"{expr.text}.{name}") if isinstance(expr, Atom) else Attribute(expr, name)
+        case ast.Subscript(inside, index):
+            return Index(_parsed(inside), (_parsed(index),))
+        case ast.Lambda(parameters, body):
+            return Lambda(tuple(found.arg for found in parameters.args), _parsed(body))
+        case _:
+            return Atom(ast.unparse(node))

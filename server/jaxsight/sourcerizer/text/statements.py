@@ -1,0 +1,260 @@
+"""A Python module as statements, and its text.
+
+Knows nothing of JAX: passes can change the statements before they are laid out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, Slot, rebuilt
+from jaxsight.sourcerizer.text.layout import (
+    STEP,
+    WIDTH,
+    assign,
+    broken,
+    broken_always,
+    definition,
+    flat,
+    kept,
+    returned,
+)
+
+
+@dataclass(slots=True)
+class Assign:
+    """`targets = value`.
+
+    `equations` are those of the value, for comments and for links to the source.
+    """
+
+    targets: str | Sequence_
+    value: Expr
+    equations: Sequence[Any] = ()
+    comment: str = ""
+    given: bool = False
+    """Whether the name is the user's own."""
+
+
+@dataclass(slots=True)
+class Effect:
+    """An expression statement, for its effect."""
+
+    value: Expr
+    equations: Sequence[Any] = ()
+
+
+@dataclass(slots=True)
+class Return:
+    """`return value`; `equations` are those of expressions that were inlined into it."""
+
+    value: Expr
+    equations: Sequence[Any] = ()
+
+
+@dataclass(slots=True)
+class Remark:
+    """A comment, one line of text or several."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Raw:
+    """Verbatim lines, relative to the indentation around them."""
+
+    lines: list[str]
+    modules: frozenset[str] = frozenset()
+    """The modules to import for the names in them."""
+
+
+@dataclass(slots=True)
+class With:
+    """`with context:` around statements."""
+
+    context: Expr
+    body: list[Statement]
+
+
+@dataclass(slots=True)
+class For:
+    """`for target in values:` around statements."""
+
+    target: str | Sequence_
+    values: Expr
+    body: list[Statement]
+
+
+@dataclass(slots=True)
+class Function:
+    """A function with its decorators (`@jax.jit` without the `@`)."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: list[Statement] = field(default_factory=list)
+    decorators: list[Expr] = field(default_factory=list)
+    docstring: str = ""
+
+
+Statement: TypeAlias = Assign | Effect | Return | Remark | Raw | With | For | Function
+
+
+class Line(NamedTuple):
+    """A line of text, and its equations."""
+
+    text: str
+    equations: Sequence[Any] = ()
+
+
+def lines(
+    body: Sequence[Statement], indent: str = "", before: Statement | None = None
+) -> list[Line]:
+    """Return the statements as formatted lines, to follow the statement `before`."""
+    made: list[Line] = []
+    for statement, after in itertools.zip_longest(body, body[1:]):
+        if before is not None and _is_apart(before, statement, after):
+            made += [Line("")] * (1 if indent else 2)
+        made += _laid_out(statement, indent)
+        before = statement
+    return made
+
+
+def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
+    """Return whether empty lines precede a statement: around functions with leading comments."""
+    if isinstance(statement, Function):
+        return not isinstance(before, Remark)
+    leads = isinstance(statement, Remark) and isinstance(after, Function)
+    return leads or isinstance(before, Function)
+
+
+def _laid_out(statement: Statement, indent: str) -> list[Line]:
+    match statement:
+        case Assign(targets, value, equations, quoted):
+            made = kept(assign(targets, value, indent))
+            if not quoted:
+                return [Line(text, equations) for text in made]
+            comment = _visible(quoted)
+            above = []
+            if len(made) == 1 and len(made[0]) + len(comment) + 4 <= WIDTH:
+                made[0] += f"  # {comment}"
+            else:
+                above = [Line(f"{indent}# {comment}")]
+            return [*above, *(Line(text, equations) for text in made)]
+        case Effect(value, equations):
+            return [Line(text, equations) for text in kept(broken(value, indent, "", ""))]
+        case Return(value, equations):
+            return [Line(text, equations) for text in kept(returned(value, indent))]
+        case Remark(text):
+            return [Line(f"{indent}# {_visible(row)}".rstrip()) for row in text.splitlines()]
+        case Raw(given):
+            return [Line(f"{indent}{row}".rstrip()) for row in given]
+        case With(context, inside):
+            head = [Line(text) for text in kept(broken(context, indent, "with ", ":"))]
+            gap = [Line("")] if isinstance(inside[0], Function) else []
+            return [*head, *gap, *lines(inside, indent + STEP)]
+        case For(target, values, inside):
+            return [*_heading(target, values, indent), *lines(inside, indent + STEP)]
+        case Function():
+            return _function(statement, indent)
+
+
+def _heading(target: str | Sequence_, values: Expr, indent: str) -> list[Line]:
+    """Return the lines of `for target in values:`."""
+    heading: list[str] = []
+    named = target if isinstance(target, str) else flat(target)[1:-1]
+    if isinstance(target, str) or len(f"{indent}for {named} in zip(") <= WIDTH:
+        opening = f"for {named} in "
+    else:
+        *heading, last = broken_always(target, indent)
+        heading[0] = f"{indent}for ("
+        opening = f"{last.strip()} in "
+    heading += broken(values, indent, opening, ":")
+    return [Line(text) for text in kept(heading)]
+
+
+def _function(function: Function, indent: str) -> list[Line]:
+    head: list[str] = []
+    for decorator in function.decorators:
+        head += kept(broken(decorator, indent, "@", ""))
+    head += kept(definition(function.name, function.parameters, indent))
+    if function.docstring:
+        head += _docstring(function.docstring, indent + STEP)
+        if function.body and isinstance(function.body[0], Function):
+            head.append("")
+    return [*map(Line, head), *lines(function.body, indent + STEP)]
+
+
+def _visible(quoted: str) -> str:
+    """Return the user's text for a comment, with invisible and reordering characters escaped."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in quoted)
+
+
+def _docstring(text: str, indent: str) -> list[str]:
+    first, *rest = text.splitlines()
+    if not rest:
+        return [f'{indent}"""{first}"""']
+    return [
+        f'{indent}"""{first}',
+        *(f"{indent}{line}".rstrip() for line in rest),
+        f'{indent}"""',
+    ]
+
+
+def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
+    """Return the statements with `old` replaced in all names.
+
+    It is also replaced at the start of a name (`old_jvp`, `old.defjvp`).
+    """
+
+    def text(given: str) -> str:
+        return new + given[len(old) :] if given.startswith(old) else given
+
+    def leaf(found: Atom | Slot) -> Expr:
+        return Atom(text(found.text), found.module) if isinstance(found, Atom) else found
+
+    return replaced(body, leaf, text)
+
+
+def replaced(
+    body: Sequence[Statement],
+    leaf: Callable[[Atom | Slot], Expr],
+    name: Callable[[str], str] = str,
+) -> list[Statement]:
+    """Return the statements with atoms replaced by the results of `leaf`.
+
+    The names that they define are replaced by the results of `name`.
+    """
+
+    def statement(found: Statement) -> Statement:
+        match found:
+            case Assign(targets, value):
+                if isinstance(targets, str):
+                    targets = name(targets)
+                return replace(found, targets=targets, value=rebuilt(value, leaf))
+            case Effect(value) | Return(value):
+                return replace(found, value=rebuilt(value, leaf))
+            case With(context, inside):
+                return With(context, [statement(part) for part in inside])
+            case For(target, values, inside):
+                inside = [statement(part) for part in inside]
+                return For(target, rebuilt(values, leaf), inside)
+            case Function():
+                return replace(
+                    found,
+                    name=name(found.name),
+                    body=[statement(part) for part in found.body],
+                    decorators=[rebuilt(decorator, leaf) for decorator in found.decorators],
+                )
+            case Remark() | Raw():
+                return found
+
+    return [statement(part) for part in body]
+
+
+def roots(text: str) -> set[str]:
+    """Return the first names of the expressions in a module's text, to find its imports."""
+    return set(re.findall(r"(?<![\w.\"'])([A-Za-z_]\w*)", text))

@@ -1,0 +1,1 @@
+"""Values as expressions: parameters of equations, arrays, pytrees."""

@@ -1,0 +1,202 @@
+"""Expressions for the constant arrays of a program.
+
+Regular arrays are generated, small ones are listed number by number, others are one compressed
+literal; beyond 1 MiB the caller chooses where arrays are kept. Every expression is evaluated and
+compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.same.tokens import value_token
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, list_
+from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.values import scalars, spelling
+
+FEW = 32
+"""The maximum number of numbers that are written one by one."""
+
+LARGEST_INLINE = 1 << 20
+"""The maximum total size, in bytes before compression, of the arrays in the text of a module."""
+
+_CHUNK = 76
+"""Characters per line of compressed data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A compressed array: its data in base 85, dtype and shape."""
+
+    data: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def regular(value: Any) -> Iterator[Expr]:
+    """Yield expressions that may make this array; the caller compares."""
+    array = np.asarray(value)
+    shape, dtype = spelling.value(array.shape), scalars.dtype(array.dtype)
+    if array.size == 0:
+        yield call("jnp.zeros", shape, dtype)
+        return
+    first = array.reshape(-1)[0]
+    if (array == first).all() or array.size == 1:
+        yield from _filled(first, shape, dtype, weak=getattr(value, "weak_type", False))
+    if array.ndim == 1 and array.size > 2 and array.dtype.kind in "iuf":
+        with contextlib.suppress(Unwritable, ValueError, OverflowError):
+            yield from _ranges(array, dtype)
+    if array.ndim == 2:
+        rows, columns = array.shape
+        sides = (Atom(str(rows)),) if rows == columns else (Atom(str(rows)), Atom(str(columns)))
+        yield call("jnp.eye", *sides, dtype=dtype)
+        yield call("jnp.tril", call("jnp.ones", shape, dtype))
+    if array.ndim > 1:
+        for axis in range(array.ndim):
+            yield call("lax.broadcasted_iota", dtype, shape, Atom(str(axis)))
+
+
+def _filled(number: Any, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator[Expr]:
+    """Yield arrays of one number."""
+    try:
+        plain = scalars.plain(number)
+    except Unwritable:
+        plain = scalars.typed(number)
+    match flat(plain):
+        case "0" | "0.0" | "False" if not weak:
+            yield call("jnp.zeros", shape, dtype)
+        case "1" | "1.0" | "True" if not weak:
+            yield call("jnp.ones", shape, dtype)
+        case _:
+            pass
+    if weak:
+        yield call("jnp.full", shape, plain)
+    yield call("jnp.full", shape, plain, dtype)
+    yield call("jnp.full", shape, scalars.typed(number), dtype)
+
+
+def _ranges(array: Any, dtype: Expr) -> Iterator[Expr]:
+    """Yield the `jnp.arange` with the first two numbers of an array."""
+    start, second = scalars.plain(array[0]), array[1]
+    step = second - array[0]
+    stop = array[0] + step * array.size
+    if not step:
+        return  # `arange` has no such step
+    if flat(start) in ("0", "0.0") and step == 1:
+        yield call("jnp.arange", Atom(str(array.size)), dtype=dtype)
+    elif step == 1:
+        yield call("jnp.arange", start, scalars.plain(stop), dtype=dtype)
+    else:
+        yield call("jnp.arange", start, scalars.plain(stop), scalars.plain(step), dtype=dtype)
+
+
+def listed(value: Any) -> Expr:
+    """Return an array expression with all numbers listed."""
+    found = np.asarray(value)
+    dtype = scalars.dtype(found.dtype)
+
+    def nested(part: Any) -> Expr:
+        if part.ndim:
+            return list_(nested(inner) for inner in part)
+        return scalars.plain(part)
+
+    return call("jnp.array", nested(found), dtype=dtype)
+
+
+def spelled(value: Any) -> Expr | None:
+    """Return a short expression for a constant, or None if only its bytes can represent it."""
+    if dtypes.is_key(getattr(value, "aval", value)):
+        data = jax.random.key_data(value)
+        inside = spelled(data)
+        impl = scalars.text(dtypes.key_impl(value.dtype))
+        return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
+    found = np.asarray(value)
+    weak = getattr(value, "weak_type", False)
+    candidates: list[Expr] = []
+    if found.size <= FEW and not weak:
+        with contextlib.suppress(Unwritable):
+            candidates.append(listed(value))
+    if found.size > 8 or weak or not candidates:
+        candidates[:0] = list(regular(value))
+    for candidate in candidates:
+        if _makes(candidate, value):
+            return candidate
+    return None
+
+
+def _makes(candidate: Expr, value: Any) -> bool:
+    names = {"jnp": jnp, "jax": jax, "lax": jax.lax, "np": np}
+    try:
+        with jax.ensure_compile_time_eval():
+            made = eval(flat(candidate), names)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+    return (
+        value_token(made) == value_token(value)
+        and made.shape == value.shape
+        and bool(getattr(made, "weak_type", False)) == bool(getattr(value, "weak_type", False))
+    )
+
+
+def about(value: Any) -> str:
+    """Return the description of a captured array for the docstring of a function that takes it."""
+    return f"is a constant array of the original, {value.dtype}{list(value.shape)}"
+
+
+def plain(value: Any) -> np.ndarray[Any, Any]:
+    """Return an array as an NPZ file can hold it: with a dtype of NumPy's own, or as bytes."""
+    found = np.asarray(value)
+    return found if found.dtype.isbuiltin == 1 else np.ascontiguousarray(found).view(_BYTES)
+
+
+_BYTES = np.dtype(np.uint8)
+
+
+def read_back(stored: Expr, value: Any) -> Expr:
+    """Return an expression for an array from its entry in an NPZ file, with its own dtype."""
+    found = np.asarray(value)
+    if found.dtype.isbuiltin == 1:
+        return call("jnp.asarray", stored)
+    whole = call(Attribute(stored, "view"), scalars.dtype(found.dtype))
+    return call("jnp.asarray", call(Attribute(whole, "reshape"), spelling.value(found.shape)))
+
+
+def packed(value: Any) -> Packed:
+    found = np.asarray(value)
+    data = base64.b85encode(zlib.compress(found.tobytes(), 9)).decode("ascii")
+    return Packed(data, flat(scalars.dtype(found.dtype)), found.shape)
+
+
+UNPACK = [
+    "def _unpack(data, dtype, shape):",
+    "    raw = zlib.decompress(base64.b85decode(data))",
+    "    return jnp.asarray(np.frombuffer(raw, np.dtype(dtype)).reshape(shape))",
+]
+"""The helper function that a module with compressed constants defines.
+
+`np.dtype` accepts `jnp`'s names of the small floats and integers.
+"""
+
+
+def definition(name: str, given: Packed) -> list[str]:
+    """Return the lines that define a packed constant."""
+    pieces = [given.data[start : start + _CHUNK] for start in range(0, len(given.data), _CHUNK)]
+    return [
+        f"{name} = _unpack(",
+        *(f'    "{piece}"' for piece in pieces[:-1]),
+        f'    "{pieces[-1]}",',
+        f"    {given.dtype},",
+        f"    {given.shape!r},",
+        ")",
+    ]

@@ -1,0 +1,142 @@
+"""Numbers, dtypes and strings as expressions.
+
+A scalar has several spellings (`2.0`, `np.float32(2.0)`): rules offer them in turn and the prover
+chooses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.compat import dtypes
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, call
+from jaxsight.sourcerizer.text.layout import flat
+
+
+def dtype(value: Any) -> Expr:
+    """Return `jnp.float32`; for a dtype of PRNG keys, that of a key."""
+    if dtypes.is_subtype(value, jax.dtypes.prng_key):
+        impl = dtypes.key_impl(value)
+        return Atom(f'jax.random.key(0, impl="{impl}").dtype')
+    found = np.dtype(value)
+    if found == jax.dtypes.float0:
+        return Atom("jax.dtypes.float0")
+    name = "bool_" if found.name == "bool" else found.name
+    if not hasattr(jnp, name):
+        raise Unwritable(value)
+    return Atom(f"jnp.{name}")
+
+
+def kind(given: Any) -> str:
+    """Return `f`, `i`, `u`, `c` or `b` for a dtype, also for small ones; empty for others."""
+    for letter, family in (
+        ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
+        ("f", np.floating), ("c", np.complexfloating),
+    ):  # fmt: skip
+        if dtypes.is_subtype(given, family):
+            return letter
+    return ""
+
+
+def number(value: Any) -> Expr:
+    """Return a Python number exactly; `inf` and the default `nan` as `jnp` names them."""
+    match value:
+        case bool() | int():
+            return Atom(repr(value))
+        case float() if math.isnan(value):
+            return Atom("jnp.nan")
+        case float() if math.isinf(value):
+            return Atom("jnp.inf" if value > 0 else "-jnp.inf")
+        case float():
+            return Atom(repr(value).replace("e+", "e"))
+        case complex():
+            return call("complex", number(value.real), number(value.imag))
+        case _:
+            raise Unwritable(value)
+
+
+def _short_float(value: Any) -> float:
+    """Return the Python float with the fewest digits that rounds to `value` in its dtype."""
+    whole = float(value)
+    for digits in range(1, 18):
+        short = float(f"{whole:.{digits}g}")
+        if _bits(np.asarray(short).astype(value.dtype)) == _bits(value):
+            return short
+    return whole
+
+
+def _bits(value: Any) -> bytes:
+    return np.asarray(value).tobytes()
+
+
+def plain(value: Any) -> Expr:
+    """Return a scalar array's value as a Python number.
+
+    Raise `Unwritable` if its bits would change.
+    """
+    with np.errstate(all="ignore"):
+        return _plain(np.asarray(value))
+
+
+def _plain(found: Any) -> Expr:
+    kind = "c" if found.dtype.kind == "c" else jnp.dtype(found.dtype).kind
+    as_python: Any
+    if found.dtype == bool:
+        as_python = bool(found)
+    elif dtypes.is_subtype(found.dtype, np.integer):
+        as_python = int(found)
+    elif kind == "c":
+        parts = np.asarray(found.real), np.asarray(found.imag)
+        as_python = complex(*(math.nan if np.isnan(part) else _short_float(part) for part in parts))
+    elif dtypes.is_subtype(found.dtype, np.floating):
+        as_python = math.nan if np.isnan(found) else _short_float(found)
+    else:
+        raise Unwritable(found)
+    if _bits(np.asarray(as_python).astype(found.dtype)) != _bits(found):
+        raise Unwritable(found, "no Python number has its bits")
+    return number(as_python)
+
+
+def typed(value: Any) -> Expr:
+    """Return a scalar with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`.
+
+    NaNs other than the default are written by their bits.
+    """
+    found = np.asarray(value)
+    if found.dtype == jax.dtypes.float0:
+        return call("np.zeros", Atom("()"), dtype(found.dtype))
+    native = found.dtype.isbuiltin == 1
+    name = found.dtype.name
+    try:
+        inside = plain(found)
+    except Unwritable:
+        width = found.dtype.itemsize
+        if width > 8:  # complex128: both halves
+            return call("np.complex128", call("complex", typed(found.real), typed(found.imag)))
+        bits = int(found.view(f"uint{8 * width}"))
+        made = call(f"np.uint{8 * width}", Atom(f"0x{bits:X}"))
+        view = Atom(f"np.{name}") if native else dtype(found.dtype)
+        return call(f"{flat(made)}.view", view)
+    if native:
+        return call(f"np.{'bool_' if name == 'bool' else name}", inside)
+    return call(flat(dtype(found.dtype)), inside)
+
+
+def text(value: str) -> Expr:
+    """Return a string literal, in double quotes as formatters write it."""
+    shown = repr(value)
+    if shown.startswith("'") and '"' not in value:
+        shown = '"' + shown[1:-1].replace("\\'", "'") + '"'
+    return Atom(shown)
+
+
+def scalar(value: Any, weak: bool) -> Expr:
+    """Return a scalar that keeps its dtype and weak type wherever it is passed."""
+    array = np.asarray(value)
+    return plain(array) if weak else typed(array)

@@ -1,0 +1,1 @@
+"""Walks programs and writes them as functions of a module."""

@@ -1,0 +1,386 @@
+"""A function that is being written: walks its program and writes each equation as a statement.
+
+Rules for single equations yield candidate expressions, which are proved; rules for equations with
+inner programs write the functions for these and return a call (`equations.registry`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jaxsight.interpreters.compat import derivative_rules
+from jaxsight.interpreters.compat.locations import scope as scope_of
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    is_dropped,
+    is_literal,
+    is_tracer,
+    on_its_mesh,
+    variable,
+)
+from jaxsight.interpreters.same.liveness import live, needed_by, read_by_live
+from jaxsight.sourcerizer.compat.sources import is_backward
+from jaxsight.sourcerizer.equations.claims import claim_of, spelling_key
+from jaxsight.sourcerizer.equations.idioms import FoundWindow, find_windows
+from jaxsight.sourcerizer.equations.locations import place
+from jaxsight.sourcerizer.equations.registry import (
+    ABSORBS,
+    IDIOMS,
+    LAX,
+    PRETTY,
+    PRETTY_STRUCTURES,
+    STRUCTURES,
+)
+from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
+from jaxsight.sourcerizer.folding.fold import folded
+from jaxsight.sourcerizer.folding.repeats import listed, with_repeats
+from jaxsight.sourcerizer.folding.steps import Returned
+from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.text.exprs import (
+    NONE,
+    Atom,
+    Call,
+    Expr,
+    Lambda,
+    Once,
+    call,
+    fill,
+    is_number,
+    uses_python,
+)
+from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.text.names import after_expression, suggested
+from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Return
+from jaxsight.sourcerizer.values import scalars
+from jaxsight.sourcerizer.writing.contexts import contexts, put_under
+from jaxsight.sourcerizer.writing.results import (
+    after_function,
+    nested_results,
+    primitive_name,
+    shape_text,
+    targets_pattern,
+)
+from jaxsight.sourcerizer.writing.variables import Variables, converted_variables
+from jaxsight.sourcerizer.writing.writer import Writer
+
+DEEPEST = 12
+"""The maximum depth of nested functions; deeper ones move to the top of the module and take
+captured values as arguments. (Python itself allows a hundred levels of indentation.)
+"""
+
+WRITTEN = Proved(NONE, None)
+"""The result of a rule that wrote its own statements: there is nothing to assign."""
+
+_TRANSFORMATIONS = re.compile(r"\w+\(|[)/]")
+"""The parts of a scope's text other than the user's names."""
+
+
+class Scope(Variables):
+    """A function that is being written."""
+
+    @classmethod
+    def top(cls, writer: Writer) -> Scope:
+        """Return a scope for a function at the top of the module."""
+        return cls(writer, None)
+
+    def inner(self) -> Scope:
+        """Return a scope for a function inside this one."""
+        return Scope(self.writer, self)
+
+    def function(
+        self,
+        name: str,
+        program: Program,
+        captured: Sequence[Any],
+        parameters: Callable[[Scope], tuple[str, ...]],
+        results: Callable[[list[Expr]], Expr],
+    ) -> Expr:
+        """Write an inner program as a function; return an expression for it.
+
+        `captured` are atoms here, for which the program's first inputs stand; `parameters` names
+        the other inputs in the new scope.
+        """
+        scope = self.inner()
+        scope.capture(program, captured)
+        named = parameters(scope)
+        value = results(scope.program(program))
+        if scope.depth <= DEEPEST:
+            fresh = self.names.fresh(name)
+            self.body.append(Function(fresh, named, [*scope.body, Return(value)]))
+            return Atom(fresh)
+        fresh = self.writer.names.fresh(name)
+        lifted = (*scope.captured, *named)
+        function = Function(fresh, lifted, [*scope.body, Return(value)])
+        self.writer.functions.statements.append(function)
+        if not scope.captured:
+            return Atom(fresh)
+        return Lambda(named, call(fresh, *(Atom(text) for text in lifted)))
+
+    def program(self, program: Program) -> list[Expr]:
+        """Write the equations of a program whose inputs are named; return its results."""
+        if program.consts:
+            self._constants(program)
+        self.equations(program.jaxpr.eqns, program.jaxpr.outvars)
+        return [self.operand(atom) for atom in program.jaxpr.outvars]
+
+    def _constants(self, program: Program) -> None:
+        """Write the constants of a program that are read."""
+        converted = converted_variables(program)
+        used = read_by_live(program.jaxpr.outvars, program.jaxpr.eqns)
+        needed = set(map(id, needed_by(program)))
+        constants = self.writer.constants
+        for var, value in zip(program.jaxpr.constvars, program.consts, strict=False):
+            if is_tracer(value):
+                if id(var) in needed:
+                    self.write(var, self._held_by_rule(value))
+            elif id(var) in used:
+                write = constants.unfolded if id(var) in converted else constants.constant
+                self.write(var, write(value))
+
+    def _held_by_rule(self, tracer: Any) -> Expr:
+        """Return the expression of a value that a rule captures from an enclosing program.
+
+        Raises:
+            derivative_rules.Outlived: if no enclosing program has the value.
+        """
+        try:
+            return self.read(variable(tracer))
+        except KeyError:
+            raise derivative_rules.Outlived("it captures values of a finished trace") from None
+
+    def equations(
+        self, equations: Sequence[Any], outputs: Sequence[Any], *, named: bool = True
+    ) -> None:
+        """Write equations.
+
+        `named` says whether the user's names of their results still have to be found.
+        """
+        kept = live(outputs, equations)
+        writer = self.writer
+        writer.bound_length()
+        if named:
+            writer.find_user_names(equations, kept)
+        around = writer.folds.listing
+        if writer.options.folds:
+            kept = self._repeated(folded(kept, outputs, writer.folds.known), outputs)
+        uses = _uses(kept, outputs)
+        called = _called(kept, writer.user_names)
+        self.names.promise(itertools.chain.from_iterable(called.values()))
+        self.uses |= uses
+        windows = self._windows(kept, uses)
+        position = 0
+        while position < len(kept):
+            equation = kept[position]
+            if writer.folds.listing is not None:
+                writer.folds.listing.at = position
+            if (window := windows.get(position)) is not None:
+                group: Sequence[Any] = window.window.equations
+            else:
+                absorb = ABSORBS.of(equation.primitive.name)
+                count = 1
+                if absorb is not None:
+                    count = absorb(kept, position, lambda var: uses.get(id(var), 0))
+                group = kept[position : position + count]
+            position += len(group)
+            writer.equations += len(group)
+            names = called.get(position - 1)
+            if window is not None:
+                expr = self.fill(window.expr, window.window.inputs)
+                start = len(self.body)
+                self._assign(group, Proved(expr, 0), names, uses)
+                self._place(start, equation)
+            else:
+                start = len(self.body)
+                self._group(group, names, uses)
+                self._place(start, group[-1])
+        writer.folds.listing = around
+
+    def _repeated(self, items: list[Any], outputs: Sequence[Any]) -> list[Any]:
+        """Return the items with calls of shared functions, or list them to find repeats."""
+        folds = self.writer.folds
+        if folds.repeats is not None:
+            return with_repeats(
+                items, outputs, folds.repeats, folds.repeating, self.read_everywhere
+            )
+        listing = listed(items, outputs, self.read_everywhere)
+        listing.around = (folds.listing, folds.listing.at) if folds.listing else None
+        folds.programs.append(listing)
+        folds.listing = listing
+        return items
+
+    def _place(self, start: int, equation: Any) -> None:
+        """Put the statements from `start` on under the equation's context, if it is unusual."""
+        try:
+            managers = contexts(equation.ctx)
+        except Unwritable as error:
+            raise Unsourceable(equation.primitive.name, str(error), place(equation)) from error
+        names = scope_of(equation) if self.writer.options.scopes else ""
+        if _TRANSFORMATIONS.sub("", names):
+            managers.insert(0, call("jax.named_scope", scalars.text(names)))
+        put_under(self.body, start, managers)
+
+    def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, FoundWindow]:
+        """Return windows of equations by their first position; few in the plain style."""
+        pretty = self.writer.options.style == "pretty"
+        return find_windows(IDIOMS, kept, uses, self.writer.proofs.prove_window, pretty)
+
+    def _group(
+        self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]
+    ) -> None:
+        equation = group[-1]
+        structure = STRUCTURES.of(equation.primitive.name)
+        proved = self._idiom(equation) if structure and len(group) == 1 else None
+        if proved is None and structure:
+            before = self.writer.backward
+            self.writer.backward = before or is_backward(equation)
+            proved = structure(self, group if len(group) > 1 else equation)
+            self.writer.backward = before
+        if proved is None:
+            if len(group) > 1:
+                for single in group:
+                    self._group([single], None, uses)
+                return
+            proved = self._leaf(equation)
+        if proved is not WRITTEN:
+            self._assign(group, proved, names, uses)
+
+    def _assign(
+        self,
+        group: Sequence[Any],
+        proved: Proved,
+        names: Sequence[str] | None,
+        uses: dict[int, int],
+    ) -> None:
+        equation = group[-1]
+        outputs = equation.outvars
+        if not outputs or not any(uses.get(id(var)) for var in outputs):
+            self.body.append(Effect(proved.expr, group))
+            return
+        promised = names is not None
+        base = next(iter(getattr(equation, "bases", ())), "") or self._base(equation, proved)
+        if len(outputs) == 1 and proved.results == 0 and not self.writer.options.shapes:
+            user_name = names[0] if names and names[0].strip("_") else base
+            name = self.names.fresh(user_name, promised=promised)
+            self.write(outputs[0], Atom(name))
+            self.body.append(Assign(name, proved.expr, group, "", promised))
+            return
+        fallbacks = getattr(equation, "bases", ()) or [base] * len(outputs)
+        bases = [
+            name if name.strip("_") else fallback
+            for name, fallback in zip(names or fallbacks, fallbacks, strict=True)
+        ]
+        targets: list[str] = []
+        for var, own_base in zip(outputs, bases, strict=True):
+            if is_dropped(var) or not uses.get(id(var)):
+                targets.append("_")
+                continue
+            fresh = self.names.fresh(own_base, promised=promised)
+            self.write(var, Atom(fresh))
+            targets.append(fresh)
+        comment = ""
+        if self.writer.options.shapes:
+            comment = ", ".join(
+                shape_text(var.aval)
+                for var, target in zip(outputs, targets, strict=True)
+                if target != "_"
+            )
+        pattern = targets_pattern(proved.results, targets)
+        self.body.append(Assign(pattern, proved.expr, group, comment, promised))
+
+    def _base(self, equation: Any, proved: Proved) -> str:
+        """Return a base name for a result that the user has no name for."""
+        if self.writer.options.style == "pretty":
+            return after_expression(proved.expr) or suggested(primitive_name(equation))
+        return after_function(equation) or suggested(primitive_name(equation))
+
+    def _leaf(self, equation: Any) -> Proved:
+        key = spelling_key(equation)
+        proved = self.writer.proofs.proved(key)
+        if proved is None:
+            try:
+                with on_its_mesh(equation.ctx):
+                    proved = self.writer.proofs.prove(*claim_of(equation), key)
+            except Unsourceable as error:
+                return self.passed_in(equation, error.why)
+        if proved.bound:
+            self.writer.bound.append(equation.primitive.name)
+        return self._filled(proved, equation)
+
+    def _idiom(self, equation: Any) -> Proved | None:
+        """Return a proved public call for an equation with inner programs, or None."""
+        name = equation.primitive.name
+        if self.writer.options.style != "pretty":
+            if LAX.of(name) is None:
+                return None
+        elif (structure := PRETTY_STRUCTURES.of(name)) is not None:
+            return structure(self, equation)
+        elif PRETTY.of(name) is None:
+            return None
+        proved = self.writer.proofs.prove_whole(*claim_of(equation), spelling_key(equation))
+        return self._filled(proved, equation) if proved else None
+
+    def passed_in(self, equation: Any, reason: str, base: str = "") -> Proved:
+        """Return a call of a function, passed by the caller, that computes the equation.
+
+        `base` is its name. It is for equations that cannot be written as source, for `reason`.
+        """
+        name, operands = primitive_name(equation), [self.operand(atom) for atom in equation.invars]
+        inputs = ", ".join(shape_text(atom.aval) for atom in equation.invars)
+        outputs = ", ".join(shape_text(var.aval) for var in equation.outvars)
+        where = f" at {at}" if (at := place(equation)) else ""
+        why = (
+            f"computes `{name}`{where}, from {inputs or 'nothing'} to {outputs or 'nothing'} "
+            f"({reason})"
+        )
+        passed = self.writer.passed
+        function = passed.placeholder(
+            passed.function_of(equation), base or suggested(name), " ".join(why.split())
+        )
+        return Proved(call(function, *operands), nested_results(len(equation.outvars)))
+
+    def _filled(self, proved: Proved, equation: Any) -> Proved:
+        variables = [atom for atom in equation.invars if not is_literal(atom)]
+        return Proved(self.fill(proved.expr, variables), proved.results)
+
+    def fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
+        """Return an expression with its slots filled by variables.
+
+        If all of these are numbers, they become arrays: Python would compute with them itself.
+        """
+        operands = [self.read(var) for var in variables]
+        if operands and all(map(is_number, operands)) and uses_python(expr):
+            operands = [call("jnp.asarray", operand) for operand in operands]
+        filled: Expr = fill(expr, operands)
+        if isinstance(filled, Call) and any(isinstance(item, Once) for item in filled.items):
+            items = (self._once(item) if isinstance(item, Once) else item for item in filled.items)
+            return Call(filled.function, tuple(items))
+        return filled
+
+    def _once(self, shared: Once) -> Expr:
+        """Return the name of an expression that is written at the top of the module."""
+        return self.writer.constants.named(flat(shared.value), shared.base, shared.value)
+
+
+def _uses(kept: Sequence[Any], outputs: Sequence[Any]) -> dict[int, int]:
+    """Return how often each variable is read, by its id."""
+    uses: dict[int, int] = {}
+    for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
+        if not is_literal(atom):
+            uses[id(atom)] = uses.get(id(atom), 0) + 1
+    return uses
+
+
+def _called(kept: Sequence[Any], user_names: Mapping[int, str]) -> dict[int, list[str]]:
+    """Return the user's names for results, `_` for unknown ones, by the equation's position."""
+    called: dict[int, list[str]] = {}
+    for index, equation in enumerate(kept):
+        names = [
+            var.name if isinstance(var, Returned) else user_names.get(id(var), "_")
+            for var in equation.outvars
+        ]
+        if any(name != "_" for name in names):
+            called[index] = names
+    return called

@@ -1,0 +1,201 @@
+"""The user's names for values, from the assignments that were running when equations were created.
+
+JAX records the user's frames of each equation. An equation is the value of `h = block(x)` if it is
+the last one that this expression created. That does not apply to derivatives: the rules of
+primitives create additional equations, so there only an expression that created a single equation
+names its value.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import linecache
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsight.interpreters.compat.locations import Place, places
+from jaxsight.interpreters.compat.staging import is_dropped
+from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
+from jaxsight.sourcerizer.equations.locations import JAXSIGHT
+
+_FRAMES = 8
+"""The number of the user's frames that are examined."""
+
+Fits = Callable[[str, Place, Any], bool]
+"""Returns whether the expression at a place in a file had values of a type."""
+
+
+def user_names(
+    equations: Sequence[Any], *, derivative: bool = False, fits: Fits | None = None
+) -> dict[int, tuple[str, ...]]:
+    """Return the user's names for the results of equations, by position.
+
+    Args:
+        equations: all of a program, including dead ones: the last live equation of an expression
+            need not be its value.
+        derivative: whether the program is a derivative; only certain names are returned then.
+        fits: returns whether an expression had values of a type, if types were recorded.
+    """
+    named: dict[int, tuple[str, ...]] = {}
+    users = _users(equations)
+    for run in _runs(equations):
+        if derivative:
+            if (value := _certain(equations, run, fits)) is not None:
+                named[value] = run.targets
+            continue
+        last = run.members[-1]
+        results = equations[last].outvars
+        if len(results) == len(run.targets) and _escaping(equations, run.members, users) <= set(
+            map(id, results)
+        ):
+            # Inner runs come first, so outer names win.
+            named[last] = run.targets
+    return named
+
+
+def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | None:
+    """Return the only equation of a run, in a derivative, that can be the value.
+
+    Return None if there are several or none.
+    """
+    if fits is not None and len(run.targets) == 1:
+        found = [
+            index
+            for index in run.members
+            if len(equations[index].outvars) == 1
+            and fits(*run.place, equations[index].outvars[0].aval)
+        ]
+    else:
+        found = [index for index in run.members if _is_forward(equations[index])]
+        found = found if len(run.members) == 1 else []
+    if len(found) == 1 and len(equations[found[0]].outvars) == len(run.targets):
+        return found[0]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Consecutive equations that one evaluation of an expression created, and its target names."""
+
+    place: tuple[str, Place]
+    targets: tuple[str, ...]
+    members: list[int]
+
+
+def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
+    """Yield the runs of equations, inner ones before those around them."""
+    open_runs: dict[tuple[tuple[str, Place], ...], _Run] = {}
+    bound: dict[str, dict[Place, tuple[str, ...]]] = {}
+    for index, equation in enumerate(equations):
+        frames = _frames(equation)
+        here: dict[tuple[tuple[str, Place], ...], _Run] = {}
+        for depth, (file, place) in enumerate(frames):
+            if file not in bound:
+                bound[file] = _targets(file, len(linecache.getlines(file)))
+            targets = bound[file].get(place)
+            if targets is not None:
+                chain = tuple(frames[depth:])
+                run = here[chain] = open_runs.pop(chain, _Run((file, place), targets, []))
+                run.members.append(index)
+        yield from open_runs.values()
+        open_runs = here
+    yield from open_runs.values()
+
+
+def _is_forward(equation: Any) -> bool:
+    """Return whether an equation of a derivative certainly computes a value of the original."""
+    return is_derivative(equation) and not is_backward(equation)
+
+
+def is_of_derivative(equations: Sequence[Any]) -> bool:
+    """Return whether a program was made by differentiating another."""
+    return any(map(is_derivative, equations))
+
+
+def _frames(equation: Any) -> list[tuple[str, Place]]:
+    """Return the user's frames that created an equation, innermost first, up to jaxsight's own."""
+    found: list[tuple[str, Place]] = []
+    for at in itertools.islice(places(equation), _FRAMES):
+        if at[0].startswith(JAXSIGHT):
+            break
+        found.append(at)
+    return found
+
+
+def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
+    """Return the equations that read each variable, by the variable's id."""
+    users: dict[int, list[int]] = defaultdict(list)
+    for index, equation in enumerate(equations):
+        for atom in equation.invars:
+            users[id(atom)].append(index)
+    return users
+
+
+def _escaping(
+    equations: Sequence[Any], members: Sequence[int], users: dict[int, list[int]]
+) -> set[int]:
+    """Return the ids of the results of `members` that are read by others or by nothing.
+
+    Those that nothing reads may be results of the program.
+    """
+    inside = set(members)
+    return {
+        id(var)
+        for index in members
+        for var in equations[index].outvars
+        if not is_dropped(var) and (id(var) not in users or not inside.issuperset(users[id(var)]))
+    }
+
+
+@functools.lru_cache(maxsize=256)
+def _targets(path: str, size: int) -> dict[Place, tuple[str, ...]]:
+    """Return the names that the assignments of a file bind, by the places of their values.
+
+    `size`, a number of lines, distinguishes an edited file from its previous version in the cache.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    found: dict[Place, tuple[str, ...]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+            ):
+                _bind(target, value, found)
+            case ast.AugAssign(target=target):
+                _bind(target, node, found)
+            case _:
+                pass
+    return found
+
+
+def _bind(
+    target: ast.expr, value: ast.expr | ast.stmt, found: dict[Place, tuple[str, ...]]
+) -> None:
+    match target, value:
+        case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+            for one, other in zip(targets, values, strict=True):
+                _bind(one, other, found)
+        case ast.Tuple(elts=targets), _ if all(isinstance(each, ast.Name) for each in targets):
+            found[_place(value)] = tuple(each.id for each in targets if isinstance(each, ast.Name))
+        case ast.Name(id=name), _:
+            found[_place(value)] = (name,)
+        case _:
+            pass
+
+
+def _place(node: ast.expr | ast.stmt) -> Place:
+    return (
+        node.lineno,
+        node.col_offset,
+        node.end_lineno or node.lineno,
+        node.end_col_offset or node.col_offset,
+    )

@@ -1,0 +1,92 @@
+"""A written module, with what is known of it."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsight.interpreters.same.comparison import same_jaxpr
+from jaxsight.interpreters.same.difference import Difference
+from jaxsight.sourcerizer.options import Constants, Derivatives, Options
+from jaxsight.sourcerizer.primal import primal
+from jaxsight.sourcerizer.proof.running import NOT_RUN, Ran
+from jaxsight.sourcerizer.source import Source
+from jaxsight.sourcerizer.text.statements import Line
+from jaxsight.sourcerizer.writing.passed_values import Placeholder
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A module that defines a function, with its metadata."""
+
+    text: str
+    name: str
+    lines: tuple[Line, ...]
+    """The lines of the text, each with its equations."""
+    placeholders: tuple[Placeholder, ...]
+    """Additional keyword arguments of the written function, for values without an expression."""
+    stored: dict[str, Any]
+    """Arrays that are not in the text, by name: in the companion file, or passed as arguments."""
+    bound: tuple[str, ...]
+    """Names of the primitives that are written with `Primitive.bind`, once for each equation."""
+    equations: int
+    """Number of equations written; those of a shared function count once."""
+    inlines: bool = False
+    """Whether calls of jitted functions were inlined, which changes the jaxpr."""
+    constants: Constants = "inline"
+    """Where stored arrays are kept."""
+    derivatives: Derivatives = "exact"
+    """Which of the original's derivative rules it has."""
+    shares: bool = False
+    """Whether repeated code was moved into shared functions."""
+    ran: Ran = NOT_RUN
+    """How it was run and compared with the original."""
+
+    def counterpart(self, jaxpr: Any) -> Any:
+        """Return the jaxpr to compare with: the original's, or its primal for `"primal"`."""
+        return primal(jaxpr) if self.derivatives == "primal" else jaxpr
+
+    def differs(self, counterpart: Any, jaxpr: Any) -> Difference | None:
+        """Return the first difference of the written function's jaxpr from its counterpart.
+
+        Return None if they are the same program.
+        """
+        orders = Options(derivatives=self.derivatives).orders
+        return same_jaxpr(counterpart, jaxpr, through_jits=self.inlines, orders=orders)
+
+    @property
+    def passed(self) -> dict[str, Any]:
+        """The values that a caller passes to the written function by keyword."""
+        passed = {placeholder.name: placeholder.value for placeholder in self.placeholders}
+        return passed | (self.stored if self.constants == "argument" else {})
+
+    @property
+    def source(self) -> Source:
+        """The text, with the values that it does not contain."""
+        stored = self.stored if self.constants == "npz" else {}
+        proofs = ("jaxpr", *self.ran.ways)
+        return Source(self.text, stored, self.passed, proofs, self.ran.skipped)
+
+
+def load(written: Written) -> Callable[..., Any]:
+    """Return the function that a written module defines.
+
+    The arguments in `written.passed` are bound, and stored arrays are read from a temporary file.
+    """
+    namespace: dict[str, Any] = {"__name__": f"sourcerized_{written.name}"}
+    path = f"<sourcerized {written.name}>"
+    linecache.cache[path] = (len(written.text), None, written.text.splitlines(True), path)
+    code = compile(written.text, path, "exec")
+    reads = written.constants == "npz" and bool(written.stored)
+    with tempfile.TemporaryDirectory() if reads else nullcontext("") as folder:
+        if folder:
+            namespace["__file__"] = f"{folder}/{written.name}.py"
+            written.source.save(namespace["__file__"])
+        exec(code, namespace)  # noqa: S102 - its own text
+    made: Callable[..., Any] = namespace[written.name]
+    return functools.partial(made, **written.passed) if written.passed else made

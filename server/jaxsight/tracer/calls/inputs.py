@@ -1,0 +1,278 @@
+"""Create the arguments of a call from its example inputs.
+
+Arrays become abstract at once; `=` expressions are evaluated abstractly if possible, so that
+`params = init(key)` of a large model uses no memory.
+This must never initialize a backend unless an expression itself needs concrete values.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls.leaves import (
+    holds_no_tracer,
+    is_array,
+    shape_only,
+    with_varying_numbers,
+)
+from jaxsight.tracer.calls.parameters import bound, named
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.states import nnx
+from jaxsight.tracer.states.watch import Watch
+from jaxsight.wire.messages.inputs import (
+    Argument,
+    ArraySpec,
+    InputSpec,
+    KeySpec,
+    TreeSpec,
+    ValueSpec,
+)
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Warned
+
+_EXPRESSION = "<example inputs>"
+
+_REMEMBERED = 64
+"""Maximum number of evaluated expressions in the cache."""
+
+_USUAL = {"jax": jax, "jnp": jnp, "np": np}
+"""Names that doctests use, whether they import them or not."""
+
+
+@dataclass(slots=True)
+class Inputs:
+    """The call's arguments: arrays are abstract, other values unchanged."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    named: dict[str, Any]
+    """Arguments by parameter, for users."""
+    warnings: list[Warned] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    """An expression's value, and the objects behind its names, which validate the cache entry."""
+
+    depends: dict[str, Any]
+    leaves: tuple[Any, ...]
+    structure: _Structure
+
+
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """A pytree without its leaves; parts shared by its NNX objects stay shared."""
+
+    pure: Any
+    split: nnx.Split
+
+    @property
+    def num_leaves(self) -> int:
+        return int(self.pure.num_leaves)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        value, _ = self.split.merge(jax.tree_util.tree_unflatten(self.pure, leaves))
+        return value
+
+
+def _flatten(value: Any) -> tuple[list[Any], _Structure]:
+    split = nnx.split(value)
+    leaves, pure = jax.tree_util.tree_flatten(split.pure)
+    return leaves, _Structure(pure, nnx.Split(None, split.outer, split.places, split.graph))
+
+
+class Evaluator:
+    """Evaluates example inputs with a cache of `=` expressions; there is one per process."""
+
+    def __init__(self) -> None:
+        self._evaluated: OrderedDict[tuple[str, str, tuple[tuple[str, int], ...]], _Evaluated] = (
+            OrderedDict()
+        )
+
+    def inputs(
+        self, request: Trace, user_function: UserFunction, namespace: Mapping[str, Any]
+    ) -> Inputs:
+        """Return the arguments for `user_function`.
+
+        Raises:
+            UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
+        """
+        warned: list[Warned] = []
+        if request.call is not None:
+            args, kwargs = self._call(request.call, request, user_function, namespace)
+            args = tuple(with_varying_numbers(arg, user_function) for arg in args)
+            kwargs = {
+                name: with_varying_numbers(arg, user_function) for name, arg in kwargs.items()
+            }
+            return Inputs(args, kwargs, named(user_function, args, kwargs), warned)
+        values = {
+            argument.name: self._value(
+                argument, argument.spec, request, namespace, user_function, warned
+            )
+            for argument in request.arguments
+        }
+        args, kwargs = bound(request.function, user_function, values)
+        return Inputs(args, kwargs, named(user_function, args, kwargs), warned)
+
+    def _value(
+        self,
+        argument: Argument,
+        spec: InputSpec,
+        request: Trace,
+        namespace: Mapping[str, Any],
+        user_function: UserFunction,
+        warned: list[Warned],
+    ) -> Any:
+        match spec:
+            case ArraySpec():
+                return _array(argument.name, spec, warned)
+            case KeySpec():
+                try:
+                    return avals.key_struct(spec.impl, spec.shape)
+                except ValueError as error:
+                    raise UserError(failure(error, "inputs", argument.name)) from error
+            case ValueSpec(source, True):
+                return _literal(source, argument.name)
+            case ValueSpec(source, False):
+                value = self._evaluate(source, argument.name, request, namespace)
+                return with_varying_numbers(value, user_function)
+            case TreeSpec(kind, children, keys):
+                parts = [
+                    self._value(argument, part, request, namespace, user_function, warned)
+                    for part in children
+                ]
+                if kind == "dict":
+                    names = [_literal(key, argument.name) for key in keys]
+                    return dict(zip(names, parts, strict=True))
+                return parts if kind == "list" else tuple(parts)
+
+    def _call(
+        self,
+        call: str,
+        request: Trace,
+        user_function: UserFunction,
+        namespace: Mapping[str, Any],
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a doctest's call, with the object of a method first."""
+        try:
+            tree = ast.parse(call.strip(), mode="eval").body
+        except SyntaxError as error:
+            raise UserError(failure(error, "inputs")) from error
+        if not isinstance(tree, ast.Call):
+            raise refusal("inputs", f"not a call: {call}")
+        arguments = list(tree.args)
+        if user_function.owner is not None and isinstance(tree.func, ast.Attribute):
+            holder = ast.unparse(tree.func.value)
+            if holder.split(".")[-1] != user_function.owner.__name__:
+                arguments.insert(0, tree.func.value)
+        positional = ast.Tuple(arguments, ast.Load())
+        named = ast.Call(ast.Name("dict", ast.Load()), [], tree.keywords)
+        source = ast.unparse(ast.Tuple([positional, named], ast.Load()))
+        args, kwargs = self._evaluate(source, "", request, namespace)
+        return tuple(args), dict(kwargs)
+
+    def _evaluate(
+        self, source: str, argument: str, request: Trace, namespace: Mapping[str, Any]
+    ) -> Any:
+        usual = _USUAL if request.call is not None else {}
+        scope = {**usual, **namespace, **dict(request.sizes)}
+        try:
+            tree = ast.parse(source.strip(), _EXPRESSION, "eval")
+            code = compile(tree, _EXPRESSION, "eval")
+        except SyntaxError as error:
+            raise UserError(failure(error, "inputs", argument)) from error
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        depends = {name: namespace[name] for name in names if name in namespace}
+        key = (request.file, source, request.sizes)
+        cached = self._evaluated.get(key)
+        if cached is not None and _same(cached.depends, depends):
+            self._evaluated.move_to_end(key)
+            return cached.structure.unflatten(cached.leaves)
+
+        def run() -> Any:
+            with Watch(
+                None, depends
+            ):  # changes of the module by this evaluation are not the function's
+                return eval(code, scope)
+
+        try:
+            leaves, structure = _abstractly(run)
+        except Exception:  # noqa: BLE001 - user code
+            # An error counts only if it also occurs with concrete values.
+            try:
+                leaves, structure = _flatten(run())
+            except Exception as error:
+                raise UserError(failure(error, "inputs", argument)) from error
+            leaves = [shape_only(leaf) for leaf in leaves]
+            if not all(map(holds_no_tracer, leaves)):
+                return structure.unflatten(leaves)
+        self._evaluated[key] = _Evaluated(depends, tuple(leaves), structure)
+        if len(self._evaluated) > _REMEMBERED:
+            self._evaluated.popitem(last=False)
+        return structure.unflatten(leaves)
+
+
+def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    return before.keys() == now.keys() and all(before[name] is now[name] for name in now)
+
+
+class _HoldsTracers(Exception):
+    """The result of an abstract evaluation has an object that may hold tracers."""
+
+
+def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
+    """Return leaves and structure of the result of `run`, without computing an array."""
+    static: dict[int, Any] = {}
+    structure: Any = None
+
+    def arrays() -> list[Any]:
+        nonlocal structure
+        leaves, structure = _flatten(run())
+        out = []
+        for index, leaf in enumerate(leaves):
+            if is_array(leaf):
+                out.append(leaf)
+            elif holds_no_tracer(leaf):
+                static[index] = leaf
+            else:
+                raise _HoldsTracers
+        return out
+
+    shapes = iter(jax.eval_shape(arrays))
+    leaves = [
+        static[index] if index in static else next(shapes) for index in range(structure.num_leaves)
+    ]
+    return leaves, structure
+
+
+def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> Any:
+    try:
+        dtype = np.dtype(getattr(jnp, spec.dtype, spec.dtype))
+    except TypeError as error:
+        raise UserError(failure(error, "inputs", name)) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        canonical = jax.dtypes.canonicalize_dtype(dtype)
+    if canonical != dtype:
+        wanted, became = (avals.array_text(kind, spec.shape) for kind in (dtype, canonical))
+        text = f"example input {name}: {wanted} becomes {became}, as jax_enable_x64 is off"
+        warned.append(Warned("UserWarning", text))
+    return avals.struct(spec.shape, canonical, spec.weak)
+
+
+def _literal(source: str, argument: str) -> Any:
+    try:
+        return ast.literal_eval(source.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise UserError(failure(error, "inputs", argument)) from error

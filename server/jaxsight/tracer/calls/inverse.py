@@ -1,0 +1,171 @@
+"""Create the inverse of a function, as a function with inputs to trace it with.
+
+It returns all arguments that have arrays, if the results determine them.
+Otherwise it returns the first one except `self`, and takes the others as parameters after the
+results.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters import NotInvertible, inverse
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.parameters import parameter
+from jaxsight.tracer.calls.traceable_call import TraceableCall
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.failures import refusal
+
+Key = int | str
+"""An argument: its position, or its keyword."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """The arguments of a call."""
+
+    by_key: dict[Key, Any]
+    names: dict[Key, str]
+
+    def with_arrays(self) -> list[Key]:
+        return [key for key, value in self.by_key.items() if _arrays(value)]
+
+
+def inverted(
+    user_function: UserFunction, inputs: Inputs, function: str, name: str
+) -> TraceableCall:
+    """Return the inverse, traceable with its inputs.
+
+    Raises:
+        UserError: there is no inverse; its stage is `sourcerize`, and the message names the
+            operation and its line.
+    """
+    by_key: dict[Key, Any] = dict(enumerate(inputs.args))
+    by_key.update(inputs.kwargs)
+    names = {key: parameter(user_function, key) if isinstance(key, int) else key for key in by_key}
+    arguments = _Arguments(by_key, names)
+    with_arrays = arguments.with_arrays()
+    first = [key for key in with_arrays if not (key == 0 and user_function.owner is not None)][:1]
+    problem: NotInvertible | None = None
+    for wanted in dict.fromkeys((tuple(with_arrays), tuple(first))):
+        if not wanted:
+            continue
+        call = _call(user_function, arguments, wanted, function, name)
+        try:
+            jax.eval_shape(call.function, *call.args)
+        except NotInvertible as error:
+            problem = error
+        else:
+            return call
+    reason = str(problem) if problem is not None else f"{function} takes no arrays"
+    raise refusal("sourcerize", reason, type="NotInvertible") from problem
+
+
+def _call(
+    user_function: UserFunction,
+    arguments: _Arguments,
+    wanted: Sequence[Key],
+    function: str,
+    name: str,
+) -> TraceableCall:
+    given_keys = [key for key in arguments.with_arrays() if key not in wanted]
+    like = [_arrays(arguments.by_key[key]) for key in wanted]
+    known_args = [arguments.by_key[key] for key in given_keys]
+
+    def of_asked(known_values: Sequence[Any]) -> Callable[..., Any]:
+        def run(*values: Any) -> Any:
+            by_key = dict(arguments.by_key) | dict(zip(given_keys, known_values, strict=True))
+            for key, arrays in zip(wanted, values, strict=True):
+                by_key[key] = _filled(arguments.by_key[key], arrays)
+            args = [value for key, value in by_key.items() if isinstance(key, int)]
+            kwargs = {key: value for key, value in by_key.items() if isinstance(key, str)}
+            return user_function.call(*args, **kwargs)
+
+        run.__name__ = function.rpartition(".")[2]
+        return run
+
+    results = _results(of_asked, like, known_args)
+    several = type(results) is tuple and len(results) > 1
+    parts = results if several else (results,)
+
+    def undone(*args: Any) -> Any:
+        values = inverse(of_asked(args[len(parts) :]), *like)(*args[: len(parts)])
+        values = (values,) if len(wanted) == 1 else values
+        back = [
+            _emptied(arguments.by_key[key], arrays)
+            for key, arrays in zip(wanted, values, strict=True)
+        ]
+        return back[0] if len(back) == 1 else tuple(back)
+
+    parameters = [arguments.names[key] for key in given_keys]
+    labels = _labels(len(parts), parameters)
+    undone.__name__ = name
+    undone.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(label, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            for label in (*labels, *_identifiers(parameters))
+        ]
+    )
+    about = f"inverse({function})"
+    if given_keys:
+        wanted_names = ", ".join(arguments.names[key] for key in wanted)
+        about += f" with respect to {wanted_names}"
+    return TraceableCall(undone, (*parts, *known_args), {}, name, about)
+
+
+def _results(
+    of_asked: Callable[[Sequence[Any]], Callable[..., Any]],
+    like: Sequence[Any],
+    known_args: Sequence[Any],
+) -> Any:
+    """Return the function's results as structs; raise the function's errors."""
+    arrays_of_known = [_arrays(known_arg) for known_arg in known_args]
+
+    def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> Any:
+        filled = [
+            _filled(known_arg, arrays)
+            for known_arg, arrays in zip(known_args, known_arrays, strict=True)
+        ]
+        return of_asked(filled)(*values)
+
+    return jax.eval_shape(run, list(like), arrays_of_known)
+
+
+def _arrays(value: Any) -> list[Any]:
+    return [leaf for leaf in jax.tree_util.tree_leaves(value) if is_array(leaf)]
+
+
+def _filled(like: Any, arrays: Sequence[Any]) -> Any:
+    """Return a pytree with replaced arrays."""
+    leaves, structure = jax.tree_util.tree_flatten(like)
+    own = iter(arrays)
+    filled = [next(own) if is_array(leaf) else leaf for leaf in leaves]
+    return jax.tree_util.tree_unflatten(structure, filled)
+
+
+def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
+    """Return a pytree with replaced arrays, and `None` for all other leaves."""
+    leaves, structure = jax.tree_util.tree_flatten(like)
+    own = iter(arrays)
+    emptied = [next(own) if is_array(leaf) else None for leaf in leaves]
+    return jax.tree_util.tree_unflatten(structure, emptied)
+
+
+def _labels(count: int, names: Sequence[str]) -> list[str]:
+    """Return names of the parameters for results: `y`, or `y0`, `y1`, …."""
+    base = "y"
+    while True:
+        labels = [base] if count == 1 else [f"{base}{index}" for index in range(count)]
+        if set(labels).isdisjoint(names):
+            return labels
+        base += "_"
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    return [name if name.isidentifier() else f"known{index}" for index, name in enumerate(names)]

@@ -1,0 +1,127 @@
+"""Leaves of arguments and results: which are traced, and with which abstract values."""
+
+from __future__ import annotations
+
+import sys
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.compat import refs
+from jaxsight.tracer.states import nnx
+
+
+def is_array(leaf: Any) -> bool:
+    """Return whether a leaf of an argument is traced.
+
+    That applies to arrays of JAX and NumPy, abstract arrays, tracers and references.
+    """
+    match leaf:
+        case jax.Array() | jax.ShapeDtypeStruct() | jax.core.Tracer():
+            return True
+        case _ if refs.is_ref(leaf):
+            return True
+        case np.ndarray() | np.generic():
+            return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
+        case _:
+            return False
+
+
+def is_number(leaf: Any) -> bool:
+    """Return whether a leaf is a Python number, which `jax.jit` traces as a weakly typed scalar."""
+    return type(leaf) in (bool, int, float, complex)
+
+
+def abstract(leaf: Any) -> Any:
+    """Return the shape, dtype and weak type of an array or number.
+
+    Raises:
+        OverflowError: no dtype can represent the number.
+    """
+    return jax.eval_shape(lambda value: value, leaf)
+
+
+def shape_only(leaf: Any) -> Any:
+    """Return an array's shape and dtype only."""
+    if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
+        return leaf
+    aval = avals.of(leaf)
+    if not isinstance(aval, jax.core.ShapedArray):
+        return leaf
+    return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
+
+
+def holds_no_tracer(leaf: Any, depth: int = 0) -> bool:
+    """Return whether a leaf that is not an array certainly holds no tracer."""
+    if depth > 4:
+        return False
+    match leaf:
+        case None | bool() | int() | float() | complex() | str() | bytes() | type() | ModuleType():
+            return True
+        case jax.ShapeDtypeStruct() | np.dtype() | BuiltinFunctionType() | np.ufunc():
+            return True
+        case MethodType():
+            return holds_no_tracer(leaf.__func__, depth + 1) and holds_no_tracer(
+                leaf.__self__, depth + 1
+            )
+        case FunctionType():
+            cells = [cell for cell in leaf.__closure__ or () if _is_set(cell)]
+            contents = [*(cell.cell_contents for cell in cells), *(leaf.__defaults__ or ())]
+            return all(holds_no_tracer(value, depth + 1) for value in contents)
+        case _:
+            wrapped = getattr(leaf, "__wrapped__", None)
+            return callable(wrapped) and type(leaf).__module__.startswith(("jax", "jaxlib"))
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def with_varying_numbers(value: Any, user_function: UserFunction) -> Any:
+    """Return an expression's value with its numbers abstract, like `jax.jit` traces them.
+
+    A single number is unchanged, and so are tuples of integers (a shape, axes), the numbers of
+    equinox modules, and all numbers for functions that a library's own `jit` traces.
+    """
+    if (
+        user_function.jitted
+        or user_function.wrapper is not None
+        or is_number(value)
+        or _is_sizes(value)
+    ):
+        return value
+    structure: Any
+    leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=_keeps_numbers)
+    if not any(map(is_number, leaves)):
+        return value
+    try:
+        return structure.unflatten([_varying_leaf(leaf) for leaf in leaves])
+    except Exception:  # noqa: BLE001 - user code: a class may check its leaves
+        return value
+
+
+def _varying_leaf(leaf: Any) -> Any:
+    if not is_number(leaf):
+        return leaf
+    try:
+        return abstract(leaf)
+    except OverflowError:
+        return leaf
+
+
+def _is_sizes(value: Any) -> bool:
+    return type(value) is tuple and all(type(size) is int for size in value)
+
+
+def _keeps_numbers(value: Any) -> bool:
+    modules = sys.modules.get("equinox")
+    module = getattr(modules, "Module", None)
+    return nnx.is_node(value) or (module is not None and isinstance(value, module))

@@ -1,0 +1,106 @@
+"""The parameters of a function: which argument each gets, and its name for users."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.failures import UserError, failure, refusal
+
+_ITEM = re.compile(r"(?P<name>\w+)\[(?P<index>\d+)\]")
+
+
+def named(
+    user_function: UserFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments by parameter, including defaults."""
+    signature = _signature(user_function)
+    if signature is None:
+        return {str(index): value for index, value in enumerate(args)}
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UserError(failure(error, "inputs")) from error
+    bound.apply_defaults()
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        match signature.parameters[name].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                named |= {f"{name}[{index}]": part for index, part in enumerate(value)}
+            case inspect.Parameter.VAR_KEYWORD:
+                named |= value
+            case _:
+                named[name] = value
+    return named
+
+
+def parameter(user_function: UserFunction, position: int) -> str:
+    """Return the name of the parameter at a position, for items of `*args` e.g. `args[1]`."""
+    try:
+        parameters = list(inspect.signature(user_function.call).parameters.values())
+    except (TypeError, ValueError):
+        return f"argument {position}"
+    for index, parameter_at in enumerate(parameters):
+        if parameter_at.kind is inspect.Parameter.VAR_POSITIONAL:
+            return f"{parameter_at.name}[{position - index}]"
+        if index == position:
+            return parameter_at.name
+    return f"argument {position}"
+
+
+def bound(
+    function: str, user_function: UserFunction, values: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a call with values by parameter: positional up to a gap, then by keyword."""
+    signature = _signature(user_function)
+    if signature is None:
+        return tuple(values.values()), {}
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    unbound = dict(values)
+    gap = False
+    missing: list[str] = []
+    var_keyword: inspect.Parameter | None = None
+    for parameter in signature.parameters.values():
+        name = parameter.name
+        match parameter.kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                indices = sorted(
+                    (int(match["index"]), key)
+                    for key in unbound
+                    if (match := _ITEM.fullmatch(key)) is not None and match["name"] == name
+                )
+                if name in unbound:
+                    args += unbound.pop(name)
+                args += [unbound.pop(key) for _, key in indices]
+            case inspect.Parameter.VAR_KEYWORD:
+                var_keyword = parameter
+            case kind if name in unbound:
+                if kind == inspect.Parameter.KEYWORD_ONLY or gap:
+                    kwargs[name] = unbound.pop(name)
+                else:
+                    args.append(unbound.pop(name))
+            case kind:
+                gap = gap or kind != inspect.Parameter.KEYWORD_ONLY
+                if parameter.default is inspect.Parameter.empty:
+                    missing.append(name)
+    if var_keyword is not None:
+        kwargs |= unbound.pop(var_keyword.name, {})
+        kwargs |= unbound
+        unbound = {}
+    if unbound:
+        name = next(iter(unbound))
+        raise refusal("inputs", f"{function} has no parameter {name}", argument=name)
+    if missing:
+        names = ", ".join(missing)
+        raise refusal("inputs", f"no example input for {names}", argument=missing[0])
+    return tuple(args), kwargs
+
+
+def _signature(user_function: UserFunction) -> inspect.Signature | None:
+    try:
+        return inspect.signature(user_function.call)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,192 @@
+"""The state that a call updates: what it changed, as results, and what it replaced, as inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from jaxsight.tracer.calls.leaves import abstract, is_array, is_number
+from jaxsight.tracer.compat import leaks
+from jaxsight.tracer.states import mutable_contents, nnx
+from jaxsight.tracer.states.mutable_contents import GONE
+from jaxsight.tracer.states.watch import Change, Watch
+
+_SELF = ("self", "cls")
+
+_LARGEST = 4_096
+"""Maximum number of objects that are searched for arrays in a value."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Results of the last call besides arrays.
+
+    `structure` is that of its return value, `texts` has the texts of leaves that are not arrays, by
+    index; `count` is the number of returned arrays, which start at output `start`.
+    `updates` are the names of values that it updated in place, `left_out` of those that are not
+    outputs.
+    """
+
+    structure: Any = None
+    texts: dict[int, Any] = field(default_factory=dict)
+    start: int = 0
+    markers: int = 0
+    """Number of leading results that only the library's `jit` has; `start` does not count them."""
+    count: int = 0
+    updates: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def in_order(self, outputs: Sequence[Any]) -> list[Any]:
+        """Return the outputs in the order of `StatefulCall`: returned ones, then updates."""
+        end = self.start + self.count
+        return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A value that a call replaces: its arrays become inputs at `places` among its leaves."""
+
+    change: Change
+    structure: Any
+    leaves: tuple[Any, ...]
+    places: tuple[int, ...]
+
+    @property
+    def arrays(self) -> list[Any]:
+        return [self.leaves[at] for at in self.places]
+
+    def filled(self, arrays: Sequence[Any]) -> Any:
+        leaves = list(self.leaves)
+        for at, array in zip(self.places, arrays, strict=True):
+            leaves[at] = array
+        return jax.tree_util.tree_unflatten(self.structure, leaves)
+
+
+class Updates:
+    """Updates of a call, by the user's names.
+
+    Args:
+        returns: whether the call's state is part of the program; else a library drops it.
+    """
+
+    def __init__(self, returns: bool = True) -> None:
+        self.returns = returns
+        self.names: dict[str, None] = {}
+        self.left_out: dict[str, None] = {}
+        self.arrays: list[Any] = []
+        self.parts: dict[str, list[Any]] = {}
+        """Changes as pytrees, by name."""
+        self.lifts: list[Lift] = []
+
+    def note(self, outcome: Outcome) -> None:
+        outcome.updates = tuple(self.names)
+        outcome.left_out = tuple(self.left_out)
+
+    def add_all(self, watch: Watch) -> None:
+        for change in watch.changes():
+            self.add(change)
+        # Other values in a container that the call changes are state too, not constants.
+        unchanged = (
+            _lift(change, set()) for change in watch.beside([lift.change for lift in self.lifts])
+        )
+        self.lifts += [lift for lift in unchanged if lift is not None]
+
+    def add_graph(self, owner: str, change: nnx.Change) -> None:
+        self.names |= dict.fromkeys(_graph_name(owner, path) for path, _ in change.changed)
+        if change.structural and not change.changed:
+            self.names[owner] = self.left_out[owner] = None
+        self.arrays += change.arrays
+        if change.changed:
+            self.parts.setdefault(owner, []).append(dict(change.changed))
+
+    def add(self, change: Change) -> None:
+        new = _arrays(change.new)
+        old = {id(leaf) for leaf in _arrays(change.old)}
+        # JAX raises no error for a leaked tracer until something uses it.
+        fresh = [leaf for leaf in new if id(leaf) not in old and not leaks.is_leaked(leaf)]
+        fresh_ones = set(map(id, fresh))
+        if not fresh and not change.counts:
+            return
+        self.names[change.label] = None
+        if not fresh or not self.returns:
+            self.left_out[change.label] = None
+            return
+        self.arrays += fresh
+        complete = all(
+            leaf in fresh_ones for leaf in map(id, jax.tree_util.tree_leaves(change.new))
+        )
+        self.parts.setdefault(change.label, []).append(change.new if complete else fresh)
+        if (lift := _lift(change, {id(leaf) for leaf in new})) is not None:
+            self.lifts.append(lift)
+
+
+def _lift(change: Change, still_used: set[int]) -> Lift | None:
+    if change.old is GONE:
+        return None
+    structure: Any
+    leaves, structure = jax.tree_util.tree_flatten(change.old)
+    after, structure_after = jax.tree_util.tree_flatten(change.new)
+    places = []
+    for at, leaf in enumerate(leaves):
+        if is_number(leaf):
+            # If it becomes an array in the first call, it is one in all later calls.
+            if structure == structure_after and is_array(after[at]):
+                places.append(at)
+        elif (
+            is_array(leaf) and not isinstance(leaf, jax.core.Tracer) and id(leaf) not in still_used
+        ):
+            places.append(at)
+    return Lift(change, structure, tuple(leaves), tuple(places)) if places else None
+
+
+def by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
+    """Return the inputs of lifts by label, as pytrees of abstract arrays if they are complete."""
+    inputs: dict[str, list[Any]] = {}
+    for lift in lifts:
+        arrays = list(map(abstract, lift.arrays))
+        complete = len(arrays) == len(lift.leaves)
+        inputs.setdefault(lift.change.label, []).append(lift.filled(arrays) if complete else arrays)
+    return one_or_all(inputs)
+
+
+def one_or_all(parts: dict[str, list[Any]]) -> dict[str, Any]:
+    """Return the only part of each name, or the list of its parts."""
+    return {name: values[0] if len(values) == 1 else values for name, values in parts.items()}
+
+
+def in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the arrays of each lift from those by label."""
+    arrays = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
+    for lift in lifts:
+        yield [next(arrays[lift.change.label]) for _ in lift.places]
+
+
+def _arrays(value: Any) -> list[Any]:
+    """Return the arrays in a value: in pytrees, and in attributes of other objects."""
+    if value is GONE:
+        return []
+    arrays: list[Any] = []
+    waiting, visited = [value], dict[int, Any]()
+    while waiting and len(visited) < _LARGEST:
+        pytree = waiting.pop()
+        for leaf in jax.tree_util.tree_leaves(pytree):
+            if is_array(leaf):
+                arrays.append(leaf)
+            elif id(leaf) not in visited:
+                visited[id(leaf)] = leaf
+                waiting += [
+                    value
+                    for kind, target in mutable_contents.kinds(leaf)
+                    if not issubclass(type(leaf), type)
+                    for value in kind.read(target)[1]
+                ]
+    return arrays
+
+
+def _graph_name(owner: str, path: str) -> str:
+    """Return the name of updated state: `model`, or an attribute of `self` such as `self.count`."""
+    first = path.partition(".")[0]
+    return f"{owner}.{first}" if owner in _SELF and first.isidentifier() else owner

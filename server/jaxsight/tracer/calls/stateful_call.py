@@ -1,0 +1,224 @@
+"""Represent a call as a function of arrays: its results, then the state that it updates.
+
+A function's changes of its arguments, of globals that its code refers to and of its closure are
+part of its result, as if the function took the state and returned it.
+Afterwards all objects are restored: no tracer stays behind.
+State that the call replaces is also an input, so that it is not a constant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.leaves import abstract, is_array
+from jaxsight.tracer.calls.parameters import named
+from jaxsight.tracer.calls.state_updates import (
+    Lift,
+    Outcome,
+    Updates,
+    by_label,
+    in_order,
+    one_or_all,
+)
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.observation import display
+from jaxsight.tracer.states import nnx
+from jaxsight.tracer.states.watch import Change, Watch
+
+
+class StatefulCall:
+    """The call of a user's function with `args` and `kwargs`, the traced parts of its inputs.
+
+    The static parts are filled in.
+    `outcome` and `lifts` are those of the last call.
+    """
+
+    def __init__(
+        self,
+        user_function: UserFunction,
+        inputs: Inputs,
+        lifts: Sequence[Lift] = (),
+        holders: Sequence[Change] = (),
+    ) -> None:
+        self.outcome = Outcome()
+        self.lifts: list[Lift] = []
+        self.user_function = user_function
+        self._inputs = inputs
+        self._lifted = tuple(lifts)
+        self._holders = {_numbered(at, holders): holder for at, holder in enumerate(holders)}
+        self._held_state = nnx.split([holder.old for holder in holders])
+        self._split = nnx.split((inputs.args, inputs.kwargs))
+        self._leaves, self._structure = jax.tree_util.tree_flatten(self._split.pure)
+        self._static = {
+            index: leaf for index, leaf in enumerate(self._leaves) if not is_array(leaf)
+        }
+        self._state = _keyword(inputs)
+        # Static leaves are replaced by `None`, so that JAX names the arrays as in the user's call.
+        arrays = [None if at in self._static else leaf for at, leaf in enumerate(self._leaves)]
+        pure = jax.tree_util.tree_unflatten(self._structure, arrays)
+        self.args, self.kwargs = pure if self._static else self._split.pure
+        held_state = dict(
+            zip(self._holders, jax.tree_util.tree_map(abstract, self._held_state.pure), strict=True)
+        )
+        state = {**by_label(self._lifted), **held_state}
+        self.extra = {self._state: state} if state else {}
+        """State that it also takes, by keyword."""
+        self.kwargs = {**self.kwargs, **self.extra}
+
+    def again(self) -> StatefulCall:
+        """Return the same call with the state that the last one replaced as inputs."""
+        return StatefulCall(
+            self.user_function, self._inputs, self.lifts, tuple(self._holders.values())
+        )
+
+    @property
+    def function(self) -> Callable[..., list[Any]]:
+        """The call as a function, with the name and the signature of the user's."""
+
+        @functools.wraps(self.user_function.call, updated=())
+        def call(*args: Any, **kwargs: Any) -> list[Any]:
+            return self(*args, **kwargs)
+
+        return self._signed(call)
+
+    @property
+    def pure(self) -> Callable[..., Any]:
+        """The user's function, returning its result and the state that it updates.
+
+        It takes all arguments, and the keyword for state if the call replaces state.
+        """
+
+        @functools.wraps(self.user_function.call, updated=())
+        def call(*args: Any, **kwargs: Any) -> Any:
+            state = kwargs.pop(self._state) if self.extra else {}
+            nodes = [
+                leaf
+                for leaf in jax.tree_util.tree_leaves((args, kwargs), is_leaf=nnx.is_node)
+                if nnx.is_node(leaf)
+            ]
+            returned, updates = self._run(args, kwargs, nodes, state, lambda returned: returned)
+            return returned, one_or_all(updates.parts)
+
+        return self._signed(call)
+
+    def _signed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        if self.extra:
+            with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
+                signature = inspect.signature(self.user_function.call)
+                call.__signature__ = _with_state(signature, self._state)  # type: ignore[attr-defined]
+        return call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Return all arrays of the call: those that it returns, then those that it updates."""
+        state = kwargs.pop(self._state) if self.extra else {}
+        pure: Any = (args, kwargs)
+        if self._static:
+            arrays = iter(jax.tree_util.tree_leaves(pure))
+            leaves = [
+                self._static[at] if at in self._static else next(arrays)
+                for at in range(len(self._leaves))
+            ]
+            pure = jax.tree_util.tree_unflatten(self._structure, leaves)
+        (args, kwargs), nodes = self._split.merge(pure)
+        outcome = Outcome()
+        results, updates = self._run(
+            args, kwargs, nodes, state, lambda returned: _results(returned, outcome)
+        )
+        updates.note(outcome)
+        self.outcome, self.lifts = outcome, updates.lifts
+        return [*results, *updates.arrays]
+
+    def _run(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        nodes: list[Any],
+        state: Any,
+        read: Callable[[Any], Any],
+    ) -> tuple[Any, Updates]:
+        """Call the function; return `read` of its result, before any restore, and its updates."""
+        by_name = named(self.user_function, args, kwargs)
+        _, held_nodes = self._held_state.merge([state[key] for key in self._holders])
+        graphs = nnx.Watch([*nodes, *held_nodes])
+        owners = [*_owners(by_name, nodes), *(holding.label for holding in self._holders.values())]
+        returns = not self.user_function.pure
+        with Watch(
+            self.user_function.call, by_name if returns else static_leaves(by_name)
+        ) as watch:
+            for lift, values in zip(self._lifted, in_order(self._lifted, state), strict=True):
+                watch.put(lift.change, lift.filled(values))
+            for holder, node in zip(self._holders.values(), held_nodes, strict=True):
+                watch.put(holder, node)
+            returned = read(self.user_function.call(*args, **kwargs))
+            updates = Updates(returns)
+            for owner, change in zip(owners, graphs.changes(), strict=True):
+                if change is not None:
+                    updates.add_graph(owner, change)
+            updates.add_all(watch)
+        return returned, updates
+
+
+def static_leaves(by_name: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the leaves of arguments other than arrays, which a library passes on unchanged."""
+    return {
+        name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
+        for name, value in by_name.items()
+    }
+
+
+def _results(returned: Any, outcome: Outcome) -> list[Any]:
+    leaves, outcome.structure = jax.tree_util.tree_flatten(returned)
+    arrays = []
+    for index, leaf in enumerate(leaves):
+        if is_array(leaf) or isinstance(leaf, bool | int | float | complex):
+            arrays.append(leaf)
+        else:
+            outcome.texts[index] = display.text(leaf)
+    outcome.count = len(arrays)
+    return arrays
+
+
+def _owners(by_name: dict[str, Any], nodes: Sequence[Any]) -> list[str]:
+    """Return the parameters that NNX objects were found in, in the order of the objects."""
+    owner_by_node: dict[int, str] = {}
+    for name, value in by_name.items():
+        for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
+            owner_by_node.setdefault(id(leaf), name)
+    return [owner_by_node.get(id(node), "") for node in nodes]
+
+
+def _numbered(at: int, holders: Sequence[Change]) -> str:
+    """Return a unique name for each place: `self.model`, then `self.model 2`."""
+    label = holders[at].label
+    number = sum(holder.label == label for holder in holders[: at + 1])
+    return label if number == 1 else f"{label} {number}"
+
+
+def _keyword(inputs: Inputs) -> str:
+    """Return the keyword for state: `state`, unless a parameter has that name."""
+    keyword = "state"
+    while keyword in inputs.named or keyword in inputs.kwargs:
+        keyword += "_"
+    return keyword
+
+
+def _with_state(signature: inspect.Signature, keyword: str) -> inspect.Signature:
+    parameters = list(signature.parameters.values())
+    state = inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY)
+    var_keyword = [
+        parameter for parameter in parameters if parameter.kind is inspect.Parameter.VAR_KEYWORD
+    ]
+    return signature.replace(
+        parameters=[
+            *(parameter for parameter in parameters if parameter not in var_keyword),
+            state,
+            *var_keyword,
+        ]
+    )

@@ -1,0 +1,176 @@
+"""Trace a call with the state that it updates, by JAX or by the `jit` of its library."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.parameters import named, parameter
+from jaxsight.tracer.calls.state_updates import Outcome, Updates
+from jaxsight.tracer.calls.stateful_call import StatefulCall, static_leaves
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.compat import jaxprs, refs
+from jaxsight.tracer.states import nnx
+from jaxsight.tracer.states.watch import Watch
+
+
+def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+    """Trace the call; return JAX's `Traced` stage, which can be lowered, and the other results."""
+    if nnx.is_jitted(user_function.wrapper):
+        return _traced_by_nnx(user_function, inputs)
+    if user_function.jitted:
+        return _traced_by_jit(user_function, inputs)
+    call, stage = _begun(user_function, inputs, _staged)
+    if call.lifts:
+        # Constants of the first trace may be state that the call replaces.
+        again = call.again()
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
+            return _with_refs(_staged(again), again.outcome, user_function, inputs)
+    return _with_refs(stage, call.outcome, user_function, inputs)
+
+
+def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None:
+    """Return the call if it updates arrays in place; those that it replaces are inputs.
+
+    The function's errors are raised.
+    """
+    if user_function.jitted:
+        return None
+    call, _ = _begun(user_function, inputs, _try)
+    if set(call.outcome.updates) == set(call.outcome.left_out):
+        return None
+    if call.lifts:
+        again = call.again()
+        with contextlib.suppress(Exception):  # e.g. if `float(self.count)` needs a constant
+            _try(again)
+            return again
+    return call
+
+
+def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
+    """Return the call to make with concrete arrays, without the `jit` of a jitted function."""
+    if user_function.jitted:
+        body = getattr(user_function.call, "__wrapped__", user_function.call)
+        user_function = replace(user_function, call=body, jitted=False, pure=True)
+    return StatefulCall(user_function, inputs)
+
+
+def _try(call: StatefulCall) -> None:
+    jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
+
+
+def _begun(
+    user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], Any]
+) -> tuple[StatefulCall, Any]:
+    """Run the call for the first time, and return it with the result.
+
+    NNX objects that it changes and that are not arguments become inputs.
+    """
+    call = StatefulCall(user_function, inputs)
+    try:
+        return call, run(call)
+    except Exception as error:
+        holders = []
+        if type(error).__name__ == "TraceContextError":
+            watch = Watch(
+                user_function.call, static_leaves(named(user_function, inputs.args, inputs.kwargs))
+            )
+            holders = watch.holders
+        if not holders:
+            raise
+    call = StatefulCall(user_function, inputs, holders=holders)
+    return call, run(call)
+
+
+def _staged(call: StatefulCall) -> Any:
+    user_function = call.user_function
+    function = call.function
+    if user_function.pure:
+        function = _marked(function)
+    donates_first, donates_others = user_function.donates
+    donated = [at for at in range(len(call.args)) if (donates_first if at == 0 else donates_others)]
+    named_too = list(call.kwargs) if donates_others else []
+    jitted: Any = jax.jit(function, donate_argnums=donated, donate_argnames=named_too)
+    stage = jitted.trace(*call.args, **call.kwargs)
+    call.outcome.markers = int(user_function.pure)
+    return stage
+
+
+def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Add the scalar before all results that `eqx.filter_jit` adds.
+
+    See `equinox/_jit.py`, 0.11 to 0.13.
+    """
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> list[Any]:
+        results = function(*args, **kwargs)
+        return [jnp.array(0), *results]
+
+    return call
+
+
+def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+    """Return the program of `jax.jit`, which returns no state."""
+    call: Any = user_function.call
+    outcome = Outcome()
+    updates = Updates(returns=False)
+    with Watch(call, static_leaves(named(user_function, inputs.args, inputs.kwargs))) as watch:
+        stage = call.trace(*inputs.args, **inputs.kwargs)
+        updates.add_all(watch)
+    updates.note(outcome)
+    outcome.structure = jax.tree_util.tree_structure(stage.out_info)
+    outcome.count = outcome.structure.num_leaves
+    return _with_refs(stage, outcome, user_function, inputs)
+
+
+def _traced_by_nnx(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+    """Return the program of `nnx.jit`, which also returns the state of objects in its arguments."""
+    outcome = Outcome()
+    updates = Updates(returns=False)
+    with Watch(
+        user_function.call, static_leaves(named(user_function, inputs.args, inputs.kwargs))
+    ) as watch:
+        program = nnx.traced(user_function.wrapper, inputs.args, inputs.kwargs)
+        updates.add_all(watch)
+    names = (
+        parameter(user_function, key) if isinstance(key, int) else key for key in program.updated
+    )
+    updates.names = dict.fromkeys((*names, *updates.names))
+    updates.note(outcome)
+    outcome.structure = program.structure
+    outcome.start, outcome.count = program.start, program.count
+    return _with_refs(program.stage, outcome, user_function, inputs)
+
+
+def _with_refs(
+    stage: Any, outcome: Outcome, user_function: UserFunction, inputs: Inputs
+) -> tuple[Any, Outcome]:
+    """Add the names of references that the program writes to its updates."""
+    places = list(refs.written(stage.jaxpr))
+    if not places:
+        return stage, outcome
+    opened = jaxprs.open_jaxpr(stage.jaxpr)
+    constants = jaxprs.constants(stage.jaxpr)
+    watch = Watch(user_function.call, inputs.named)
+    argument_names = getattr(opened.debug_info, "arg_names", None) or ()
+    labels = []
+    for index in places:
+        if index < len(opened.constvars):
+            labels.append(watch.label(constants[index]) or "a captured reference")
+        else:
+            path = argument_names[index - len(opened.constvars)] if argument_names else None
+            labels.append(_PARAMETER.split(str(path or "an argument"), maxsplit=1)[0])
+    outcome.updates = tuple(dict.fromkeys((*outcome.updates, *labels)))
+    return stage, outcome
+
+
+_PARAMETER = re.compile(r"[.\[]")

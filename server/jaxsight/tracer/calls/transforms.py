@@ -1,0 +1,190 @@
+"""Apply JAX's transformations to a function, and return it with inputs to trace it with.
+
+Values that are not arrays (a mode, a flag, a layer's activation) are passed unchanged; only arrays
+are mapped and differentiated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.leaves import is_array
+from jaxsight.tracer.calls.parameters import parameter
+from jaxsight.tracer.calls.stateful_call import StatefulCall
+from jaxsight.tracer.calls.traceable_call import TraceableCall
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.failures import refusal
+from jaxsight.wire.messages.requests import MAPPED_SIZE
+
+
+def transformed(
+    user_function: UserFunction,
+    inputs: Inputs,
+    function: str,
+    transform: str,
+    stateful: StatefulCall | None = None,
+) -> TraceableCall:
+    """Return `transform` (one of `TRANSFORMS`, or empty) of the function `function`.
+
+    `stateful` is the function if it updates arrays in place: these are results of it and of its
+    `jit`.
+    Other transformations apply to its return value only.
+
+    Raises:
+        UserError: there is no argument to differentiate with respect to, or no inverse; its stage
+            is `sourcerize`.
+    """
+    own = function.rpartition(".")[2]
+    name = f"{own}_{transform}" if transform else own
+    args, kwargs = inputs.args, inputs.kwargs
+    if stateful is not None and transform in ("", "jit"):
+        user_function = replace(user_function, call=stateful.pure)
+        kwargs = {**kwargs, **stateful.extra}
+    elif stateful is not None:
+        user_function = replace(
+            user_function, call=_returning(StatefulCall(user_function, inputs).pure)
+        )
+    match transform:
+        case "":
+            return TraceableCall(user_function.call, args, kwargs, name, function)
+        case "grad" | "value_and_grad":
+            by = _differentiable(args, function)[0]
+            differentiate: Any = jax.grad if transform == "grad" else jax.value_and_grad
+            about = f"{transform}({function}) with respect to {parameter(user_function, by)}"
+            return TraceableCall(
+                differentiate(user_function.call, argnums=by), args, kwargs, name, about
+            )
+        case "vmap":
+            about = f"vmap({function}) over a new leading axis of {MAPPED_SIZE} in every array"
+            args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
+            return TraceableCall(_vmap(user_function.call), args, kwargs, name, about)
+        case "jvp":
+            chosen = _differentiable(args, function)
+            primals = tuple(args[index] for index in chosen)
+            args = (primals, primals, *_others(args, chosen))
+            names = ", ".join(parameter(user_function, index) for index in chosen)
+            about = f"jvp({function}) by {names}"
+            return TraceableCall(_jvp(user_function.call, chosen), args, kwargs, name, about)
+        case "jit":
+            return TraceableCall(
+                _jit(user_function, args, kwargs), args, kwargs, name, f"jit({function})"
+            )
+        case "inverse":
+            # Imported on first use, as few sessions need it.
+            from jaxsight.tracer.calls.inverse import inverted
+
+            return inverted(user_function, inputs, function, name)
+        case _:
+            raise refusal("sourcerize", f"unknown transformation {transform}")
+
+
+def _returning(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that drops the state from the result of a function with state."""
+
+    def returning(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)[0]
+
+    return _signed(returning, function)
+
+
+def _differentiable(args: Sequence[Any], function: str) -> list[int]:
+    """Return the positions of the arguments that are all floating point, at least one."""
+    chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
+    if not chosen:
+        words = (
+            f"cannot differentiate {function}: it has no positional argument that is all floating "
+            "point"
+        )
+        raise refusal("sourcerize", words)
+    return chosen
+
+
+def _others(args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
+    """Return the arguments except those at the positions `chosen`."""
+    return [arg for index, arg in enumerate(args) if index not in chosen]
+
+
+def _is_inexact(arg: Any) -> bool:
+    leaves = jax.tree_util.tree_leaves(arg)
+    return bool(leaves) and all(
+        is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves
+    )
+
+
+def _mapped(leaf: Any) -> Any:
+    """Return an array with a new leading axis, and other values unchanged."""
+    if not is_array(leaf):
+        return leaf
+    aval = avals.of(leaf)
+    return avals.struct((MAPPED_SIZE, *aval.shape), aval.dtype, avals.weak(aval))
+
+
+def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `jax.vmap` of a function, which maps arrays only, including keyword arguments."""
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
+        places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+
+        def one(arrays: Sequence[Any]) -> Any:
+            filled = list(leaves)
+            for index, array in zip(places, arrays, strict=True):
+                filled[index] = array
+            own_args, own_kwargs = jax.tree_util.tree_unflatten(structure, filled)
+            return function(*own_args, **own_kwargs)
+
+        return jax.vmap(one)([leaves[index] for index in places])
+
+    return _signed(mapped, function)
+
+
+def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., Any]:
+    """Return a function of primals and tangents of the arguments `chosen`, then the others."""
+
+    def jvp(primals: Any, tangents: Any, *rest: Any, **kwargs: Any) -> Any:
+        def of_chosen(*chosen_args: Any) -> Any:
+            chosen_iterator, constant_args = iter(chosen_args), iter(rest)
+            count = len(chosen_args) + len(rest)
+            args = [
+                next(chosen_iterator) if index in chosen else next(constant_args)
+                for index in range(count)
+            ]
+            return function(*args, **kwargs)
+
+        return jax.jvp(of_chosen, primals, tangents)
+
+    return jvp
+
+
+def _jit(
+    user_function: UserFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., Any]:
+    """Return `jax.jit` of a function, with arguments without arrays as static ones."""
+    if user_function.jitted:
+        return user_function.call
+    still = [index for index, arg in enumerate(args) if not _has_array(arg)]
+    named = [name for name, arg in kwargs.items() if not _has_array(arg)]
+    return jax.jit(user_function.call, static_argnums=still, static_argnames=named)
+
+
+def _has_array(arg: Any) -> bool:
+    return any(map(is_array, jax.tree_util.tree_leaves(arg)))
+
+
+def _signed(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
+    """Give `function` the name and the signature of `like`."""
+    functools.update_wrapper(function, like, updated=())
+    del function.__wrapped__  # type: ignore[attr-defined]
+    with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
+        function.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,130 @@
+"""Find the function that a request names, as a callable that JAX can trace.
+
+Wrappers that hide the traced body in one `jit` equation are unwrapped (`eqx.filter_jit`,
+`nnx.jit`); `jax.jit` objects stay, for their static arguments, and so do those that define
+derivatives (`custom_vjp`).
+This module does not import flax or equinox.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.states import nnx
+
+_OPENED = {
+    ("equinox", "_JitWrapper"),
+    *(("flax", name) for name in ("JitFn", "SimpleJitFn", "SimpleJitPartialFn", *nnx.JITTED)),
+}
+"""Package and class of wrappers around `jax.jit`; each has the user's function as `__wrapped__`."""
+
+_PURE = {("equinox", "_JitWrapper")}
+"""Wrappers that return only the function's results, and pass numbers on unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """The function.
+
+    `jitted`: it is a `jax.jit` object.
+    `owner` is the class of a method that still needs its `self`.
+    `wrapper` is the library's own jitted function around `call`, `pure` if it drops the function's
+    updates.
+    """
+
+    call: Callable[..., object]
+    jitted: bool
+    owner: type | None
+    wrapper: Any = None
+    pure: bool = False
+
+    @property
+    def donates(self) -> tuple[bool, bool]:
+        """Whether the buffers of the first argument, and those of the others, are donated."""
+        donates_first, donates_others = (
+            getattr(self.wrapper, name, False) for name in ("donate_first", "donate_rest")
+        )
+        return bool(self.pure and donates_first), bool(self.pure and donates_others)
+
+
+def find(namespace: Mapping[str, Any], name: str) -> UserFunction:
+    """Look up `name` (`f`, `Class.method`).
+
+    Raises:
+        UserError: there is no such function, or it cannot be traced; its stage is `find`.
+    """
+    first, *attributes = name.split(".")
+    if "<locals>" in attributes:
+        raise refusal("find", f"{name} is a nested function: trace the enclosing function instead")
+    if first not in namespace:
+        raise refusal("find", f"{first} is not defined after running the module", type="NameError")
+    value, owner = namespace[first], None
+    for part in attributes:
+        value, owner = _member(value, part, name)
+    call = _opened(value)
+    _check(call, name)
+    if call is value:
+        return UserFunction(call, _is_jitted(call), owner)
+    return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
+
+
+def _member(holder: object, part: str, name: str) -> tuple[object, type | None]:
+    """Return the function of an attribute, and the class whose `self` it needs, if any."""
+    try:
+        static = inspect.getattr_static(holder, part)
+        value = getattr(holder, part)
+    except AttributeError:
+        words = f"{name} is not defined after running the module"
+        raise refusal("find", words, type="NameError") from None
+    except Exception as error:
+        raise UserError(failure(error, "find")) from error
+    owner = holder if isinstance(holder, type) else None
+    match static:
+        case property() if static.fget is not None:
+            return static.fget, owner
+        case functools.cached_property():
+            return static.func, owner
+        case staticmethod() | classmethod() | type():
+            return value, None
+        case _:
+            return value, owner
+
+
+def _opened(value: object) -> Any:
+    while _kind(value) in _OPENED:
+        inside = getattr(value, "__wrapped__", None)
+        if inside is None:
+            break
+        value = inside
+    return value
+
+
+def _kind(value: object) -> tuple[str, str]:
+    """Return the package and the name of a value's class."""
+    return str(type(value).__module__).partition(".")[0], type(value).__name__
+
+
+def _is_jitted(value: object) -> bool:
+    return type(value).__name__ == "PjitFunction" and hasattr(value, "trace")
+
+
+def _check(value: Any, name: str) -> None:
+    if isinstance(value, type):
+        raise refusal("find", f"{name} is a class: trace one of its methods instead")
+    if not callable(value):
+        raise refusal("find", f"{name} is not a function but of type {type(value).__name__}")
+    body = value
+    while isinstance(body, functools.partial) or _is_jitted(body):
+        body = body.func if isinstance(body, functools.partial) else body.__wrapped__
+    match body:
+        case _ if inspect.iscoroutinefunction(body):
+            raise refusal("find", f"{name} is an async function: JAX cannot trace it")
+        case _ if inspect.isasyncgenfunction(body) or inspect.isgeneratorfunction(body):
+            raise refusal("find", f"{name} is a generator: JAX cannot trace it")
+        case _:
+            return

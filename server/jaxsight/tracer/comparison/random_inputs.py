@@ -1,0 +1,106 @@
+"""Random inputs of programs that are compared: ordinary ones, and those of special cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.tracer.comparison.closeness import Incomparable
+from jaxsight.tracer.comparison.runnable_program import RunnableProgram
+
+Draw = Callable[[np.random.Generator, Any], Any]
+"""Returns random numbers of a shape."""
+
+
+def drawn(program: RunnableProgram, draw: Draw, generator: np.random.Generator) -> dict[str, Any]:
+    """Return random inputs of a program, by name."""
+    return {name: _array(aval, draw, generator) for name, aval in program.named_inputs}
+
+
+def matched(before: RunnableProgram, after: RunnableProgram, inputs: dict[str, Any]) -> list[Any]:
+    """Return the same inputs for the changed program.
+
+    For inputs that only it has, these are captured arrays of the original with the same type.
+    """
+    unused = {id(constant): constant for constant in before.constants}
+    same_inputs = []
+    for name, aval in after.named_inputs:
+        value = inputs.get(name)
+        if value is None:
+            value = next((array for array in unused.values() if _fits(array, aval)), None)
+            if value is None:
+                raise Incomparable(f"the new argument {name} has no known value")
+            unused.pop(id(value))
+            value = jnp.asarray(value, aval.dtype)
+        if (value.shape, value.dtype) != (aval.shape, aval.dtype):
+            raise Incomparable(f"{name} has a different type now")
+        same_inputs.append(value)
+    return same_inputs
+
+
+def _fits(value: Any, aval: Any) -> bool:
+    shape = getattr(value, "shape", None)
+    return bool(shape == aval.shape and jnp.asarray(value).dtype == aval.dtype)
+
+
+def well_conditioned(value: Any) -> Any:
+    """Return a square matrix whose diagonal outweighs the rest.
+
+    For such matrices two ways to solve a system agree within rounding. Both are rational functions
+    of the matrix: where they agree here, they do everywhere.
+    """
+    if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
+        return value
+    if not jnp.issubdtype(value.dtype, jnp.inexact):
+        return value
+    row_sums = jnp.max(jnp.sum(jnp.abs(value), axis=-1)).astype(value.dtype)
+    return value + 2 * row_sums * jnp.eye(value.shape[-1], dtype=value.dtype)
+
+
+def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
+    dtype, shape = aval.dtype, aval.shape
+    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        count = math.prod(shape)
+        seeds = generator.integers(0, 1 << 31, size=count)
+        keys = [jax.random.key(int(seed), impl=dtype._impl) for seed in seeds]
+        return jnp.stack(keys).reshape(shape) if shape else keys[0]
+    if dtype == jnp.bool_:
+        return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
+    if jnp.issubdtype(dtype, jnp.integer):
+        low = 0 if jnp.issubdtype(dtype, jnp.unsignedinteger) or draw is _normal else -3
+        return jnp.asarray(generator.integers(low, 8, size=shape), dtype)
+    numbers = draw(generator, shape)
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        parts = np.empty(shape, np.complex128)
+        parts.real, parts.imag = numbers, draw(generator, shape)
+        return jnp.asarray(parts, dtype)
+    return jnp.asarray(numbers, dtype)
+
+
+def _normal(generator: np.random.Generator, shape: Any) -> Any:
+    return generator.normal(size=shape)
+
+
+def _positive(generator: np.random.Generator, shape: Any) -> Any:
+    return generator.uniform(0.1, 3.0, size=shape)
+
+
+def _special(generator: np.random.Generator, shape: Any) -> Any:
+    """Draw numbers at which functions often have special cases."""
+    return generator.choice([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 100.0, 1e-6], size=shape)
+
+
+def unusual(generator: np.random.Generator, shape: Any) -> Any:
+    """Draw numbers of which some are not finite."""
+    return generator.choice([0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.3], size=shape)
+
+
+DRAWS: tuple[Draw, ...] = (_normal, _positive, _special, unusual)
+FINITE = (_normal, _positive, _special)
+ORDINARY = (_normal, _positive)
+"""Draws without special cases: differences are not caused by NaN or by one-sided limits."""

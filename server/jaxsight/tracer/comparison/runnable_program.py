@@ -1,0 +1,121 @@
+"""A traced program that a comparison runs, if that is safe: not those with effects or callbacks.
+
+Captured arrays are arguments here, so that nothing is folded at compile time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.comparison.closeness import Incomparable
+from jaxsight.tracer.compat import jaxprs
+
+LARGEST = 512 << 20
+"""Maximum bytes of the results of an equation, or of all inputs and results, of a program to run.
+"""
+
+_CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
+
+
+@dataclass(frozen=True, eq=False)
+class RunnableProgram:
+    """A program to run: its jaxpr, its captured arrays, the names and types of its inputs."""
+
+    jaxpr: Any
+    constants: tuple[Any, ...]
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(traced: Any) -> RunnableProgram:
+        opened = jaxprs.open_jaxpr(traced.jaxpr)
+        info = opened.debug_info
+        names = tuple(str(name or "") for name in getattr(info, "arg_names", None) or ())
+        if len(names) != len(opened.invars):
+            names = tuple(map(str, range(len(opened.invars))))
+        return RunnableProgram(opened, tuple(getattr(traced.jaxpr, "consts", ())), names)
+
+    @property
+    def inputs(self) -> list[Any]:
+        return [var.aval for var in self.jaxpr.invars]
+
+    @property
+    def named_inputs(self) -> list[tuple[str, Any]]:
+        return list(zip(self.names, self.inputs, strict=True))
+
+    @property
+    def outputs(self) -> list[Any]:
+        return [var.aval for var in self.jaxpr.outvars]
+
+    def __call__(self, constants: Sequence[Any], *args: Any) -> list[Any]:
+        return list(jax.core.eval_jaxpr(self.jaxpr, constants, *args))
+
+
+def check(program: RunnableProgram) -> None:
+    """Check that a program may be run.
+
+    Raises:
+        Incomparable: it has effects or calls back into Python, or it is too large.
+    """
+    effects = getattr(program.jaxpr, "effects", None)
+    if effects:
+        raise Incomparable("it has effects, so it is not run")
+    total = sum(map(avals.size, [*program.inputs, *program.outputs]))
+    if total > LARGEST:
+        raise Incomparable("its inputs and results are too large to run it for a comparison")
+    for equation in equations(program.jaxpr):
+        name = equation.primitive.name
+        if any(word in name for word in _CALLBACKS):
+            raise Incomparable(f"it has a {name}, so it is not run")
+        if sum(avals.size(var.aval) for var in equation.outvars) > LARGEST:
+            raise Incomparable("it creates arrays that are too large for a comparison")
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """Yield all equations of a jaxpr and its inner jaxprs."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for part in jaxprs.inner(equation):
+            yield from equations(part.jaxpr)
+
+
+def check_same_types(before: RunnableProgram, after: RunnableProgram) -> None:
+    """Check that two programs return arrays of the same types.
+
+    Raises:
+        Incomparable: they do not.
+    """
+
+    def kinds(program: RunnableProgram) -> list[tuple[Any, Any]]:
+        return [(aval.shape, aval.dtype) for aval in program.outputs]
+
+    if kinds(before) != kinds(after):
+        was, now = (
+            ", ".join(map(avals.text, program.outputs)) or "nothing" for program in (before, after)
+        )
+        raise Incomparable(f"it returns {now} instead of {was}")
+
+
+def terms(program: RunnableProgram) -> int:
+    """Return the size of the largest value, an upper bound of the terms of a sum."""
+    steps = (var.aval for equation in equations(program.jaxpr) for var in equation.outvars)
+    return max(
+        (math.prod(aval.shape) for aval in [*program.inputs, *steps] if hasattr(aval, "shape")),
+        default=1,
+    )
+
+
+def equations_of(
+    primitives: frozenset[str], program: RunnableProgram
+) -> list[tuple[str, list[Any]]]:
+    """Return the equations of some primitives in a program, with the shapes of their operands."""
+    return [
+        (equation.primitive.name, [var.aval.shape for var in equation.invars])
+        for equation in equations(program.jaxpr)
+        if equation.primitive.name in primitives
+    ]

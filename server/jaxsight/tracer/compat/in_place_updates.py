@@ -1,0 +1,150 @@
+"""JAX arrays that can be changed in place, as those of NumPy can, for as long as a context lasts.
+
+A function that assigns to `x[i]` was written for such arrays: run with them, it computes what its
+author meant. Holds for JAX 0.8 to 0.12. Private API used: `jax._src.array.ArrayImpl` with
+`_replace_with` and `_npy_value`, `jax._src.core.Tracer`, the class of `x.at`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src import core
+from jax._src.array import ArrayImpl
+from jax._src.numpy.array_methods import _IndexUpdateHelper
+
+_MOST_VIEWS = 10_000
+"""Views that are kept: each keeps its array."""
+
+
+@contextlib.contextmanager
+def changeable() -> Iterator[None]:
+    """Let `x[i] = y` change arrays, and views of them (`row = x[0]`), inside the context.
+
+    So does `x.at[i] = y`, and what `np.asarray` makes of an array can be changed too.
+
+    At the end all arrays are what they were at the beginning.
+    """
+    changes = _Changes()
+    patched = [
+        (owner, name, vars(owner).get(name))
+        for owner, name in (
+            (ArrayImpl, "__setitem__"),
+            (ArrayImpl, "__getitem__"),
+            (core.Tracer, "__setitem__"),
+            (_IndexUpdateHelper, "__setitem__"),
+            (np, "asarray"),
+        )
+    ]
+    changes.get, as_array = ArrayImpl.__getitem__, np.asarray
+
+    def copied(value: Any, *args: Any, **kwargs: Any) -> Any:
+        converted = as_array(value, *args, **kwargs)
+        return converted.copy() if isinstance(value, ArrayImpl) else converted
+
+    _set(ArrayImpl, "__setitem__", lambda array, index, value: changes.change(array, index, value))
+    _set(ArrayImpl, "__getitem__", lambda array, index: changes.view(array, index))
+    _set(core.Tracer, "__setitem__", _change_tracer)
+    _set(_IndexUpdateHelper, "__setitem__", _change_at)
+    _set(np, "asarray", copied)
+    try:
+        yield
+    finally:
+        for owner, name, original in patched:
+            if original is None:
+                delattr(owner, name)
+            else:
+                _set(owner, name, original)
+        changes.restore()
+
+
+def _set(owner: Any, name: str, value: object) -> None:
+    setattr(owner, name, value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    base: Any
+    index: Any
+    array: Any
+
+
+@dataclass(slots=True, eq=False)
+class _Changes:
+    """What was changed, and which arrays are views of which."""
+
+    get: Any = None
+    _views: list[_View] = field(default_factory=list)
+    _originals: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+
+    def view(self, array: Any, index: Any) -> Any:
+        """Return `array[index]`, which is a view where NumPy's would be one."""
+        element = self.get(array, index)
+        if (
+            element is not array
+            and isinstance(element, ArrayImpl)
+            and element.ndim
+            and _is_basic(index)
+        ):
+            if len(self._views) >= _MOST_VIEWS:
+                raise TypeError("too many slices to follow")
+            self._views.append(_View(array, index, element))
+        return element
+
+    def change(self, array: Any, index: Any, value: Any) -> None:
+        """Assign to items of an array, of what it is a view of, and of its views."""
+        self._replace(array, array.at[index].set(value), from_view=None)
+
+    def _replace(self, array: Any, new: Any, from_view: _View | None) -> None:
+        if new is array:
+            return
+        if not isinstance(new, ArrayImpl):
+            raise TypeError("a traced value cannot be stored in a concrete array")
+        if id(array) not in self._originals:
+            self._originals[id(array)] = array, jnp.array(array, copy=True)
+        _overwrite(array, new)
+        for view in self._views:
+            if view is from_view:
+                continue
+            if view.array is array:
+                self._replace(view.base, view.base.at[view.index].set(array), view)
+            elif view.base is array:
+                self._replace(view.array, self.get(array, view.index), view)
+
+    def restore(self) -> None:
+        """Give all changed arrays their first contents again."""
+        for array, contents in self._originals.values():
+            _overwrite(array, contents)
+
+
+def _overwrite(array: Any, new: Any) -> None:
+    array._replace_with(new)
+    array._npy_value = np.array(new)
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether NumPy returns a view for an index: integers, slices, `...` and `None`."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is ... or isinstance(part, int | slice) for part in parts)
+
+
+def _change_at(at: Any, index: Any, value: Any) -> None:
+    """Assign to items of the array for `x.at[i] = y`."""
+    at.array[index] = value
+
+
+def _change_tracer(tracer: Any, index: Any, value: Any) -> None:
+    """Assign to items of a value under `vmap` or `grad`: it becomes the updated one."""
+    new = tracer.at[index].set(value)
+    if type(new) is not type(tracer) or not isinstance(new, jax.core.Tracer):
+        raise TypeError("a traced value cannot be stored in this one")
+    for cls in type(tracer).__mro__:
+        for slot in getattr(cls, "__slots__", ()):
+            if not slot.startswith("__") and hasattr(new, slot):
+                setattr(tracer, slot, getattr(new, slot))

@@ -1,0 +1,165 @@
+"""The executions of a file's chunks, which are reused while nothing that they saw has changed.
+
+A chunk is executed once for each `key` that the server sends; after that its bindings and effects
+are applied again instead.
+The number of executions is bounded, so that thousands of edits do not make the process grow.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from jaxsight.tracer.importing.project_modules import Edges
+from jaxsight.tracer.isolation.process_effects import Effects
+from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.observations import Warned
+
+VARIANTS = 2
+"""Unused executions kept per chunk, so that undoing an edit runs nothing."""
+
+SPARE = 256
+"""Maximum number of executions kept that no current slice uses."""
+
+Identity = tuple[str, int, tuple[int, ...]]
+"""A chunk's key, its index among those with this key, and the serials of effects before it."""
+
+
+@dataclass(slots=True)
+class Execution:
+    """An execution of a chunk, with all results that are needed to repeat it without a run."""
+
+    chunk: Chunk
+    """As executed: its id is in its frames and spans, even if later texts have the same meaning.
+
+    Its key is unique for this execution.
+    """
+    file: str
+    bindings: dict[str, object]
+    unbound: tuple[str, ...]
+    effects: Effects | None
+    imports: Edges
+    applied: frozenset[str]
+    jax: bool
+    warnings: tuple[Warned, ...] = ()
+    names: frozenset[str] = frozenset()
+    """Names in its code."""
+    linked: bool = False
+    """Whether `uses` is known."""
+    failed: bool = False
+    """Whether it raised an error, which chunks that need its names raise too."""
+    caveat: str = ""
+    """Why it did not complete; empty if it did, or if another caveat explains it."""
+    acted_before: int = 0
+    """Number of chunks above it that act."""
+    missing: str = ""
+    """The missing module or file that made it fail; once it exists, the chunk runs again."""
+    uses: set[Identity] = field(default_factory=set)
+    """The executions that bound those names.
+
+    It may refer to their objects, so it must not outlive them.
+    """
+
+
+class ExecutionCache:
+    """The executions of a file, by identity; the newest are last."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._executions: OrderedDict[Identity, Execution] = OrderedDict()
+        self._effects: list[Effects] = []
+
+    def __iter__(self) -> Iterator[Execution]:
+        return iter(self._executions.values())
+
+    def items(self) -> Iterable[tuple[Identity, Execution]]:
+        return self._executions.items()
+
+    def get(self, identity: Identity) -> Execution | None:
+        return self._executions.get(identity)
+
+    def put(self, identity: Identity, execution: Execution) -> None:
+        """Add an execution, or mark it as the newest."""
+        self._executions[identity] = execution
+        self._executions.move_to_end(identity)
+
+    def with_equal(self, effects: Effects | None) -> Effects | None:
+        """Return equal effects of an earlier execution, so that chunks after them are reused."""
+        if effects is None:
+            return None
+        for earlier in self._effects:
+            if earlier.same_as(effects):
+                return earlier
+        self._effects.append(effects)
+        return effects
+
+    def drop_failed(self, executions: Iterable[Execution]) -> None:
+        """Drop the executions among these that are not in the cache, as they raised an error."""
+        cached = {id(execution) for execution in self}
+        for execution in executions:
+            if id(execution) not in cached:
+                self._recorder.forget(execution.chunk.id, execution.chunk.key)
+                self._forget_source(execution)
+
+    def trim(self, current: Iterable[Execution]) -> None:
+        """Drop executions that are unlikely to be needed again, and those that refer to them.
+
+        `current` are those of the current slice.
+        """
+        current = list(current)
+        self._link(current)
+        live = {id(execution) for execution in current}
+        spare = [
+            (identity, execution)
+            for identity, execution in reversed(self._executions.items())
+            if id(execution) not in live
+        ]
+        variants: Counter[tuple[str, ...]] = Counter()
+        gone: set[Identity] = set()
+        for count, (identity, execution) in enumerate(spare):
+            binds = execution.chunk.binds
+            variants[binds] += 1
+            if count >= SPARE or (binds and variants[binds] > VARIANTS):
+                gone.add(identity)
+        while gone:
+            for identity in gone:
+                self._forget(identity)
+            gone = {name for name, execution in self.items() if execution.uses & gone}
+
+    def clear(self) -> None:
+        """Drop all executions."""
+        for identity in list(self._executions):
+            self._forget(identity)
+        self._effects.clear()
+
+    def _link(self, current: list[Execution]) -> None:
+        """Record which executions bind the names that new executions of the slice use.
+
+        Functions may use names that are bound after them.
+        """
+        new = [execution for execution in current if not execution.linked]
+        if not new:
+            return
+        identities = {id(execution): identity for identity, execution in self.items()}
+        binding: dict[str, set[Identity]] = {}
+        for execution in current:
+            if (identity := identities.get(id(execution))) is not None:
+                for name in execution.bindings:
+                    binding.setdefault(name, set()).add(identity)
+        for execution in new:
+            execution.linked = True
+            for name in execution.names & binding.keys():
+                execution.uses |= binding[name]
+            execution.uses.discard(identities.get(id(execution), ("", 0, ())))
+
+    def _forget(self, identity: Identity) -> None:
+        execution = self._executions.pop(identity)
+        self._recorder.forget(execution.chunk.id, execution.chunk.key)
+        self._forget_source(execution)
+
+    def _forget_source(self, execution: Execution) -> None:
+        if all(cached.file != execution.file for cached in self):
+            linecache.cache.pop(execution.file, None)

@@ -1,0 +1,364 @@
+"""A file as it runs in this process: its namespace, and the results of its executed chunks.
+
+Executions are reused, which is only valid as long as nothing has changed the state that they saw:
+if a chunk that acts must run again, if a chunk must run before one that has run already, or if a
+trace changed the module's objects, the file starts again, with only installed packages loaded.
+A request sees the names of its own slice and no others.
+A file's changes of the process never affect another file.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import os
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.machinery import ModuleSpec
+from pathlib import PurePath
+from types import CodeType, FunctionType, ModuleType
+
+from jaxsight.tracer import user_warnings
+from jaxsight.tracer.execution import chunk_code
+from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
+from jaxsight.tracer.failures import one_line
+from jaxsight.tracer.importing.import_folders import package_of
+from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.importing.project_modules import Edges
+from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
+from jaxsight.tracer.isolation import process_effects
+from jaxsight.tracer.isolation.code_origins import SliceLoader
+from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
+from jaxsight.tracer.isolation.process_state import State
+from jaxsight.tracer.observation import instrumentation
+from jaxsight.tracer.observation.recorder import Recorder
+from jaxsight.wire.chunks import Chunk, chunk_file
+from jaxsight.wire.messages.requests import Trace
+from jaxsight.wire.observations import Caveat, Warned
+
+
+class FileNamespace:
+    """A file; `names` has the names of the last prepared slice."""
+
+    def __init__(self, request: Trace) -> None:
+        self.file = request.file
+        self.module = ModuleType(request.module)
+        self.names = vars(self.module)
+        self.recorder = Recorder()
+        self.slice: list[Execution] = []
+        """The prepared part of the current request's slice."""
+        self.executed = 0
+        """Number of its chunks that were executed."""
+        self.packages: Edges = {}
+        """The packages around the file, as imported for the current request."""
+        self._package = package_of(request.file, request.module)
+        self._executions = ExecutionCache(self.recorder)
+        self._state: State | None = None
+        self._stopped: set[str] = set()
+        """Ids of chunks that took too long and have been skipped since."""
+        self._before_trace: ObjectSnapshot | None = None
+        self.starting_over: Callable[[], None] = lambda: None
+        """Called before all executions are forgotten."""
+
+    def outdate(self) -> None:
+        """Make the next request start from the beginning."""
+        self._before_trace = None
+
+    def prepare(self, request: Trace, imports: Imports) -> None:
+        """Set the namespace to the result of running the request's slice.
+
+        Errors of user code are raised.
+        """
+        if self._must_start_over(request, imports):
+            self._start_over(imports)
+        self._before_trace = None
+        while True:
+            try:
+                self._prepare(request, imports)
+            except _Again:
+                self._start_over(imports)
+            else:
+                break
+        own = {self.module.__name__, *imports.modules.loaded}
+        self._before_trace = ObjectSnapshot((self.names, *imports.modules.namespaces()), own)
+
+    def _prepare(self, request: Trace, imports: Imports) -> None:
+        self._clear_names(request)
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                self._execute(request, imports)
+
+        with imports.importing(begin, request.whole):
+            self._import_packages(request, imports)
+            begin()
+
+    def _execute(self, request: Trace, imports: Imports) -> None:
+        token: tuple[int, ...] = ()
+        occurrences: Counter[str] = Counter()
+        acted_before = 0
+        for chunk in request.chunks:
+            identity = (chunk.key, occurrences[chunk.key], token)
+            occurrences[chunk.key] += 1
+            execution = self._executions.get(identity)
+            if execution is None or (chunk.needed and execution.failed):
+                execution = self._run(chunk, identity, request, imports)
+            else:
+                self._redo(execution, imports)
+            self._executions.put(identity, execution)
+            execution.acted_before = acted_before
+            acted_before += chunk.acts
+            if execution.effects is not None:
+                token = (*token, execution.effects.serial)
+
+    def _must_start_over(self, request: Trace, imports: Imports) -> bool:
+        """Return whether a chunk to execute would see another state than in an import."""
+        if self._before_trace is None or not self._before_trace.is_current():
+            return True
+        if not all(
+            imports.modules.are_current(execution.imports) for execution in self._executions
+        ):
+            return True
+        if any(
+            execution.missing and imports.modules.can_find(execution.missing)
+            for execution in self._executions
+        ):
+            return True
+        executed = {identity[0] for identity, _ in self._executions.items()}
+        acted = {
+            identity[0] for identity, execution in self._executions.items() if execution.chunk.acts
+        }
+        if not acted <= {chunk.key for chunk in request.chunks}:
+            return True  # its effects must be undone
+        last = max((index for index, chunk in enumerate(request.chunks) if chunk.acts), default=-1)
+        if not acted:
+            return False
+        # A chunk moved past one that acts would be executed again, and lose its effects.
+        acted_before_by_text = {
+            execution.chunk.text: execution.acted_before for execution in self._executions
+        }
+        acted_before = 0
+        for index, chunk in enumerate(request.chunks):
+            if chunk.key not in executed and (
+                chunk.acts
+                or (chunk.executes and index < last)
+                or acted_before_by_text.get(chunk.text, acted_before) != acted_before
+            ):
+                return True
+            acted_before += chunk.acts
+        return False
+
+    def _start_over(self, imports: Imports) -> None:
+        """Forget all executions, and their changes of the project's other modules."""
+        # First, while the file's changes of the project's modules are still visible.
+        imports.modules.renew()
+        self.starting_over()
+        self.forget_all()
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """Chunks of the slice as they were executed."""
+        return tuple(execution.chunk for execution in self.slice)
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """Chunks of the slice that did not complete."""
+        return tuple(
+            Caveat(execution.chunk.id, execution.caveat)
+            for execution in self.slice
+            if execution.caveat
+        )
+
+    @property
+    def warnings(self) -> tuple[Warned, ...]:
+        """Python's warnings in the execution of the slice's chunks."""
+        return tuple(
+            dict.fromkeys(warning for execution in self.slice for warning in execution.warnings)
+        )
+
+    def cancel(self) -> None:
+        """Stop user code at its next observed expression or chunk; any thread may call this."""
+        self.recorder.cancelled = True
+
+    def note_imports(self, imports: Imports) -> None:
+        """Add later imports by their functions to the executions in use."""
+        for execution in self.slice:
+            execution.imports.update(imports.used.get(execution.file, {}))
+
+    def files(self, imports: Imports) -> tuple[str, ...]:
+        """Return the project's files, except its own, whose changes invalidate the slice."""
+        used = {name for execution in self.slice for name in execution.imports}
+        files = imports.modules.files_of(used | self.packages.keys()) | imports.modules.attempted
+        return tuple(sorted(files - {self.file}))
+
+    def trim(self) -> None:
+        """Drop executions that are unlikely to be needed again."""
+        self._executions.trim(self.slice)
+
+    def forget_all(self) -> None:
+        """Drop all executions."""
+        self._executions.clear()
+
+    def _clear_names(self, request: Trace) -> None:
+        self._executions.drop_failed(self.slice)
+        self.slice = []
+        self.executed = 0
+        name = self.module.__name__
+        spec = ModuleSpec(
+            name,
+            SliceLoader(name, request.file),
+            origin=request.file,
+            is_package=name == self._package,
+        )
+        spec.has_location = True
+        self.names.clear()
+        self.names.update(
+            __name__=name,
+            __doc__=None,
+            __package__=self._package,
+            __loader__=spec.loader,
+            __spec__=spec,
+            __file__=request.file,
+            __cached__=spec.cached,
+            __builtins__=builtins,
+        )
+        self.names[instrumentation.NAME] = self.recorder.record
+        if spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(str(PurePath(request.file).parent))
+            self.names["__path__"] = spec.submodule_search_locations
+
+    def _import_packages(self, request: Trace, imports: Imports) -> None:
+        """Import the packages around the file, outermost first, as importing the file would."""
+        self._state = None
+        self.packages = {}
+        around = self.module.__name__.split(".")[:-1] if self._package else []
+        parents = list(PurePath(request.file).parents)
+        if self._package == self.module.__name__:
+            del parents[0]
+        for depth in range(1, len(around) + 1):
+            folder = parents[min(len(around) - depth, len(parents) - 1)]
+            imports.import_package(".".join(around[:depth]), str(folder), self.packages)
+
+    def _run(self, chunk: Chunk, identity: Identity, request: Trace, imports: Imports) -> Execution:
+        if self.recorder.cancelled:
+            raise CancelledByServer
+        _, occurrence, token = identity
+        # Different executions of a key are observed separately.
+        chunk = replace(chunk, key="/".join(map(str, (chunk.key, occurrence, *token))))
+        file = chunk_file(self.file, chunk.id, chunk.above)
+        # A plain definition only binds its name.
+        only_binds = not (chunk.executes or chunk.acts or chunk.unlimited)
+        before = self._state if only_binds or self._state is not None else process_effects.capture()
+        names = dict(self.names)
+        applied = set(imports.applied)
+        jax, imports.jax = imports.jax, False
+        execution = Execution(chunk, file, {}, (), None, {}, frozenset(), False)
+        self.slice.append(execution)
+        self.executed += 1
+        chunk_code.provide_lines(chunk, file)
+        instrument = functools.partial(self.recorder.instrument, chunk=chunk.id, key=chunk.key)
+        code = chunk_code.compiled(chunk, self.file, file, request.future_flags, instrument)
+        execution.names = frozenset(chunk_code.names_in(code))
+        warned: list[Warned] = []
+        if chunk.id in self._stopped:
+            execution.caveat = f"was stopped after {request.patience:g} s and skipped"
+        else:
+            with (
+                self.recorder.executing(chunk.id, chunk.key),
+                user_warnings.collected_from_chunk(warned),
+            ):
+                self._exec(code, execution, request.patience)
+        if before is not None and not only_binds:
+            process_effects.heed_variables(before, jax)
+            changes, self._state = process_effects.since(before)
+            execution.effects = self._executions.with_equal(changes)
+        missing = object()
+        execution.warnings = tuple(warned)
+        execution.bindings = {
+            name: value
+            for name, value in self.names.items()
+            if (names.get(name, missing) is not value or name in chunk.binds)
+            and name != "__warningregistry__"
+        }
+        execution.unbound = tuple(names.keys() - self.names.keys())
+        for name in (*execution.unbound, *execution.bindings):
+            if not execution.caveat and self._is_missed(names.get(name)):
+                execution.caveat = f"ends `{name}`, which is kept here: no finalizer of it has run"
+        execution.imports = dict(imports.used.get(file, {}))
+        execution.applied = frozenset(imports.applied - applied)
+        execution.jax = imports.jax
+        imports.jax |= jax
+        return execution
+
+    def _is_missed(self, value: object) -> bool:
+        """Return whether the object's end would be noticed; it is kept alive for later edits.
+
+        That is the case if it has a finalizer or a weak reference.
+        """
+        kind = type(value)
+        if kind.__module__ != self.module.__name__ or isinstance(value, type | FunctionType):
+            return False
+        if any(value is named_value for named_value in self.names.values()):
+            return False
+        return hasattr(kind, "__del__") or weakref.getweakrefcount(value) > 0
+
+    def _exec(self, code: CodeType, execution: Execution, patience: float) -> None:
+        """Execute a chunk.
+
+        Errors of a chunk whose names the function does not need are caveats.
+        """
+        chunk = execution.chunk
+        if chunk.needed:
+            exec(code, self.names)  # noqa: S102 - runs user code
+            return
+        limit = contextlib.nullcontext() if chunk.unlimited else at_most(patience)
+        try:
+            with limit:
+                exec(code, self.names)  # noqa: S102
+        except TookTooLong:
+            self._stopped.add(chunk.id)
+            raise _Again from None
+        except (CancelledByServer, _Again):
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
+            execution.failed = True
+            execution.missing = _missing(error)
+            if not self._follows_from_another(error):
+                execution.caveat = f"raised {one_line(error)}"
+
+    def _follows_from_another(self, error: BaseException) -> bool:
+        """Return whether a chunk failed because of a name that an earlier, failed chunk binds."""
+        return isinstance(error, NameError) and any(
+            error.name in execution.chunk.binds for execution in self.slice if execution.caveat
+        )
+
+    def _redo(self, execution: Execution, imports: Imports) -> None:
+        self.slice.append(execution)
+        self.names.update(execution.bindings)
+        for name in execution.unbound:
+            self.names.pop(name, None)
+        if execution.effects is not None:
+            execution.effects.apply()
+            self._state = None
+        imports.jax |= execution.jax
+        imports.applied |= execution.applied
+
+
+class _Again(Exception):
+    """The file must start again, without a chunk that took too long."""
+
+
+def _missing(error: BaseException) -> str:
+    """Return the missing module or file that an error is about, if any."""
+    match error:
+        case ModuleNotFoundError(name=str(name)):
+            return name
+        case FileNotFoundError(filename=str(name)):
+            return os.path.abspath(name)  # noqa: PTH100 - relative to where the chunk runs
+    return ""

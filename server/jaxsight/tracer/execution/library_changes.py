@@ -1,0 +1,120 @@
+"""Each file's changes of libraries and of the project's modules, applied during its requests.
+
+Changes are searched for if statements ran that may make some, which excludes imports and plain
+definitions.
+They belong to these statements: if one of them is no longer part of the slice, the file starts
+again from its beginning.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary, ref
+
+from jaxsight.tracer.execution.file_namespace import FileNamespace
+from jaxsight.tracer.importing.imports import Imports
+from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects
+from jaxsight.tracer.isolation.library_snapshot import Changes, Snapshot
+from jaxsight.tracer.isolation.process_state import MODULES
+from jaxsight.wire.chunks import Chunk
+
+_PATCHES = re.compile(r"setattr|patch")
+_ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE)
+"""Assignments in a traced function that may change objects other than its own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FileChanges:
+    changes: Changes
+    keys: frozenset[str]
+    """Keys of the statements that may have made the changes."""
+
+
+class LibraryChanges:
+    """The changes of all files, of which at most one file's are applied."""
+
+    def __init__(self, imports: Imports, irreversible: IrreversibleEffects) -> None:
+        self._irreversible = irreversible
+        self._snapshot = Snapshot(MODULES)
+        self._by_namespace: WeakKeyDictionary[FileNamespace, _FileChanges] = WeakKeyDictionary()
+        self._ran: WeakKeyDictionary[FileNamespace, set[str]] = WeakKeyDictionary()
+        imports.arrived = self._snapshot.extend
+
+    def begin(self, namespace: FileNamespace, chunks: Iterable[Chunk]) -> None:
+        """Apply a file's changes before its statements run, or have it start again."""
+        self._snapshot.extend()
+        namespace.starting_over = functools.partial(self._start_over, ref(namespace))
+        file_changes = self._by_namespace.get(namespace)
+        if file_changes is None:
+            return
+        if not file_changes.keys <= {chunk.key for chunk in chunks}:
+            namespace.outdate()
+        file_changes.changes.redo()
+
+    def _start_over(self, namespace: ref[FileNamespace]) -> None:
+        """Undo a file's changes, as all of its statements run again."""
+        if (live_namespace := namespace()) is not None:
+            if (file_changes := self._by_namespace.pop(live_namespace, None)) is not None:
+                file_changes.changes.undo()
+            self._ran.pop(live_namespace, None)
+        self._irreversible.start_over()
+
+    def end(self, namespace: FileNamespace, chunks: Iterable[Chunk]) -> tuple[str, ...]:
+        """Undo a file's changes after a request, and return those that cannot be undone."""
+        ran = self._ran.setdefault(namespace, set())
+        new = [chunk for chunk in chunks if chunk.key not in ran]
+        if len(new) != namespace.executed:  # some ran once more
+            new = list(chunks)
+        suspects = [chunk for chunk in new if _may_patch(chunk)] if namespace.executed else []
+        ran.update(chunk.key for chunk in chunks)
+        file_changes = self._by_namespace.get(namespace)
+        if suspects:
+            changes = self._snapshot.changes()
+            keys = frozenset(chunk.key for chunk in suspects)
+            if changes:
+                keys |= file_changes.keys if file_changes is not None else frozenset()
+                file_changes = self._by_namespace[namespace] = _FileChanges(changes, keys)
+        if file_changes is None:
+            return ()
+        file_changes.changes.undo()
+        return tuple(file_changes.changes.lost)
+
+    def enter(self, namespace: FileNamespace | None) -> None:
+        """Apply a file's changes for a request about its earlier trace."""
+        if namespace is not None and namespace in self._by_namespace:
+            self._by_namespace[namespace].changes.redo()
+
+    def leave(self, namespace: FileNamespace | None) -> None:
+        """Undo a file's changes after such a request."""
+        if namespace is not None and namespace in self._by_namespace:
+            self._by_namespace[namespace].changes.undo()
+
+
+def _may_patch(chunk: Chunk) -> bool:
+    """Return whether running a statement, or tracing its definitions, may change a module."""
+    if chunk.executes or chunk.acts or _PATCHES.search(chunk.text) is not None:
+        return True
+    return _ASSIGNS.search(chunk.text) is not None and _assigns_beyond(chunk.text)
+
+
+def _assigns_beyond(text: str) -> bool:
+    """Return whether functions modify objects that are neither arguments nor their own."""
+    own: set[str] = set()
+    changed: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                own.add(name)
+            case (
+                ast.Attribute(ctx=ast.Store() | ast.Del())
+                | ast.Subscript(ctx=ast.Store() | ast.Del())
+            ):
+                root: ast.expr = node
+                while isinstance(root, ast.Attribute | ast.Subscript):
+                    root = root.value
+                changed.add(root.id if isinstance(root, ast.Name) else "")
+    return not changed <= own

@@ -1,0 +1,327 @@
+"""Follow the imports of a running file: which modules it uses, and the effects of importing them.
+
+The traced file runs under its own name without being imported; names that other modules need from
+it and that its slice does not define come from a full import, as they would without jaxsight.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import importlib.util
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from jaxsight.tracer.importing.project_modules import (
+    Edges,
+    ProjectModules,
+    RunningFile,
+    init_file,
+    prefixes,
+)
+from jaxsight.tracer.interruptions import CancelledByServer
+from jaxsight.tracer.isolation import process_effects
+from jaxsight.tracer.isolation.process_effects import Effects
+from jaxsight.tracer.isolation.process_state import OPTIONS
+
+logger = logging.getLogger(__name__)
+
+_import = builtins.__import__
+_import_module = importlib.import_module
+
+
+class WantsWhole(CancelledByServer):
+    """Aborts a request whose slice lacks a name that another module imports from the file."""
+
+
+class Imports:
+    """The imports of the running file and of the modules that it imports."""
+
+    def __init__(self) -> None:
+        self.modules = ProjectModules()
+        self.texts = self.modules.texts
+        self.used: dict[str, Edges] = {}
+        """Imports of the running file's chunks, by the file names that these are compiled under."""
+        self.applied: set[str] = set()
+        """Modules whose effects have been applied for the running file."""
+        self.jax = False
+        """Whether the running file has imported JAX."""
+        self.wanted = ""
+        """Which module needs more of the running file than its slice.
+
+        This repeats the message of `WantsWhole`, as user code may have caught that exception.
+        """
+        self.arrived: Callable[[], None] = lambda: None
+        """Called when code of the project has imported a module that was not loaded."""
+
+    @contextlib.contextmanager
+    def running(self, module: ModuleType, file: str, roots: Sequence[str]) -> Iterator[None]:
+        """Follow imports while `module` is the traced file.
+
+        `roots` are the folders of the project.
+        """
+        name = module.__name__
+        self.used, self.applied, self.jax, self.wanted = {}, set(), False, ""
+        running = self.modules.begin(module, file, roots)
+        running.full = sys.modules.get(name)
+        parent, _, last = name.rpartition(".")
+        around = vars(sys.modules[parent]) if parent in sys.modules else {}
+        as_attribute = around.get(last)
+        sys.modules[name] = module
+        builtins.__import__ = self._follow
+        importlib.import_module = self._follow_import_module
+        try:
+            yield
+        finally:
+            builtins.__import__ = _import
+            importlib.import_module = _import_module
+            self.modules.end()
+            sys.modules.pop(name, None)
+            if running.full is not None:
+                sys.modules[name] = running.full
+            around = vars(sys.modules[parent]) if parent in sys.modules else {}
+            if around.get(last) is module:
+                del around[last]
+                if (standing := running.full or as_attribute) is not None:
+                    around[last] = standing
+
+    @contextlib.contextmanager
+    def importing(self, begin: Callable[[], None], complete: bool) -> Iterator[None]:
+        """Import the running file; `begin` executes it as soon as it is needed.
+
+        `complete`: its slice has all statements of the module.
+        """
+        running = self.modules.running
+        assert running is not None
+        running.begin, running.complete = begin, complete
+        try:
+            yield
+        finally:
+            running.begin = None
+
+    def import_package(self, package: str, folder: str, used: Edges) -> None:
+        """Import the package around the running file.
+
+        If that fails, it is replaced by an empty package that contains its modules: the file can
+        still be served, and reports the names that it misses.
+        """
+        # A project's package gets the slice of the running file, and more if it needs that. An
+        # installed one is run by Python itself, which would get an incomplete module.
+        fully = package not in sys.modules and not self.modules.is_project(init_file(folder))
+        try:
+            with self._full_in_place() if fully else contextlib.nullcontext():
+                self._import(used, (package, {}, None, ("__name__",), 0), package, [package])
+        except CancelledByServer:
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code; SystemExit too
+            logger.warning("package %s could not be imported: %r", package, error)
+            used[package] = self.modules.put_empty_package(package, folder).serial
+
+    def _follow(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Replace `__import__` while a file runs."""
+        arguments = (name, globals, locals, fromlist, level)
+        return self._import_followed(arguments, sys._getframe(1).f_code.co_filename)
+
+    def _follow_import_module(self, name: str, package: str | None = None) -> ModuleType:
+        """Replace `importlib.import_module` while a file runs."""
+        absolute = importlib.util.resolve_name(name, package)
+        frame = sys._getframe(1)
+        # With a `fromlist`, `__import__` returns the module itself and not its top-level package.
+        arguments = (absolute, frame.f_globals, None, ("__name__",), 0)
+        return self._import_followed(arguments, frame.f_code.co_filename)
+
+    def _import_followed(self, arguments: Any, code_file: str) -> ModuleType:
+        name, globals, _, fromlist, level = arguments
+        importer = globals.get("__name__", "") if globals is not None else ""
+        loaded = None
+        running = self.modules.running
+        if "§" in code_file:
+            edges = self.used.setdefault(code_file, {})
+        elif (loaded := self.modules.loaded.get(importer)) is not None:
+            edges = loaded.imports
+        elif running is not None and running.installed and not running.full_in_place:
+            edges = {}
+        else:
+            return self._import_within(arguments)
+        try:
+            package = globals.get("__package__") if globals is not None else None
+            absolute = importlib.util.resolve_name("." * level + name, package)
+        except (ImportError, ValueError):
+            return _import(*arguments)  # raises the proper error
+        if fromlist:
+            explicit = [absolute, *(f"{absolute}.{imported}" for imported in fromlist)]
+        else:
+            explicit = list(prefixes(absolute))
+        if loaded is None and "§" not in code_file:
+            # Another installed module must not get the slice of the traced one.
+            wanted = running is not None and running.name in explicit
+            with self._full_in_place() if wanted else contextlib.nullcontext():
+                return self._import_within(arguments)
+        jax, self.jax = self.jax, False
+        try:
+            if running is not None and running.name in explicit:
+                self._execute_running(running)
+                if self._lacks_names(absolute, fromlist):
+                    self.wanted = f"{importer} imports {running.name}"
+                    raise WantsWhole(self.wanted)
+            return self._import(edges, arguments, absolute, explicit)
+        finally:
+            if loaded is not None:
+                loaded.jax |= self.jax
+            self.jax |= jax
+
+    def _execute_running(self, running: RunningFile) -> None:
+        """Execute the running file if a package around it is the first to import it."""
+        if running.begin is None or running.full_in_place:
+            return
+        begin, running.begin = running.begin, None
+        begin()
+        parent, _, last = running.name.rpartition(".")
+        if parent in sys.modules:
+            setattr(sys.modules[parent], last, running.module)
+
+    def _import(
+        self, edges: Edges, arguments: Any, absolute: str, explicit: Sequence[str]
+    ) -> ModuleType:
+        """Import a module, record the edges, and apply its effects for the running file."""
+        touched = [*prefixes(absolute), *explicit]
+        missing = [module_name for module_name in touched if self._may_load(module_name)]
+        before = process_effects.capture() if missing else None
+        try:
+            module = _import(*arguments)
+        finally:
+            for imported in explicit:
+                self._note_import(edges, imported)
+        if before is not None:
+            self._attribute_effects(process_effects.since(before)[0], missing)
+            self.arrived()
+        for module_name in touched:
+            if module_name in self.modules.effects and module_name not in self.applied:
+                self.modules.effects[module_name].apply()
+            self.applied.add(module_name)
+        if absolute.partition(".")[0] == "jax":
+            self.jax = True
+        return module
+
+    def _import_within(self, arguments: Any) -> ModuleType:
+        """Import for an installed module, and apply changed options for the running file.
+
+        All other effects are recorded only for imports of the project's files, because capturing
+        them for each import of a large library is slow.
+        """
+        name, globals, _, fromlist, level = arguments
+        absolute = name
+        if level:
+            try:
+                package = globals.get("__package__") if globals is not None else None
+                absolute = importlib.util.resolve_name("." * level + name, package)
+            except (ImportError, ValueError):
+                return _import(*arguments)  # raises the proper error
+        if absolute in sys.modules and not fromlist:
+            touched = [absolute]
+        else:
+            touched = [
+                *prefixes(absolute),
+                *(f"{absolute}.{imported}" for imported in fromlist or ()),
+            ]
+        missing = [module_name for module_name in touched if self._may_load(module_name)]
+        before = OPTIONS.read() if missing else None
+        module = _import(*arguments)
+        if before is not None and (new_effects := process_effects.of_options(before)) is not None:
+            self.modules.effects.update(
+                dict.fromkeys(filter(sys.modules.__contains__, missing), new_effects)
+            )
+            self.applied.update(missing)
+        for module_name in touched:
+            if module_name in self.modules.effects and module_name not in self.applied:
+                self.modules.effects[module_name].apply()
+                self.applied.add(module_name)
+        return module
+
+    def _attribute_effects(self, new_effects: Effects | None, missing: Sequence[str]) -> None:
+        """Record the effects of an import for the modules that it loaded."""
+        arrived = [name for name in missing if name in sys.modules]
+        if new_effects is not None:
+            self.modules.effects.update(dict.fromkeys(arrived, new_effects))
+        self.applied.update(arrived)
+
+    def _note_import(self, edges: Edges, name: str) -> None:
+        running = self.modules.running
+        if running is not None and name == running.name and not running.full_in_place:
+            edges[name] = running.serial
+        elif (loaded := self.modules.loaded.get(name)) is not None:
+            edges[name] = loaded.serial
+            self.jax |= loaded.jax
+
+    def _may_load(self, name: str) -> bool:
+        """Return whether importing this name may run a module.
+
+        It is then neither loaded nor an attribute of its package.
+        """
+        if name in sys.modules:
+            return False
+        parent, _, last = name.rpartition(".")
+        package = sys.modules.get(parent)
+        if package is None:
+            return True
+        return hasattr(package, "__path__") and last not in vars(package)
+
+    def _lacks_names(self, absolute: str, fromlist: Sequence[str] | None) -> bool:
+        """Return whether the running file has not defined names that a module imports from it."""
+        running = self.modules.running
+        if running is None or running.full_in_place or running.complete:
+            return False
+        names = vars(running.module)
+        defined = absolute == running.name and fromlist
+        return not (defined and all(imported in names for imported in fromlist or ()))
+
+    @contextlib.contextmanager
+    def _full_in_place(self) -> Iterator[None]:
+        """Replace the running file's module by a full import of it."""
+        running = self.modules.running
+        assert running is not None
+        name = running.name
+        running.full_in_place = True
+        try:
+            if running.full is None:
+                self._import_fully(name)
+            else:
+                sys.modules[name] = running.full
+            yield
+        finally:
+            running.full = sys.modules.get(name)
+            running.full_in_place = False
+            sys.modules[name] = running.module
+
+    def _import_fully(self, name: str) -> None:
+        """Import the whole file.
+
+        Modules that are partially imported start again, in the order of this import.
+        """
+        partial_modules = {
+            partial: sys.modules.pop(partial)
+            for partial in self.modules.importing
+            if partial in sys.modules
+        }
+        importing, self.modules.importing = self.modules.importing, []
+        del sys.modules[name]
+        packages = [package for package in prefixes(name)[:-1] if package not in sys.modules]
+        before = process_effects.capture()
+        try:
+            importlib.import_module(name)
+            self._attribute_effects(process_effects.since(before)[0], packages)
+        finally:
+            self.modules.importing = importing
+            for partial, module in partial_modules.items():
+                sys.modules.setdefault(partial, module)

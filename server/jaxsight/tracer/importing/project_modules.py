@@ -1,0 +1,322 @@
+"""The modules of the project that this process has imported, and which of them are outdated.
+
+When a file changes, its module and its importers are removed from `sys.modules`, so that the next
+import runs the new text.
+Modules of installed packages are never unloaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from types import ModuleType
+
+from jaxsight.tracer.importing.overlay_finder import Finder, Loader, Texts, Version
+from jaxsight.tracer.isolation import code_origins, file_reads
+from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
+from jaxsight.tracer.isolation.process_effects import Effects
+
+Edges = dict[str, int]
+"""Modules of the project by name, each with the serial number of its import."""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A module of the project that was imported.
+
+    `serial` distinguishes this import from a later one of the same name.
+    """
+
+    path: str
+    serial: int
+    versions: dict[str, Version | None]
+    """The files whose change invalidates it, usually only its own."""
+    imports: Edges = field(default_factory=dict)
+    jax: bool = False
+    """Whether importing it imports JAX."""
+    snapshot: ObjectSnapshot | None = None
+    """Its contents after the import."""
+    reads: file_reads.Reads = field(default_factory=file_reads.Reads)
+    """Files that it read during the import."""
+
+
+@dataclass(slots=True)
+class RunningFile:
+    """The traced file, and the full import that other modules may need of it."""
+
+    module: ModuleType
+    serial: int
+    full: ModuleType | None
+    installed: bool = False
+    """Whether the file is part of an installed package, whose other modules import it fully."""
+    full_in_place: bool = False
+    begin: Callable[[], None] | None = None
+    """Executes the file's chunks, on the first import of it."""
+    complete: bool = False
+    """Whether the slice has all statements of the module."""
+
+    @property
+    def name(self) -> str:
+        return self.module.__name__
+
+
+class ProjectModules:
+    """The project's modules in this process."""
+
+    def __init__(self) -> None:
+        self.texts = Texts()
+        self.loaded: dict[str, Loaded] = {}
+        self.attempted: set[str] = set()
+        """Files of the project whose import was attempted since the request began."""
+        self.importing: list[str] = []
+        """Modules whose import has begun and not ended, outermost first."""
+        self.effects: dict[str, Effects] = {}
+        """The effects of importing a module, by its name."""
+        self.running: RunningFile | None = None
+        self._roots: tuple[str, ...] = ()
+        self._edited: set[str] = set()
+        self._serials = itertools.count(1)
+        edited = self._edited.__contains__
+        self._finder = Finder(self.texts, self.is_project, self._execute, edited)
+        sys.meta_path.insert(0, self._finder)
+
+    def begin(self, module: ModuleType, file: str, roots: Sequence[str]) -> RunningFile:
+        """Make `module` the running file, and unload modules that have changed.
+
+        `roots` are the folders of the project.
+        """
+        moved = self._roots != tuple(roots)
+        self._roots = tuple(roots)
+        self.attempted = set()
+        serial = -1 - abs(hash((id(module), self.texts.version(file))))
+        running = RunningFile(module, serial, None, installed=not self.is_project(file))
+        self.running = running
+        self._unload_stale(moved)
+        return running
+
+    def end(self) -> None:
+        """End the running file."""
+        self.running = None
+        self.importing.clear()
+
+    def is_project(self, path: str) -> bool:
+        """Return whether a file is the project's.
+
+        It is if it is open in the editor, or under a root and not installed there.
+        """
+        real = self.texts.real
+        return self.texts.unsaved(path) is not None or any(
+            _lies_in(real(path), real(root)) for root in self._roots
+        )
+
+    def files_of(self, modules: Iterable[str]) -> set[str]:
+        """Return the files of these modules and of all their imports."""
+        reached: set[str] = set()
+        todo = list(modules)
+        while todo:
+            name = todo.pop()
+            loaded = self.loaded.get(name)
+            if name not in reached and loaded is not None:
+                reached.add(name)
+                todo += loaded.imports
+        return {
+            path
+            for loaded in map(self.loaded.__getitem__, reached)
+            for path in (*loaded.versions, *loaded.reads)
+        }
+
+    def are_current(self, edges: Mapping[str, int]) -> bool:
+        """Return whether these modules are still those of the recorded imports."""
+        return all(self._is_current(name, serial) for name, serial in edges.items())
+
+    def namespaces(self) -> list[dict[str, object]]:
+        """Return the namespaces of the project's modules."""
+        return [vars(sys.modules[name]) for name in self.loaded if name in sys.modules]
+
+    def can_find(self, missing: str) -> bool:
+        """Return whether a module or file that was missing exists now."""
+        if PurePath(missing).is_absolute():
+            return os.path.exists(missing)  # noqa: PTH110 - called often
+        if missing in sys.modules or any(
+            part not in sys.modules for part in prefixes(missing)[:-1]
+        ):
+            return missing in sys.modules
+        parent = missing.rpartition(".")[0]
+        path = getattr(sys.modules[parent], "__path__", None) if parent else None
+        try:
+            return self._finder.find_spec(missing, path) is not None
+        except (ImportError, ValueError):
+            return False
+
+    def put_empty_package(self, package: str, folder: str) -> Loaded:
+        """Replace a package that cannot be imported by an empty one that contains its modules."""
+        module = ModuleType(package)
+        module.__path__ = [folder]
+        module.__package__ = package
+        sys.modules[package] = module
+        path = init_file(folder)
+        versions = {file: self.texts.version(file) for file in (path, *self.attempted)}
+        loaded = self.loaded[package] = Loaded(path, next(self._serials), versions)
+        return loaded
+
+    def renew(self) -> None:
+        """Unload the project's modules that have changed since their import, and their importers.
+
+        This includes modules that would not be found now, before the file's statements have changed
+        the path.
+        """
+        changed = {
+            name
+            for name, loaded in self.loaded.items()
+            if loaded.snapshot is None
+            or not loaded.snapshot.is_current()
+            or self._is_elsewhere(name, loaded.path)
+        }
+        for name in changed:
+            self._unload(name, edited=False)
+        self._unload_importers("")
+        importlib.invalidate_caches()
+
+    def _is_current(self, name: str, serial: int) -> bool:
+        running = self.running
+        if running is not None and name == running.name and serial == running.serial:
+            return True
+        loaded = self.loaded.get(name)
+        return loaded is not None and loaded.serial == serial
+
+    def _unload_stale(self, moved: bool) -> None:
+        """Unload changed modules and their importers.
+
+        `moved`: names may now be found elsewhere.
+        """
+        own = self.running.name if self.running is not None else ""
+        versions = {path for loaded in self.loaded.values() for path in loaded.versions}
+        now = {path: self.texts.version(path) for path in versions}
+        elsewhere = {
+            name.partition(".")[0]
+            for name, loaded in self.loaded.items()
+            if moved and self._is_elsewhere(name, loaded.path)
+        }
+        stale = {
+            name
+            for name, loaded in self.loaded.items()
+            if any(now[path] != version for path, version in loaded.versions.items())
+            or name.partition(".")[0] in elsewhere
+            or not loaded.reads.current()
+        }
+        if stale or moved:
+            importlib.invalidate_caches()
+        for name in stale:
+            self._unload(name)
+        self._unload_importers(own)
+
+    def _unload_importers(self, own: str) -> None:
+        """Unload importers of modules that were unloaded.
+
+        Packages around the file `own` may keep the names that they imported from it.
+        """
+        while fallen := [
+            name
+            for name, loaded in self.loaded.items()
+            if not all(
+                # Do not import a package that re-exports names of the edited file again on every
+                # key press.
+                self._is_current(imported, serial)
+                or (imported == own and own.startswith(f"{name}."))
+                for imported, serial in loaded.imports.items()
+            )
+        ]:
+            for name in fallen:
+                self._unload(name)
+
+    def _unload(self, name: str, *, edited: bool = True) -> None:
+        loaded = self.loaded.pop(name)
+        if edited:
+            self._edited.update(loaded.versions)
+        self.effects.pop(name, None)
+        module = sys.modules.pop(name, None)
+        # Folders without `__init__.py` compute their path from the package around them. The running
+        # file does not have a `__file__` either before it begins.
+        running = self.running.module if self.running is not None else None
+        for below in [
+            name_below for name_below in sys.modules if name_below.startswith(f"{name}.")
+        ]:
+            module_below = sys.modules[below]
+            if module_below is not running and vars(module_below).get("__file__") is None:
+                del sys.modules[below]
+        parent, _, last = name.rpartition(".")
+        names = vars(sys.modules[parent]) if parent in sys.modules else {}
+        if module is not None and names.get(last) is module:
+            del names[last]
+
+    def _is_elsewhere(self, name: str, path: str) -> bool:
+        """Return whether the name of a module now leads to another file.
+
+        If its package has a module, this is decided for the package.
+        """
+        names = prefixes(name)
+        if any(package in self.loaded for package in names[:-1]):
+            return False
+        # A package without a module is a folder, which is searched for at each import.
+        spec, folders = None, None
+        for part in names:
+            try:
+                spec = self._finder.find_spec(part, folders)
+            except KeyError:
+                # Python finds a folder without `__init__.py` through the package around it, which
+                # is not loaded (`_NamespacePath` of importlib).
+                return True
+            if spec is None:
+                sys.modules.pop(part, None)
+                return True
+            folders = spec.submodule_search_locations
+        return spec is None or spec.origin != path
+
+    def _execute(self, loader: Loader, module: ModuleType) -> None:
+        name, path = module.__name__, loader.path
+        self.attempted.add(path)
+        loaded = Loaded(path, next(self._serials), {path: self.texts.version(path)})
+        self.loaded[name] = loaded
+        for child in [child for child in self.loaded if child.rpartition(".")[0] == name]:
+            # Modules of the package that stay loaded when it is reloaded.
+            if child in sys.modules:
+                setattr(module, child.rpartition(".")[2], sys.modules[child])
+        self.importing.append(name)
+        try:
+            with file_reads.recording(loaded.reads):
+                loader.run(module)
+        except BaseException:
+            if self.loaded.get(name) is loaded:
+                del self.loaded[name]
+            raise
+        finally:
+            if name in self.importing:
+                self.importing.remove(name)
+        loaded.snapshot = ObjectSnapshot([vars(module)], {name})
+
+
+def prefixes(name: str) -> list[str]:
+    """Return `a`, `a.b`, `a.b.c` for `a.b.c`."""
+    return list(itertools.accumulate(name.split("."), "{}.{}".format))
+
+
+def init_file(folder: str) -> str:
+    """Return the file of the package in a folder."""
+    return str(PurePath(folder, "__init__.py"))
+
+
+def _lies_in(path: str, root: str) -> bool:
+    """Return whether a file is under the root, but neither installed nor in an environment."""
+    if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
+        return False
+    if code_origins.INSTALLED.intersection(PurePath(path).relative_to(root).parts):
+        return False
+    return not any(
+        path.startswith(prefix) and prefix.startswith(root) and prefix != root
+        for prefix in (sys.prefix, sys.base_prefix)
+    )

@@ -1,0 +1,135 @@
+"""Determine whether code, modules and objects are the user's, a library's, or Python's own.
+
+This uses only the standard library, as it is imported before JAX.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from pathlib import Path, PurePath
+from types import CodeType, FrameType
+
+INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+_PYTHON = tuple(
+    f"{os.path.realpath(path)}{os.sep}"
+    for path in {os.path.dirname(os.__file__), sysconfig.get_path("stdlib")}  # noqa: PTH120
+)
+_OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+
+USER = "user"
+LIBRARY = "library"
+PYTHON = "python"
+
+
+@cache
+def of_file(path: str) -> str:
+    """Return `USER`, `LIBRARY` or `PYTHON`; the tracer's own files count as Python's."""
+    if "§" in path:
+        return USER
+    if path.startswith("<frozen "):
+        return PYTHON
+    if not INSTALLED.isdisjoint(PurePath(path).parts):
+        return LIBRARY
+    real = os.path.realpath(path)
+    return PYTHON if real.startswith((*_PYTHON, _OURS)) else USER
+
+
+def of_module(name: str) -> str:
+    """Return the origin of a module, by its file or folder.
+
+    A built-in module is Python's, and a removed one the user's.
+    """
+    module = sys.modules.get(name)
+    if module is None:
+        return USER
+    file = getattr(module, "__file__", None)
+    if isinstance(file, str):
+        return of_file(file)
+    if (folders := getattr(module, "__path__", None)) is not None:
+        try:
+            folder = next(iter(folders), None)
+        except KeyError:  # the path depends on the package around it, which was removed
+            return USER
+        if isinstance(folder, str):
+            return of_file(folder)  # a package without a module
+    top = name.partition(".")[0]
+    return PYTHON if top in sys.stdlib_module_names or top == "jaxsight" else LIBRARY
+
+
+def of_frames(frame: FrameType | None) -> set[str]:
+    """Return the origins of the code of a frame and its callers."""
+    origins: set[str] = set()
+    while frame is not None:
+        origins.add(of_file(frame.f_code.co_filename))
+        frame = frame.f_back
+    return origins
+
+
+def asked_by_user(through: tuple[str, ...]) -> bool:
+    """Return whether user code made the current call.
+
+    The caller is the innermost frame that is in none of the modules `through`.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(("jaxsight.", *through)):
+            return of_file(frame.f_code.co_filename) == USER
+        frame = frame.f_back
+    return False
+
+
+class SliceLoader(SourceFileLoader):
+    """The loader of a traced file.
+
+    It returns the file's text, and marks the module as a slice instead of an import.
+    """
+
+
+def is_users(value: object) -> bool:
+    """Return whether a function, class or instance is the user's, perhaps wrapped by a library."""
+    for _ in range(8):
+        code = getattr(value, "__code__", None)
+        if isinstance(code, CodeType):
+            if of_file(code.co_filename) == USER:
+                return True
+        elif isinstance(value, type):
+            return _is_users_class(value)
+        inner = wrapped(value)
+        if inner is None:
+            break
+        value = inner
+    return _is_users_class(type(value))
+
+
+def _is_users_class(kind: type) -> bool:
+    """Return whether a class is the user's, by its module.
+
+    If that is not loaded (a built-in class may name any module), its methods decide.
+    """
+    name = str(kind.__module__)
+    if name in sys.modules or name == "builtins":
+        return name != "builtins" and of_module(name) == USER
+    codes = (getattr(member, "__code__", None) for member in vars(kind).values())
+    return any(isinstance(code, CodeType) and of_file(code.co_filename) == USER for code in codes)
+
+
+_WRAPPED = ("__wrapped__", "__func__", "func", "fget", "fun")
+
+
+def wrapped(value: object) -> object:
+    """Return the object that a wrapper wraps, or `None`."""
+    return next((inner for name in _WRAPPED if (inner := attribute(value, name)) is not None), None)
+
+
+def attribute(value: object, name: str) -> object:
+    """Return an attribute of any object, or `None` if there is none or reading it fails."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - any attribute of any object
+        return None

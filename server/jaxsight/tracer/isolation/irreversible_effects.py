@@ -1,0 +1,210 @@
+"""Track effects of files that cannot be undone, and which files can still be traced.
+
+The file itself can, as long as its earlier results are kept; for another file, or the same file
+from its beginning, the answer would differ from that of a fresh process.
+Such a request ends in `Spoilt`, and the server replaces the process and repeats it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePath
+from types import FrameType
+
+from jaxsight.tracer.compat import registrations
+from jaxsight.tracer.isolation import code_origins
+from jaxsight.wire.observations import Failure
+
+_REGISTERED_TWICE = (
+    "Duplicate custom PyTreeDef type registration",
+    "Duplicate serialization registration",
+)
+"""Beginnings of JAX's messages about a class that is registered again.
+
+In a fresh process there may be no such error.
+"""
+
+GRACE = 0.2
+"""Seconds for child processes to exit before a request for another file."""
+
+_POOL = "concurrent/futures/thread.py"
+
+_TASKS = Path("/proc/self/task")
+
+
+class Spoilt(Exception):
+    """This process cannot answer like a fresh one; the message has the reason."""
+
+
+class IrreversibleEffects:
+    """Known effects; `owner` is the file that caused them."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        """The reason with the file's name; empty if there are none."""
+        self.owner = ""
+        self._file = ""
+        self._used = False
+        self._fresh = True
+        """Whether the file that began last was the first one to run."""
+        self._registered: list[str] = []
+        self._waits_for_children = False
+        """Whether the reason ends when the child processes exit."""
+        registrations.watch(self._entered)
+        self._register_codec = codecs.register
+        codecs.register = self._codec_registered
+
+    def begin(self, file: str) -> None:
+        """Start a file.
+
+        Raises:
+            Spoilt: another file has left something.
+        """
+        if self._waits_for_children and file != self.owner and _end_soon():
+            self._waits_for_children = False
+            self.reason = ""
+        if self.reason and file != self.owner:
+            raise Spoilt(self.reason)
+        self._file = file
+        self._fresh = not self._used
+        self._registered.clear()
+
+    def start_over(self) -> None:
+        """Start the current file from its beginning again.
+
+        Raises:
+            Spoilt: it has left something.
+        """
+        if self.reason:
+            raise Spoilt(self.reason)
+
+    def end(self, lost: Iterable[str]) -> None:
+        """Record the end of the file's run.
+
+        `lost` has the effects that could not be undone, such as `lowered a resource limit`.
+        """
+        self._used = True
+        for reason in (*lost, *self._registered, *_threads()):
+            self._note(reason)
+            self._waits_for_children = False
+        if not self.reason and _children():
+            self._note("left a child process running")
+            self._waits_for_children = True
+
+    def _note(self, reason: str) -> None:
+        if not self.reason or self._waits_for_children:
+            self.owner = self._file
+            self.reason = f"{PurePath(self._file).name} {reason}"
+
+    def doubt(self, failure: Failure) -> None:
+        """Check whether a failure may be caused by registrations of an earlier run.
+
+        Raises:
+            Spoilt: it may be.
+        """
+        if not self._fresh and failure.message.startswith(_REGISTERED_TWICE):
+            raise Spoilt(f"{PurePath(self._file).name} registers a class again")
+
+    def _codec_registered(self, search: Callable[[str], codecs.CodecInfo | None]) -> None:
+        """Replace `codecs.register`, because registered functions cannot be listed."""
+        if code_origins.asked_by_user(()):
+            self._registered.append("registered a codec")
+        self._register_codec(search)
+
+    def _entered(self, kind: type) -> None:
+        """Record a pytree registration by user code of a class of another module."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            name = frame.f_globals.get("__name__", "")
+            if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER:
+                if kind.__module__ != name and _lives_there(kind):
+                    class_name = f"{kind.__module__}.{kind.__qualname__}"
+                    self._registered.append(f"registered {class_name} as a pytree")
+                return
+            if name.startswith("importlib"):
+                return  # during the import of a library
+            if name != _TREES and kind.__module__.partition(".")[0] == name.partition(".")[0]:
+                return  # a library's own class, on its first use
+            frame = frame.f_back
+
+
+_TREES = "jax._src.tree_util"
+
+
+def _lives_there(kind: type) -> bool:
+    """Return whether a class is in its module: factories of libraries name only the library."""
+    return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+
+
+def _threads() -> Iterator[str]:
+    """Yield a reason if a thread of user code is still running."""
+    here = threading.get_ident()
+    for ident, frame in sys._current_frames().items():
+        if ident != here and _is_of_user(frame):
+            yield "left a thread running"
+            break
+
+
+def _is_of_user(frame: FrameType) -> bool:
+    """Return whether a thread may run user code, now or later.
+
+    An idle thread of a pool does not.
+    """
+    if frame.f_code.co_name == "_worker" and frame.f_code.co_filename.endswith(_POOL):
+        return False
+    whose = code_origins.of_frames(frame)
+    if code_origins.USER in whose:
+        return True
+    return code_origins.LIBRARY not in whose and not _is_ours(frame)
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("jaxsight."):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _end_soon() -> bool:
+    """Return whether the child processes exit within `GRACE`."""
+    end = time.monotonic() + GRACE
+    while _children():
+        if time.monotonic() > end:
+            return False
+        time.sleep(GRACE / 20)
+    return True
+
+
+def _children() -> set[int]:
+    """Return the running processes below this one, except helpers of `multiprocessing`."""
+    children: set[int] = set()
+    try:
+        for task in os.listdir(_TASKS):  # noqa: PTH208
+            children.update(map(int, (_TASKS / task / "children").read_text().split()))
+    except OSError:  # not Linux, or a thread that has just ended
+        return set()
+    for name, holder, pid in _HELPERS:
+        if (module := sys.modules.get(name)) is not None:
+            children.discard(getattr(getattr(module, holder, None), pid, None) or 0)
+    return {child for child in children if _runs(child)}
+
+
+def _runs(process: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in "ZX"
+
+
+_HELPERS = (
+    ("multiprocessing.resource_tracker", "_resource_tracker", "_pid"),
+    ("multiprocessing.forkserver", "_forkserver", "_forkserver_pid"),
+)

@@ -1,0 +1,218 @@
+"""Record the contents of modules' objects, to detect changes by running code.
+
+This follows containers, functions, classes and instances from the modules' names, except objects of
+installed packages.
+It runs no user code, whatever the user's classes define.
+Modules with too many objects count as changed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from jaxsight.tracer.compat import registrations
+
+_MOST_OBJECTS = 4000
+"""Maximum number of objects."""
+
+_PLAIN = (
+    *(bool, int, float, complex, str, bytes, type(None), range, slice, types.ModuleType),
+    *(types.BuiltinFunctionType, types.MethodDescriptorType, type(Ellipsis), types.CodeType),
+)
+_SEQUENCES: tuple[Iterable[object], ...] = ([], (), "", b"", {}, {}.items(), {}.values(), set())
+_ITERATORS: tuple[type, ...] = (
+    *map(type, map(iter, _SEQUENCES)),
+    *(type(iter(range(1))), type(iter(range(1 << 70))), type(reversed([]))),
+    *(map, filter, zip, enumerate),
+)
+
+State = tuple[Any, ...]
+
+
+class ObjectSnapshot:
+    """The contents of all objects reachable from the namespaces, by identity."""
+
+    def __init__(self, namespaces: Iterable[Mapping[str, Any]], own: AbstractSet[str]) -> None:
+        """Record the contents; `own` are the modules whose classes and functions are followed."""
+        self._own = own
+        self._states: list[tuple[Any, State]] = []
+        self._complete = True
+        self._walk(namespaces)
+
+    def is_current(self) -> bool:
+        """Return whether nothing has changed."""
+        return self._complete and all(_same(state, _state(value)) for value, state in self._states)
+
+    def _walk(self, namespaces: Iterable[Mapping[str, Any]]) -> None:
+        visited = {id(vars(builtins))}
+        todo: deque[Any] = deque(namespaces)
+        while todo:
+            value = todo.popleft()
+            if id(value) in visited or isinstance(value, _PLAIN):
+                continue
+            visited.add(id(value))
+            if not self._is_looked_into(value):
+                continue
+            if len(self._states) >= _MOST_OBJECTS:
+                self._complete = False
+                return
+            state = _state(value)
+            self._states.append((value, state))
+            todo.extend(state)
+
+    def _is_looked_into(self, value: Any) -> bool:
+        kind = type(value)
+        if issubclass(kind, (dict, list, set, deque, tuple, frozenset, bytearray)):
+            return True
+        if issubclass(kind, type):
+            return _module_of(value) in self._own
+        if kind is types.FunctionType:
+            return value.__module__ in self._own
+        if kind in _FOLLOWED or kind in _ITERATORS or kind.__module__ == "itertools":
+            return True
+        if registrations.is_ruled(kind):
+            return True
+        return _module_of(kind) in self._own
+
+
+_FOLLOWED = (
+    types.CellType,
+    types.MethodType,
+    types.GeneratorType,
+    types.MappingProxyType,
+    functools.partial,
+    functools._lru_cache_wrapper,
+)
+
+
+def _module_of(kind: type) -> str:
+    name = type.__getattribute__(kind, "__module__")
+    return name if isinstance(name, str) else ""
+
+
+def _state(value: Any) -> State:
+    """Return the contents of an object, read only by methods of builtin types."""
+    kind = type(value)
+    try:
+        for base, elements in _CONTAINERS:
+            if issubclass(kind, base):
+                return (*elements(value), *_attributes(value))
+        if issubclass(kind, bytearray):
+            return (bytes(value),)
+        if issubclass(kind, type):
+            return _class_state(value)
+        for exact, state in _STATES:
+            if kind is exact:
+                return state(value)
+        if kind in _ITERATORS or kind.__module__ == "itertools":
+            return tuple(_flat_state(value.__reduce__()))
+        if registrations.is_ruled(kind):
+            return (*_attributes(value), *registrations.rules_of(value))
+        return tuple(_attributes(value))
+    except Exception:  # noqa: BLE001 - an empty cell, or an iterator without `__reduce__`
+        return (type(value),)
+
+
+def _class_state(value: Any) -> State:
+    subclasses = sorted(type.__subclasses__(value), key=id)
+    names = {k: v for k, v in type.__getattribute__(value, "__dict__").items() if k[:2] != "__"}
+    return (*_flat(names.items()), *map(id, subclasses))
+
+
+def _function_state(function: types.FunctionType) -> State:
+    return (
+        function.__code__,
+        *(function.__defaults__ or ()),
+        *_flat((function.__kwdefaults__ or {}).items()),
+        *_flat(function.__dict__.items()),
+        *(function.__closure__ or ()),
+    )
+
+
+def _generator_state(generator: types.GeneratorType[Any, Any, Any]) -> State:
+    frame = generator.gi_frame
+    return (-1,) if frame is None else (frame.f_lasti, *_flat(frame.f_locals.items()))
+
+
+def _attributes(value: Any) -> Iterator[Any]:
+    """Yield the attributes of an instance, including those in slots."""
+    with contextlib.suppress(AttributeError):
+        yield from _flat(object.__getattribute__(value, "__dict__").items())
+    for kind in type(value).__mro__[:-1]:
+        for name, slot in type.__getattribute__(kind, "__dict__").items():
+            if isinstance(slot, types.MemberDescriptorType):
+                try:
+                    yield slot.__get__(value)
+                except AttributeError:
+                    yield name
+
+
+def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of a dictionary, without submodules if it is a package's namespace."""
+    package = dict.get(names, "__name__")
+    prefix = f"{package}." if isinstance(package, str) else None
+    for key, value in dict.items(names):
+        if (
+            prefix is None
+            or type(value) is not types.ModuleType
+            or value.__name__ != f"{prefix}{key}"
+        ):
+            yield key, value
+
+
+def _flat(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+    for key, value in pairs:
+        yield key
+        yield value
+
+
+def _flat_state(state: Any) -> Iterator[Any]:
+    """Yield the parts of a reduced iterator, without the containers created by `__reduce__`."""
+    if isinstance(state, tuple):
+        for part in state:
+            yield from _flat_state(part)
+    else:
+        yield state
+
+
+def _same(before: State, now: State) -> bool:
+    return len(before) == len(now) and all(
+        old is new or (type(old) is type(new) and isinstance(old, _VALUES) and old == new)
+        for old, new in zip(before, now, strict=True)
+    )
+
+
+_CONTAINERS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
+    (dict, lambda names: _flat(_without_submodules(names))),
+    (list, list.__iter__),
+    (tuple, tuple.__iter__),
+    (set, lambda elements: sorted(set.__iter__(elements), key=id)),
+    (frozenset, lambda elements: sorted(frozenset.__iter__(elements), key=id)),
+    (deque, deque.__iter__),
+)
+"""Containers, including subclasses, each with a function that returns its elements."""
+
+_STATES: tuple[tuple[type, Callable[[Any], State]], ...] = (
+    (types.FunctionType, _function_state),
+    (types.CellType, lambda cell: (cell.cell_contents,)),
+    (types.MethodType, lambda method: (method.__func__, method.__self__)),
+    (types.GeneratorType, _generator_state),
+    (
+        functools.partial,
+        lambda partial: (partial.func, *partial.args, *_flat(partial.keywords.items())),
+    ),
+    (
+        functools._lru_cache_wrapper,
+        lambda cached: (cached.cache_info().currsize, cached.__wrapped__),
+    ),
+)
+"""Classes, without subclasses, each with a function that returns the contents of an object."""
+
+_VALUES = (bool, int, float, complex, str, bytes)

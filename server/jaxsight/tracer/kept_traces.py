@@ -1,0 +1,86 @@
+"""The traces that a tracer keeps for later requests: only a few, the most recently used."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.compat import config, contexts, lowering
+from jaxsight.tracer.failures import refusal
+
+Settings = tuple[Mapping[str, object], ...]
+"""Options of `jax.config`, and those of the thread."""
+
+_MOST_TRACES = 16
+"""Maximum number of traces that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTrace:
+    """A trace as JAX's `Traced` stage.
+
+    `stage` is compiled; `shown` is for users, without results that only a library's `jit` returns.
+    """
+
+    stage: Any
+    shown: Any
+    outcome: Outcome
+    settings: Settings
+    """Settings of the trace, as JAX traces functions of its own during lowering."""
+
+    @staticmethod
+    def of(stage: Any, outcome: Outcome) -> KeptTrace:
+        """Keep a trace with the current settings."""
+        shown = lowering.without_first(stage, outcome.markers)
+        return KeptTrace(stage, shown, outcome, _settings())
+
+
+class Traces:
+    """The traces of the process, by the `id` of their requests."""
+
+    def __init__(self) -> None:
+        self._traces: OrderedDict[int, KeptTrace] = OrderedDict()
+
+    def keep(self, id: int, trace: KeptTrace) -> None:
+        """Keep a trace, and drop the one that was not used for the longest time."""
+        self._traces[id] = trace
+        if len(self._traces) > _MOST_TRACES:
+            self._traces.popitem(last=False)
+
+    def of(self, id: int) -> KeptTrace:
+        """Return an earlier trace.
+
+        Raises:
+            UserError: it is no longer kept.
+        """
+        trace = self._traces.get(id)
+        if trace is None:
+            raise refusal("find", f"trace {id} is no longer kept", type="LookupError")
+        self._traces.move_to_end(id)
+        return trace
+
+
+@contextlib.contextmanager
+def under(settings: Settings) -> Iterator[None]:
+    """Restore JAX's settings of a trace within the context."""
+    before = _settings()
+    _change(before, settings)
+    try:
+        yield
+    finally:
+        _change(settings, before)
+
+
+def _settings() -> Settings:
+    return config.values(), contexts.values()
+
+
+def _change(now: Settings, wanted: Settings) -> None:
+    for write, old, new in zip((config.update, contexts.enter), now, wanted, strict=True):
+        for name, value in new.items():
+            if old[name] is not value and old[name] != value:
+                write(name, value)

@@ -1,0 +1,134 @@
+"""The values of expressions: how values of each class are described, and those of one expression.
+
+This stores avals and texts, never a tracer, a trace or an array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.compat import traces
+from jaxsight.tracer.observation import display
+from jaxsight.wire.observations import OBSERVED_VALUES, Seen
+
+IGNORED, ABSTRACT, NUMBER, ARRAY, TREE = range(5)
+
+NUMBERS = frozenset({bool, int, float, complex})
+
+KINDS: dict[type, int] = {
+    **dict.fromkeys(
+        (
+            str, bytes, type(None), type, types.ModuleType, types.FunctionType, types.MethodType,
+            types.BuiltinFunctionType, types.BuiltinMethodType, functools.partial, range, slice,
+            super, types.EllipsisType, types.GeneratorType, np.dtype, np.ufunc,
+        ),
+        IGNORED,
+    ),
+    **dict.fromkeys(NUMBERS, NUMBER),
+    **dict.fromkeys((tuple, list, dict), TREE),
+    np.ndarray: ARRAY,
+}  # fmt: skip
+
+_DISTINCT = 256
+"""Maximum number of distinct values counted per expression; a Python loop may have many."""
+
+QUIET_TREES = 64
+"""After this many trees without a new description, trees of an expression are not described."""
+
+
+@dataclasses.dataclass(slots=True)
+class SiteValues:
+    """Values of an expression in a context, by aval, number or text."""
+
+    last: Any = None
+    """The key of the last value."""
+    described: dict[Any, Seen] = dataclasses.field(default_factory=dict)
+    more: set[Any] = dataclasses.field(default_factory=set)
+    """Keys of values past the maximum number of descriptions."""
+    quiet: int = 0
+    """Number of values since the last new one."""
+
+    def add(self, key: Any, describe: Callable[[], Seen]) -> None:
+        """Add a value by its key; `describe` is called if it is new."""
+        if key in self.described or key in self.more:
+            self.quiet += 1
+        elif len(self.described) < OBSERVED_VALUES:
+            self.described[key] = describe()
+            self.quiet = 0
+        elif len(self.more) < _DISTINCT:
+            self.more.add(key)
+            self.quiet = 0
+
+    def moved(self, outer: int, inside: tuple[str, ...]) -> SiteValues:
+        """Return the values with the stages `inside` instead of the first `outer` ones."""
+        described = {
+            key: dataclasses.replace(value, inside=(*inside, *value.inside[outer:]))
+            for key, value in self.described.items()
+        }
+        return SiteValues(described=described, more=self.more)
+
+
+Sites = dict[int, SiteValues]
+"""The values of expressions, by the numbers of their sites."""
+
+
+def classify(value: Any) -> int:
+    """Return how to handle values of this class."""
+    match value:
+        case jax.core.Tracer() | jax.Array():
+            return ABSTRACT
+        case np.ndarray() | np.generic() | jax.ShapeDtypeStruct():
+            return ARRAY
+        case type() | types.ModuleType() | str():
+            return IGNORED
+        case bool() | int() | float() | complex():
+            return NUMBER
+        case tuple() | list() | dict():
+            return TREE
+        case _ if dataclasses.is_dataclass(value) or display.is_node(value):
+            return TREE
+        case _:
+            return IGNORED
+
+
+def add_abstract(values: SiteValues, value: Any, aval: Any, situation: traces.Situation) -> None:
+    """Add an array or tracer by its aval, and by the vmaps that it does not depend on."""
+    inside = situation.inside
+    key = aval
+    if situation.mapped and isinstance(value, jax.core.Tracer):
+        constant = [trace for trace in situation.mapped if not traces.is_mapped(value, trace)]
+        if constant:
+            inside = (*inside, *(f"not mapped over {trace.axis_data.size}" for trace in constant))
+            key = (aval, inside)
+    values.add(key, lambda: Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside))
+
+
+def add_number(values: SiteValues, value: Any, situation: traces.Situation) -> None:
+    """Add a Python number."""
+    key: Any = (type(value), value)
+    if key != values.last:
+        values.last = key
+        values.add(key, lambda: Seen(repr(value), inside=situation.inside))
+
+
+def add_array(values: SiteValues, key: Any, value: Any, situation: traces.Situation) -> None:
+    """Add an array with values or a shape, which is identified by `key`."""
+    values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
+
+
+def add_tree(values: SiteValues, value: Any, situation: traces.Situation) -> None:
+    """Add a pytree, if it has arrays or is a plain container of numbers."""
+    shown = display.display(value)
+    plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.opaque
+    if shown.arrays or plain:
+        values.add(shown.text, lambda: Seen(shown.text, inside=situation.inside))
+    else:
+        values.quiet += 1

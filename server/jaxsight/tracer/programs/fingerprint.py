@@ -1,0 +1,68 @@
+"""Represent a traced program as text that is equal for equal programs in all processes.
+
+It has the whole jaxpr and digests of its captured arrays, whose values a jaxpr does not show.
+It has no line numbers: these differ between a slice and the imported file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.wire.chunks import CHUNK_FILE
+from jaxsight.wire.messages.requests import CONSTANT
+
+_CHUNK = re.compile(rf"{CHUNK_FILE.pattern}(?::\d+)?")
+_LINE = re.compile(r"(\.py):\d+")
+
+
+def fingerprint(jaxpr: Any) -> str:
+    """Return the jaxpr's text, and a line for each array that it captures."""
+    text = jaxpr_text.whole(0, jaxpr).text
+    text = _LINE.sub(r"\1", _CHUNK.sub(lambda match: match["path"], text))
+    return "\n".join([text, *map(_digest, _constants(jaxpr))])
+
+
+def _constants(jaxpr: object) -> Iterator[object]:
+    """Yield the arrays in a jaxpr and its inner jaxprs, in the order of the equations."""
+    visited: set[int] = set()
+    waiting = [jaxpr]
+    while waiting:
+        closed = waiting.pop()
+        if id(closed) in visited:
+            continue
+        visited.add(id(closed))
+        yield from getattr(closed, "consts", ())
+        inner = []
+        for equation in jaxprs.open_jaxpr(closed).eqns:
+            yield from (
+                var.val for var in equation.invars if getattr(getattr(var, "val", None), "ndim", 0)
+            )
+            for value in equation.params.values():
+                inner += [part for part in _listed(value) if hasattr(part, "eqns")]
+        waiting += reversed(inner)
+
+
+def _listed(value: object) -> tuple[object, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _digest(value: Any) -> str:
+    """Return the array's type and a digest of its values; only the type if unreadable."""
+    aval = avals.of(value)
+    try:
+        if jnp.issubdtype(aval.dtype, jax.dtypes.prng_key):
+            value = jax.random.key_data(value)
+        data = np.ascontiguousarray(np.asarray(value)).tobytes()
+    except Exception:  # noqa: BLE001 - a reference, an array that was deleted or lives elsewhere
+        return f"{CONSTANT}{avals.text(aval)}"
+    return f"{CONSTANT}{avals.text(aval)} {hashlib.blake2b(data, digest_size=16).hexdigest()}"

@@ -1,0 +1,288 @@
+"""Read, set and restore the contents of mutable objects without running user code.
+
+Each kind reads an object as keys with values.
+It calls the methods of Python's own classes, so that an override in a subclass is not called; the
+only exception is hashing the key of a dict.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable
+from types import CellType, MemberDescriptorType
+from typing import Any, Protocol
+
+import numpy as np
+
+GONE = object()
+"""Represents a missing value."""
+
+_LARGEST = 1 << 20
+"""Maximum size in bytes of a NumPy array whose contents are watched."""
+
+Contents = tuple[list[Any], list[Any]]
+"""Keys and values."""
+
+
+class Kind(Protocol):
+    """A kind of mutable object."""
+
+    def read(self, target: Any) -> Contents: ...
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        """Set a value, or remove it if it is `GONE`."""
+
+    def restore(self, target: Any, contents: Contents) -> None: ...
+
+
+class Dict:
+    """A dict, including the attributes of an object."""
+
+    def read(self, target: Any) -> Contents:
+        return list(dict.keys(target)), list(dict.values(target))
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        base = (
+            collections.OrderedDict if issubclass(type(target), collections.OrderedDict) else dict
+        )
+        if value is not GONE:
+            base.__setitem__(target, key, value)
+        elif dict.__contains__(target, key):
+            base.__delitem__(target, key)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+        keys, values = contents
+        if not _same(list(dict.keys(target)), keys):
+            for key in keys:
+                self.write(target, key, GONE)
+            for key, value in zip(keys, values, strict=True):
+                self.write(target, key, value)
+
+
+class Names(Dict):
+    """The namespace of a module, which must never be empty while its code may run."""
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class List:
+    """A list or a deque, by position."""
+
+    def read(self, target: Any) -> Contents:
+        values = list(_base(target).__iter__(target))
+        return list(range(len(values))), values
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            _base(target).__setitem__(target, key, value)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        base = _base(target)
+        base.clear(target)
+        base.extend(target, contents[1])
+
+
+class Set:
+    """A set; its elements are both keys and values."""
+
+    def read(self, target: Any) -> Contents:
+        elements = list(set.__iter__(target))
+        return elements, elements
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            set.discard(target, key)
+            set.add(target, value)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        set.clear(target)
+        set.update(target, contents[1])
+
+
+class Slots:
+    """The attributes of an object in `__slots__` of its classes."""
+
+    def read(self, target: Any) -> Contents:
+        keys, values = [], []
+        for name, member in _members(target).items():
+            value = _value(member, target)
+            if value is not GONE:
+                keys.append(name)
+                values.append(value)
+        return keys, values
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        member = _members(target)[key]
+        if value is not GONE:
+            member.__set__(target, value)
+        elif _value(member, target) is not GONE:
+            member.__delete__(target)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class Class:
+    """The attributes of a class."""
+
+    def read(self, target: Any) -> Contents:
+        names = [name for name in vars(target) if not _is_special(name)]
+        return names, [vars(target)[name] for name in names]
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            type.__setattr__(target, key, value)
+        elif key in vars(target):
+            type.__delattr__(target, key)
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class Cell:
+    """A variable that a function shares with enclosing ones."""
+
+    def read(self, target: Any) -> Contents:
+        try:
+            return ["contents"], [target.cell_contents]
+        except ValueError:
+            return [], []
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        if value is not GONE:
+            target.cell_contents = value
+        elif self.read(target)[0]:
+            del target.cell_contents
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        _restore_each(self, target, contents)
+
+
+class Numbers:
+    """The contents of a NumPy array, as bytes."""
+
+    def read(self, target: Any) -> Contents:
+        return [()], [_Bytes(np.ndarray.tobytes(target))]
+
+    def write(self, target: Any, key: Any, value: Any) -> None:
+        raise AssertionError("the contents of an array are only read and restored")
+
+    def restore(self, target: Any, contents: Contents) -> None:
+        saved = np.frombuffer(contents[1][0].data, target.dtype).reshape(target.shape)
+        np.copyto(target, saved)
+
+
+class _Bytes:
+    """Bytes that `same` compares by value."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
+    Dict(), Names(), List(), Set(), Slots(), Class(), Cell(), Numbers(),
+)  # fmt: skip
+
+
+def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
+    """Yield the kinds in which a value can be changed, each with the object to change.
+
+    That object is the value itself or its `__dict__`.
+    """
+    kind = type(value)
+    if issubclass(kind, dict):
+        yield DICT, value
+    elif issubclass(kind, list | collections.deque):
+        yield LIST, value
+    elif issubclass(kind, set):
+        yield SET, value
+    elif kind is CellType:
+        yield CELL, value
+    elif kind is np.ndarray:
+        plain = value.dtype.kind not in "OV" and value.flags.writeable
+        if plain and value.nbytes <= _LARGEST:
+            yield NUMBERS, value
+        return
+    elif issubclass(kind, type):
+        yield CLASS, value
+        return
+    if (names := attributes(value)) is not None:
+        yield DICT, names
+    if _members(value):
+        yield SLOTS, value
+
+
+def attributes(value: Any) -> dict[str, Any] | None:
+    """Return the `__dict__` of an object without calling code of its class."""
+    for base in type.__dict__["__mro__"].__get__(type(value)):
+        descriptor = vars(base).get("__dict__")
+        if descriptor is not None:
+            if type(descriptor).__name__ != "getset_descriptor":
+                return None
+            names = descriptor.__get__(value)
+            return names if type(names) is dict else None
+    return None
+
+
+def same(before: Contents, after: Contents) -> bool:
+    """Return whether two contents have the same objects in the same order."""
+    return _same(before[0], after[0]) and _same(before[1], after[1])
+
+
+def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, Any]]:
+    """Yield keys with their old and new values, `GONE` if there is none."""
+    old = {_identity(key): value for key, value in zip(*before, strict=True)}
+    for key, value in zip(*after, strict=True):
+        was = old.pop(_identity(key), GONE)
+        if not _is_same(was, value):
+            yield key, was, value
+    keys = {_identity(key): key for key in before[0]}
+    for identity, value in old.items():
+        yield keys[identity], value, GONE
+
+
+def _identity(key: Any) -> Any:
+    return key if type(key) in (str, int) else id(key)
+
+
+def _same(before: list[Any], after: list[Any]) -> bool:
+    return len(before) == len(after) and all(map(_is_same, before, after))
+
+
+def _is_same(before: Any, after: Any) -> bool:
+    if type(before) is _Bytes and type(after) is _Bytes:
+        return before.data == after.data
+    return before is after
+
+
+def _restore_each(kind: Kind, target: Any, contents: Contents) -> None:
+    for key, old, _ in list(differences(contents, kind.read(target))):
+        kind.write(target, key, old)
+
+
+def _base(target: Any) -> Any:
+    return list if issubclass(type(target), list) else collections.deque
+
+
+def _members(target: Any) -> dict[str, Any]:
+    """Return the descriptors of slots, by attribute."""
+    members: dict[str, Any] = {}
+    for base in type.__dict__["__mro__"].__get__(type(target)):
+        if "__slots__" in vars(base):
+            for name, member in vars(base).items():
+                if type(member) is MemberDescriptorType:
+                    members.setdefault(name, member)
+    return members
+
+
+def _value(member: Any, target: Any) -> Any:
+    try:
+        return member.__get__(target)
+    except AttributeError:
+        return GONE
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")

@@ -1,0 +1,161 @@
+"""Import a whole file like Python, and return the programs of its functions, to verify slices.
+
+A process answers one `Import` and exits.
+JAX is not imported before the file, so that variables and settings that it sets first take effect.
+User code may do anything here; the parent ends the process with all its children.
+"""
+
+from __future__ import annotations
+
+import ast
+import faulthandler
+import gc
+import importlib
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from jaxsight.tracer.importing.import_folders import import_folders
+from jaxsight.wire import frames as wire
+from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
+from jaxsight.wire.messages.requests import Import, Trace
+
+_READ_AT_ONCE = 1 << 16
+_STANDARD_ERROR = 2
+
+
+def answer(incoming: int, outgoing: int) -> None:
+    """Send the handshake, answer one `Import`, and exit."""
+    own = os.getpid()
+    hello = Hello(VERSION, platform.python_version(), sys.executable, pid=own)
+    wire.write(outgoing, hello)
+    request = _request(incoming)
+    if request is not None:
+        gc.enable()
+        # A thread in C prints the traceback, even while other code holds the GIL.
+        faulthandler.dump_traceback_later(request.deadline, exit=True, file=_STANDARD_ERROR)
+        reply = _reply(request)
+        if os.getpid() == own:  # not in a process that the file forked
+            wire.write(outgoing, reply)
+    os._exit(0)
+
+
+def _request(incoming: int) -> Import | None:
+    frames = wire.FrameReader()
+    while data := os.read(incoming, _READ_AT_ONCE):
+        for message in frames.feed(data):
+            if isinstance(message, Import):
+                return message
+    return None
+
+
+def _reply(request: Import) -> Imported | Failed:
+    try:
+        module = _imported(request)
+    except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
+        from jaxsight.tracer.failures import failure
+
+        return Failed(request.id, failure(error, "execute"))
+    return Imported(request.id, tuple(_program(function, module) for function in request.functions))
+
+
+def _imported(request: Import) -> ModuleType:
+    file, name = request.file, request.module
+    folders = import_folders(file, name, request.root)
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
+    sys.argv[:] = [file]
+    if Path(request.root).is_dir():
+        os.chdir(request.root)
+    if request.lines:
+        sys.meta_path.insert(0, _Finder(name, file, request.lines))
+    if "." in name or name not in sys.modules:
+        module = importlib.import_module(name)
+        if os.path.realpath(getattr(module, "__file__", None) or "") == os.path.realpath(file):
+            return module
+    return _by_path(request)
+
+
+def _by_path(request: Import) -> ModuleType:
+    """Import the file under its name if Python finds another module by that name."""
+    spec = importlib.util.spec_from_file_location(request.module, request.file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module at {request.file}")
+    if request.lines:
+        spec.loader = _Loader(request.module, request.file, request.lines)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[request.module] = module
+    assert spec.loader is not None
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Finder(MetaPathFinder):
+    """Gives a module a loader that runs only some of its statements."""
+
+    def __init__(self, name: str, file: str, lines: Sequence[tuple[int, int]]) -> None:
+        self._name = name
+        self._file = os.path.realpath(file)
+        self._lines = lines
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != self._name:
+            return None
+        for finder in sys.meta_path:
+            find: Any = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(name, path, target) if finder is not self else None
+            if spec is not None:
+                if os.path.realpath(spec.origin or "") == self._file:
+                    spec.loader = _Loader(name, self._file, self._lines)
+                return spec
+        return None
+
+
+class _Loader(SourceFileLoader):
+    """Runs the top-level statements that begin within some lines (from 1, inclusive)."""
+
+    def __init__(self, name: str, path: str, lines: Sequence[tuple[int, int]]) -> None:
+        super().__init__(name, path)
+        self._lines = lines
+
+    def get_code(self, fullname: str) -> CodeType:
+        tree = ast.parse(self.get_data(self.path), self.path)
+        tree.body = [statement for statement in tree.body if self._runs(statement)]
+        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
+        return code
+
+    def _runs(self, statement: ast.stmt) -> bool:
+        match statement:
+            case ast.ImportFrom(module="__future__") | ast.Expr(ast.Constant()):
+                return True
+            case _:
+                return any(first <= statement.lineno <= last for first, last in self._lines)
+
+
+def _program(request: Trace, module: ModuleType) -> Made:
+    """Return the program of a function, traced like in a tracer."""
+    from jaxsight.tracer.calls.inputs import Evaluator
+    from jaxsight.tracer.failures import UserError, failure
+    from jaxsight.tracer.handlers.trace import trace
+    from jaxsight.tracer.job import Job, Module
+    from jaxsight.tracer.kept_traces import Traces
+    from jaxsight.tracer.observation.recorder import Recorder
+    from jaxsight.tracer.programs.fingerprint import fingerprint
+
+    try:
+        traces = Traces()
+        executed = Module(request, vars(module), Recorder(), Evaluator())
+        trace(Job(request, traces, executed=executed))
+        return Made(fingerprint(traces.of(request.id).shown.jaxpr))
+    except UserError as error:
+        return Made(failure=error.failure)
+    except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
+        return Made(failure=failure(error, "trace"))

@@ -1,0 +1,361 @@
+"""The compiler processes: one per target, started on the first request, ended after long idleness.
+
+XLA cannot be interrupted.
+To cancel a compile is to wait briefly, as most compiles end soon, and then to kill the process.
+A compile that exceeds its deadline is killed; one that crashed its process is retried once.
+The caller always gets an answer: a `Compiled`, or a `Trouble` with a message for the user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import math
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from jaxsight.compiler import folding as constant_folding
+from jaxsight.targets.target import CPU, Target
+from jaxsight.text import units
+from jaxsight.wire.frames import WireError
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled
+from jaxsight.workers.compilation import remote
+from jaxsight.workers.compilation.compiler_process import CompilerProcess
+from jaxsight.workers.compilation.environments import Environment, compiler_variables, variables
+from jaxsight.workers.environment import neutral_folder, tracer_environment
+from jaxsight.workers.limits import Limits
+from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.results import Death, Reason, signal_name
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+BOOT = Path(__file__).parents[2] / "compiler" / "boot.py"
+
+GRACE = 2.0
+"""Seconds that a cancelled compile may still take; its result is cached."""
+
+FOLDING = 15.0
+"""Deadline in seconds of a compile that measures constant folding."""
+_SHORT, _CERTAIN = 1.0, 4.0
+"""If a compile takes between these seconds, a second one is measured too, as another process may
+have delayed the first.
+"""
+
+IDLE = 600.0
+"""Seconds of idleness after which a compiler is ended, as it uses some 400 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a program was not compiled.
+
+    `kind`: as in `NotCompiled`, or `death`, `time`, `missing`, `lower`.
+    """
+
+    kind: str
+    message: str
+    last: bool = True
+    """Whether another attempt would fail in the same way."""
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    target: Target
+    command: Sequence[str]
+    environment: Environment
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    process: CompilerProcess | None = None
+    idle: asyncio.TimerHandle | None = None
+
+
+class Compilers:
+    """The compilers of all targets.
+
+    Use them within one event loop; `aclose` ends all processes.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory: int,
+        deadline: float,
+        command: Callable[[Environment], Sequence[str]] = lambda environment: compiler_command(
+            environment
+        ),
+        remote_python: str = remote.PYTHON,
+        folding: float = FOLDING,
+    ) -> None:
+        """Start no process yet.
+
+        Args:
+            memory: limit of a compiler's memory, in bytes.
+            deadline: limit of one compile, in seconds.
+            command: returns the command of an environment's compiler; it must use the protocol.
+            remote_python: the Python executable that compiles on other machines, as a path there.
+            folding: limit of a compile that measures constant folding, in seconds.
+        """
+        self._remote_python = remote_python
+        self._command = command
+        self._limits = Limits(start=90.0, memory=memory)
+        self._deadline = deadline
+        self._longest = folding
+        self._workers: dict[str, _Worker] = {}
+        self._ids = itertools.count(1)
+        self._closed = False
+        self._closing: set[asyncio.Task[None]] = set()
+        self.compiled = 0
+        """How many requests were sent to a compiler; cached answers do not count."""
+
+    async def compile(
+        self, target: Target, environment: Environment, request: Compile
+    ) -> Compiled | Trouble:
+        """Compile a program.
+
+        Cancelling the caller stops the compile, unless it ends within `GRACE`.
+
+        Args:
+            request: without an id.
+        """
+        worker = self._worker(target, environment)
+        return await self._unless_cancelled(worker, self._run(worker, request, self._deadline))
+
+    async def folding(
+        self, target: Target, environment: Environment, request: Compile
+    ) -> tuple[Folding, Compiled | None] | Trouble:
+        """Measure how long a program compiles without and with constant folding.
+
+        This uses a process of its own.
+
+        Returns:
+            The times, and the program compiled with folding, unless that exceeded its deadline.
+        """
+        worker = self._worker(target, environment, "folding")
+        try:
+            return await self._unless_cancelled(worker, self._measure_folding(worker, request))
+        finally:
+            if worker.idle is not None:
+                worker.idle.cancel()
+            self._end_idle(worker)
+
+    async def _measure_folding(
+        self, worker: _Worker, request: Compile
+    ) -> tuple[Folding, Compiled | None] | Trouble:
+        unfolded = folded = math.inf
+        compiled: Compiled | None = None
+        for _ in range(2):  # the first compile of a process takes longer
+            answer = await self._run(worker, constant_folding.without(request), self._deadline)
+            if isinstance(answer, Trouble):
+                return answer
+            unfolded = min(unfolded, answer.seconds)
+        while compiled is None or _SHORT <= folded <= _CERTAIN:
+            answer = await self._run(worker, request, self._longest)
+            if isinstance(answer, Trouble):
+                is_ended = answer.kind == "time"
+                return (
+                    (Folding(self._longest, unfolded, is_ended=True), None) if is_ended else answer
+                )
+            folded = min(folded, answer.seconds)
+            if compiled is not None:
+                break
+            compiled = answer
+        return Folding(folded, unfolded), compiled
+
+    async def _unless_cancelled(self, worker: _Worker, work: Coroutine[None, None, T]) -> T:
+        """Return the result of a worker's work.
+
+        If the caller is cancelled, the work is stopped, unless it ends within `GRACE`.
+        """
+        task = asyncio.get_running_loop().create_task(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._start_closing(self._give_up_soon(worker, task))
+            raise
+
+    async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
+        """Return the version of jaxlib of a target's compiler, and start the compiler if needed.
+
+        On another machine, the version is not known before.
+        """
+        worker = self._worker(target, environment)
+        async with worker.lock:
+            process = self._process(worker)
+            hello = await asyncio.shield(process.ready)
+            if hello is None:
+                death = await asyncio.shield(process.death)
+                return Trouble("death", _message(worker.target, death), last=False)
+            if hello.problem:
+                return Trouble("target", hello.problem)
+            return hello.jaxlib
+
+    async def aclose(self) -> None:
+        """End all processes and wait for them; none is started afterwards."""
+        self._closed = True
+        for worker in self._workers.values():
+            if worker.idle is not None:
+                worker.idle.cancel()
+        processes = [w.process for w in self._workers.values() if w.process is not None]
+        self._workers.clear()
+        await asyncio.gather(*(process.aclose() for process in processes))
+        while self._closing:
+            await asyncio.wait(self._closing)
+
+    def _worker(self, target: Target, environment: Environment, purpose: str = "") -> _Worker:
+        name = f"{target.name} {purpose}".rstrip()
+        worker = self._workers.get(name)
+        if worker is None or worker.environment != environment:
+            if worker is not None and worker.process is not None:
+                self._start_closing(worker.process.aclose())
+            worker = self._workers[name] = _Worker(
+                target, self._command_of(target, environment), environment
+            )
+        return worker
+
+    def _command_of(self, target: Target, environment: Environment) -> Sequence[str]:
+        if not target.host:
+            return self._command(environment)
+        platform = f"here-{target.platform}" if target.platform != CPU else CPU
+        environment_variables = variables(platform if target.chip is None else target.platform)
+        return remote.command(target.host, environment_variables, self._remote_python)
+
+    async def _give_up_soon(self, worker: _Worker, task: asyncio.Task[T]) -> None:
+        """Wait briefly for work that has no caller any more, then kill it."""
+        done, _ = await asyncio.wait([task], timeout=GRACE)
+        if done:
+            return
+        task.cancel()
+        if worker.process is not None:
+            worker.process.kill(Death(Reason.STOPPED))
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def _run(self, worker: _Worker, request: Compile, deadline: float) -> Compiled | Trouble:
+        async with worker.lock:
+            if worker.idle is not None:
+                worker.idle.cancel()
+            for may_retry in (True, False):
+                if self._closed:
+                    return Trouble("death", _message(worker.target, Death(Reason.STOPPED)))
+                answer = await self._ask(worker, request, deadline)
+                if isinstance(answer, Death):
+                    crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
+                    if may_retry and crashed and not _is_unreachable(worker.target, answer):
+                        log.warning(
+                            "the compiler for %s died (%s); retrying", worker.target.name, answer
+                        )
+                        continue
+                    kind = "time" if answer.reason is Reason.TIMEOUT else "death"
+                    return Trouble(kind, _message(worker.target, answer))
+                loop = asyncio.get_running_loop()
+                worker.idle = loop.call_later(IDLE, self._end_idle, worker)
+                if isinstance(answer, NotCompiled):
+                    return Trouble(answer.kind, answer.message)
+                return answer
+            raise AssertionError("the second try answers")
+
+    async def _ask(
+        self, worker: _Worker, request: Compile, deadline: float
+    ) -> Compiled | NotCompiled | Death:
+        process = self._process(worker)
+        ready = await asyncio.shield(process.ready)
+        if ready is None:
+            return await asyncio.shield(process.death)
+        numbered = replace(request, id=next(self._ids))
+        try:
+            process.send(numbered)
+        except WireError as error:
+            return NotCompiled(
+                numbered.id, "program", f"cannot send the program to the compiler: {error}"
+            )
+        process.busy()
+        self.compiled += 1
+        try:
+            async with asyncio.timeout(deadline):
+                while (received := await process.receive()) is not None:
+                    if isinstance(received, Compiled | NotCompiled) and received.id == numbered.id:
+                        process.idle()
+                        return received
+        except TimeoutError:
+            process.kill(Death(Reason.TIMEOUT, limit=deadline))
+        return await asyncio.shield(process.death)
+
+    def _process(self, worker: _Worker) -> CompilerProcess:
+        if worker.process is None or not worker.process.alive:
+            worker.process = self._spawn(worker)
+        return worker.process
+
+    def _spawn(self, worker: _Worker) -> CompilerProcess:
+        log.info("starting a compiler for %s", worker.target.name)
+        is_remote = bool(worker.target.host)
+        return CompilerProcess.start(
+            worker.command,
+            environment=dict(os.environ) if is_remote else _variables(worker.environment),
+            first=remote.modules() if is_remote else b"",
+            folder=neutral_folder(),
+            limits=self._limits,
+            locate=lambda path, chunk: None,
+            on_output=_log_output,
+        )
+
+    def _end_idle(self, worker: _Worker) -> None:
+        if worker.process is not None and not worker.lock.locked():
+            self._start_closing(worker.process.aclose())
+            worker.process = None
+
+    def _start_closing(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def compiler_command(environment: Environment) -> list[str]:
+    """Return the command that starts a compiler in an environment."""
+    return [environment.python, "-X", "utf8", str(BOOT)]
+
+
+def _variables(environment: Environment) -> dict[str, str]:
+    """Return the environment variables of a compiler: the user's, not the server's own."""
+    environ = dict(os.environ)
+    if environment.managed:
+        environ.pop("PYTHONPATH", None)
+    return tracer_environment(environment.python, environ, compiler_variables(environment))
+
+
+_SSH_FAILED = 255
+"""ssh's own exit status if it cannot connect."""
+
+
+def _is_unreachable(target: Target, death: Death) -> bool:
+    return bool(target.host) and death.code == _SSH_FAILED
+
+
+def _log_output(process: TracerProcess, text: str) -> None:
+    log.debug("compiler %d: %s", process.pid, text.rstrip())
+
+
+def _message(target: Target, death: Death) -> str:
+    task = f"compiling for {target.short}"
+    if _is_unreachable(target, death):
+        return f"cannot reach {target.host} over ssh ({death.last_words or 'no error output'})"
+    match death.reason:
+        case Reason.TIMEOUT:
+            return f"{task} took longer than {death.limit:g} s (setting `timeouts.compile`)"
+        case Reason.MEMORY:
+            return (
+                f"{task} used {units.size(death.used)} of memory, "
+                f"limit {units.size(death.limit)} (setting `memoryLimit`)"
+            )
+        case Reason.CRASHED:
+            return f"{task} crashed the compiler twice ({signal_name(death.signal)})"
+        case Reason.STOPPED:
+            return f"{task} was stopped"
+        case _:
+            last_words = f": {death.last_words}" if death.last_words else ""
+            return f"{task} failed: the compiler exited with status {death.code}{last_words}"

@@ -1,0 +1,231 @@
+"""Python environments for compilers: virtual environments of our own in the user's cache folder.
+
+For the machine's own CPU, the user's environment compiles: its jaxlib is authoritative.
+For all other targets, an installed environment does (see `installation`).
+An environment without its marker is incomplete: it is not used, and created again.
+An environment that another user could have created or changed is not used either.
+This module starts no compiler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import platform as machine
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from jaxsight.compiler import stand_ins
+from jaxsight.files import private, reading
+from jaxsight.targets.target import CPU, Target, names
+
+MEGABYTES = {"cuda": 290, "tpu": 360}
+"""Approximate size of the download: jaxlib with its dependencies, and the plugin."""
+
+log = logging.getLogger(__name__)
+
+MARKER = "jaxsight.json"
+"""The file that a complete environment has; it holds the `Environment`."""
+PYTHON_PATH = "Scripts/python.exe" if os.name == "nt" else "bin/python"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A Python environment that compiles for a platform."""
+
+    platform: str
+    python: str
+    jax: str
+    folder: str = ""
+    """Its folder; empty for an environment that is not ours."""
+    plugin: str = ""
+    """Its compiler plugin with its version: `libtpu 0.0.50.1`."""
+
+    @property
+    def managed(self) -> bool:
+        """Whether it is ours, so that no variables of the user's environment may reach it."""
+        return bool(self.folder)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment variables of its compilers."""
+        return variables(self.platform)
+
+
+def variables(platform: str) -> Mapping[str, str]:
+    """Return the environment variables of the compilers of a platform.
+
+    `here-cuda` is the platform of this machine's GPU.
+    """
+    shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    match platform:
+        case "cuda":
+            return {
+                **shared,
+                "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
+                "CUDA_VISIBLE_DEVICES": "",
+            }
+        case "tpu":
+            return {
+                **shared,
+                "TPU_SKIP_MDS_QUERY": "1",
+                "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+                "TPU_LOG_DIR": "disabled",
+                "TPU_STDERR_LOG_LEVEL": "3",
+                "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+                "TPU_WORKER_HOSTNAMES": "localhost",
+            }
+        case "here-cuda" | "here-rocm" | "here-tpu":
+            return {"JAX_PLATFORMS": platform.removeprefix("here-") + ",cpu"}
+        case _:
+            return shared
+
+
+def compiler_variables(environment: Environment) -> Mapping[str, str]:
+    """Return the environment variables of an environment's compilers on this machine."""
+    variables = dict(environment.variables)
+    if environment.platform == "cuda" and (folder := _stand_ins()) is not None:
+        variables[stand_ins.VARIABLE] = str(folder)
+    return variables
+
+
+def _stand_ins() -> Path | None:
+    """Return the folder of this version's stand-ins, or `None` if it cannot be written."""
+    folder = private.cache_folder("stand-ins")
+    if folder is None:
+        return None
+    try:
+        for name, content in stand_ins.FILES.items():
+            file = folder / name
+            if not (private.belongs_to_us(file) and _holds(file, content)):
+                private.write(file, content, executable=True)
+    except OSError as error:
+        log.warning("cannot use %s: %s", folder, error)
+        return None
+    return folder
+
+
+def _holds(file: Path, content: bytes) -> bool:
+    try:
+        return os.access(file, os.X_OK) and reading.data(file, reading.SMALL) == content
+    except reading.UnreadableError:
+        return False
+
+
+def home() -> Path | None:
+    """Return the folder of all environments, or `None` if the user has none.
+
+    The variable `JAXSIGHT_COMPILERS` overrides it.
+    """
+    chosen = os.environ.get("JAXSIGHT_COMPILERS")
+    return Path(chosen).absolute() if chosen else private.cache_folder("compilers")
+
+
+def installed(platform: str) -> list[Environment]:
+    """Return the complete and trustworthy environments of a platform, the newest JAX first."""
+    folder = home()
+    if folder is None:
+        return []
+    markers = reading.below(folder, f"{platform}-*/{MARKER}")
+    environments = [
+        environment
+        for marker in markers
+        if (environment := usable(marker.parent)) is not None and environment.platform == platform
+    ]
+    return sorted(environments, key=lambda environment: numbers(environment.jax), reverse=True)
+
+
+def ready() -> list[str]:
+    """Return the targets that can be compiled for on this machine, its own CPU first."""
+    platforms = {platform for platform in MEGABYTES if installed(platform)}
+    return [
+        name
+        for name in names()
+        if name == CPU or (":" in name and name.partition(":")[0] in platforms)
+    ]
+
+
+def suiting(platform: str, jax: str) -> Environment | None:
+    """Return the environment for programs lowered by a version of JAX, or `None`.
+
+    This is the one with the same version, else the one with the next newer version.
+    """
+    environments = installed(platform)
+    for environment in environments:
+        if environment.jax == jax:
+            return environment
+    newer = [
+        environment for environment in environments if numbers(environment.jax) >= numbers(jax)
+    ]
+    return newer[-1] if newer else None
+
+
+def identity(environment: Environment, target: Target) -> tuple[str, ...]:
+    """Return everything besides the program that determines the output of a target's compiler."""
+    if target.host:
+        device = target.host
+    elif target.chip is not None:
+        device = repr(target.chip)
+    else:
+        device = _this_machine(target.platform)
+    flags = (
+        ()
+        if target.host
+        else (os.environ.get("XLA_FLAGS", ""), os.environ.get("LIBTPU_INIT_ARGS", ""))
+    )
+    return target.name, environment.platform, environment.jax, environment.plugin, device, *flags
+
+
+@cache
+def _this_machine(platform: str) -> str:
+    """Return the names of the processor, or of the GPUs and their driver.
+
+    Machines may share the folder of the cache.
+    """
+    facts = [machine.machine(), machine.processor()]
+    if platform == "cpu":
+        paths = [Path("/proc/cpuinfo")]
+    else:
+        paths = [
+            *Path("/proc/driver/nvidia").glob("gpus/*/information"),
+            Path("/proc/driver/nvidia/version"),
+        ]
+    for path in paths:
+        with contextlib.suppress(OSError):
+            lines = reading.text(path, strict=False).splitlines()
+            facts += [
+                line
+                for line in dict.fromkeys(lines)
+                if line.startswith(("model name", "flags", "Features", "Model", "NVRM"))
+            ]
+    return "\n".join(facts)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version such as `0.12.0.1` as a tuple of numbers, for comparisons."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:4])
+
+
+def usable(folder: Path) -> Environment | None:
+    """Return the environment in a folder, or `None` if incomplete or possibly another user's."""
+    if not reading.exists(folder / MARKER) or not reading.is_file(folder / PYTHON_PATH):
+        return None
+    marker, programs = folder / MARKER, (folder / PYTHON_PATH).parent
+    if not private.belongs_to_us(marker) or not private.belongs_to_us(programs):
+        log.warning("ignoring the compilers in %s: other users can write there", folder)
+        return None
+    try:
+        record = json.loads(reading.text(folder / MARKER, reading.SMALL))
+        environment = Environment(
+            **{**record, "python": str(folder / PYTHON_PATH), "folder": str(folder)}
+        )
+    except (reading.UnreadableError, ValueError, TypeError, RecursionError):
+        return None  # written by another version of jaxsight, or corrupt
+    if not all(isinstance(value, str) for value in asdict(environment).values()):
+        return None
+    return environment

@@ -1,0 +1,250 @@
+"""Install compilers: create their Python environments, and delete them.
+
+Nothing is ever installed into the user's environments.
+An installation has the user's version of JAX, if that can compile without the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from jaxsight.files import private
+from jaxsight.workers.compilation.environments import (
+    MARKER,
+    MEGABYTES,
+    PYTHON_PATH,
+    Environment,
+    home,
+    numbers,
+    usable,
+)
+
+OLDEST = (0, 9, 0)
+"""The oldest JAX that can compile for a GPU that is not present and returns the optimized HLO."""
+
+LIBTPU = "0.0.50.1"
+"""Tested with JAX 0.6.2 to 0.12."""
+
+_UMASK = 0o077 if os.name == "posix" else -1
+"""The umask of an installation: only the user has access."""
+
+_CHECK_PAUSE = 0.5
+"""Seconds between checks of the progress of an installation, or of another process's."""
+
+Progress = Callable[[str, int], None]
+"""Called with the current step, and the megabytes on disk so far; 0 when a step begins."""
+
+
+class InstallError(Exception):
+    """An environment could not be created; the message has the reason, and a remedy if known."""
+
+
+def install(platform: str, jax: str, python: str, progress: Progress) -> Environment:
+    """Create the environment of a platform for a version of JAX.
+
+    Args:
+        platform: `cuda` or `tpu`.
+        jax: the user's version; for versions before `OLDEST`, the newest one that supports their
+            Python is installed.
+        python: the Python executable that creates the environment, usually the user's.
+        progress: called with each step.
+
+    Raises:
+        InstallError: there is no such version for this Python, or a network or disk error occurred.
+    """
+    if platform not in MEGABYTES:
+        raise InstallError(
+            f"unknown platform {platform}: compilers can be installed for cuda and tpu"
+        )
+    is_pinned = numbers(jax) >= OLDEST
+    requirement = f"=={jax}" if is_pinned else ""
+    top = home()
+    if top is None:
+        raise InstallError("no home folder to install into: set JAXSIGHT_COMPILERS to a folder")
+    folder = top / f"{platform}-{jax if is_pinned else 'newest'}-{_version(python)}"
+    with _locked(folder, progress):
+        if (environment := usable(folder)) is not None:
+            return environment
+        shutil.rmtree(folder, ignore_errors=True)
+        progress(f"creating an environment in {folder}", 0)
+        _run([python, "-m", "venv", str(folder)], "failed to create the environment")
+        program = str(folder / PYTHON_PATH)
+        step = f"installing jax{requirement} (downloads about {MEGABYTES[platform]} MB in total)"
+        _pip(program, [f"jax{requirement}"], folder, step, progress)
+        version = _run(
+            [program, "-c", "import importlib.metadata as m; print(m.version('jax'))"],
+            "jax is not installed",
+        ).strip()
+        plugin = _plugin(platform, program, version, folder, progress)
+        environment = Environment(platform, program, version, str(folder), plugin)
+        try:
+            private.write(folder / MARKER, json.dumps(asdict(environment)).encode())
+        except OSError as error:
+            raise InstallError(f"cannot use the environment in {folder}: {error}") from error
+        return environment
+
+
+def remove(environment: Environment) -> None:
+    """Delete one of our environments."""
+    if environment.folder:
+        with contextlib.suppress(OSError):
+            Path(environment.folder, MARKER).unlink()
+        shutil.rmtree(environment.folder, ignore_errors=True)
+
+
+def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progress) -> str:
+    """Install the compiler plugin without dependencies, and return its name and version.
+
+    NVIDIA's libraries are only needed to run programs.
+    """
+    step = f"installing the {platform} compiler"
+    if platform == "tpu":
+        _pip(python, ["--no-deps", f"libtpu=={LIBTPU}"], folder, step, progress)
+        return f"libtpu {LIBTPU}"
+    problem: InstallError | None = None
+    for cuda in ("cuda13", "cuda12"):  # older versions support only CUDA 12
+        requirements = [f"jax-{cuda}-pjrt=={jax}", f"jax-{cuda}-plugin=={jax}"]
+        try:
+            _pip(python, ["--no-deps", *requirements], folder, step, progress)
+        except InstallError as error:
+            problem = problem or error
+        else:
+            return f"jax-{cuda}-plugin {jax}"
+    assert problem is not None
+    raise problem
+
+
+def _pip(python: str, requirements: list[str], folder: Path, step: str, progress: Progress) -> None:
+    """Install packages with the index and the proxy that pip is configured with."""
+    progress(step, 0)
+    command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
+    names = [argument for argument in requirements if not argument.startswith("-")]
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(
+            [*command, "install", *requirements],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=_pip_variables(),
+            umask=_UMASK,
+        ) as running:
+            while running.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    running.wait(_CHECK_PAUSE)
+                progress(step, _megabytes(folder))
+        if running.returncode:
+            output.seek(0)
+            reason = _pip_error(output.read().decode(errors="replace"))
+            raise InstallError(f"failed to install {' '.join(names)}: {reason}")
+
+
+_OFFLINE = re.compile(
+    r"name resolution|NewConnectionError|Network is unreachable|ConnectTimeout|ProxyError"
+    r"|Max retries|from versions: none"
+)
+
+
+def _pip_error(output: str) -> str:
+    """Return why pip failed."""
+    if _OFFLINE.search(output):
+        return "pip cannot reach its package index; check the network connection"
+    lines = [line for line in output.strip().splitlines() if not line.startswith("WARNING")]
+    return " ".join(lines[-3:])
+
+
+def _megabytes(folder: Path) -> int:
+    total = 0
+    for path, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118 - thousands
+    return total // 1_000_000
+
+
+def _pip_variables() -> dict[str, str]:
+    """Return the environment variables without those that change which packages Python imports."""
+    return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def _version(python: str) -> str:
+    output = _run(
+        [python, "-I", "-c", "import sys; print('py%d.%d' % sys.version_info[:2])"],
+        f"cannot run {python}",
+    )
+    return output.strip()
+
+
+def _run(command: list[str], error_prefix: str) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            env=_pip_variables(),
+            stdin=subprocess.DEVNULL,
+            umask=_UMASK,
+        )
+    except OSError as error:
+        raise InstallError(f"{error_prefix}: {error}") from error
+    if done.returncode:
+        last_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
+        raise InstallError(
+            f"{error_prefix}: {' '.join(last_lines) or f'exit status {done.returncode}'}"
+        )
+    return done.stdout
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, progress: Progress) -> Iterator[None]:
+    """Lock a folder, so that one process at a time installs into it.
+
+    The system releases the lock of a process that dies.
+
+    Raises:
+        InstallError: the lock cannot be created, or other users can write there.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            lock = stack.enter_context(private.lock_file(folder.with_name(folder.name + ".lock")))
+        except OSError as error:
+            raise InstallError(f"cannot install in {folder.parent}: {error}") from error
+        is_waiting = False
+        while not _try_lock(lock):
+            if not is_waiting:
+                progress("waiting for another process that is installing it", 0)
+            is_waiting = True
+            time.sleep(_CHECK_PAUSE)
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

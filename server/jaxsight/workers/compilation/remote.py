@@ -1,0 +1,95 @@
+"""A compiler on another machine, over the user's own ssh: the same process, the same messages.
+
+The other machine needs Python 3.11 or newer and JAX, with the plugin for its device; nothing is
+installed or written there.
+The compiler's modules are sent first over the pipe and imported from memory, so both ends always
+use the same version.
+After them, only StableHLO with its constants is sent, never source.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+PYTHON = "python3"
+
+_OPTIONS = (
+    "-T",
+    "-o", "BatchMode=yes",  # nobody can type a password
+    "-o", "ConnectTimeout=15",
+    "-o", "ServerAliveInterval=15",
+)  # fmt: skip
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+_SENT = (
+    "__init__.py", "compiler/**/*.py", "targets/**/*.py", "wire/**/*.py",
+)  # fmt: skip
+
+# Runs there before any module of ours: it reads the modules from the pipe, and not a byte more.
+_START = """
+import importlib.abc, importlib.util, json, os, sys, zlib
+if sys.version_info < (3, 11):
+    version = sys.version.split()[0]
+    sys.exit(sys.executable + " is Python " + version + "; 3.11 is the oldest that compiles")
+def take(count):
+    data = b""
+    while len(data) < count:
+        more = os.read(0, count - len(data))
+        if not more:
+            sys.exit("connection closed")
+        data += more
+    return data
+modules = json.loads(zlib.decompress(take(int.from_bytes(take(4), "big"))))
+class Sent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name in modules:
+            return importlib.util.spec_from_loader(name, self, is_package=modules[name][0])
+    def exec_module(self, module):
+        text = modules[module.__name__][1]
+        exec(compile(text, "<jaxsight " + module.__name__ + ">", "exec"), module.__dict__)
+sys.meta_path.insert(0, Sent())
+os.environ.update(VARIABLES)
+from jaxsight.wire.descriptors import take_descriptors
+from jaxsight.compiler.serve import serve
+serve(*take_descriptors())
+"""
+
+
+def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> list[str]:
+    """Return the command that runs the compiler on `host`; it reads `modules()` first.
+
+    Args:
+        host: a host name for ssh.
+        variables: environment variables, in addition to those of a login there.
+        python: the Python executable there; a leading `~` is the home folder there.
+    """
+    start = _START.replace("VARIABLES", repr(dict(variables)))
+    code = f"import base64;exec(base64.b64decode({base64.b64encode(start.encode())!r}))"
+    remote_python = (
+        f"~/{shlex.quote(python[2:])}" if python.startswith("~/") else shlex.quote(python)
+    )
+    return ["ssh", *_OPTIONS, "--", host, f"{remote_python} -X utf8 -c {shlex.quote(code)}"]
+
+
+@cache
+def modules() -> bytes:
+    """Return all modules of a compiler, preceded by their length."""
+    sources = {
+        name: (path.name == "__init__.py", path.read_text("utf-8")) for name, path in _files()
+    }
+    data = zlib.compress(json.dumps(sources).encode())
+    return len(data).to_bytes(4, "big") + data
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    for pattern in _SENT:
+        for path in sorted(_PACKAGE.glob(pattern)):
+            parts = path.relative_to(_PACKAGE).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            yield f"jaxsight.{name}" if name else "jaxsight", path
