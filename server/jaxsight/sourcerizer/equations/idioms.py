@@ -181,7 +181,7 @@ def find_windows(
     idioms: Idioms,
     equations: Sequence[Equation],
     uses: Mapping[int, int],
-    prove: Callable[[Sequence[Window], Any], Expr | None],
+    prove: Callable[[Sequence[Window], object], Expr | None],
     pretty: bool,
 ) -> dict[int, FoundWindow]:
     """Return the windows to write as one expression, by their start; they do not overlap.
@@ -212,7 +212,7 @@ def _ending_at(
     names: Sequence[str],
     position: int,
     uses: Mapping[int, int],
-    prove: Callable[[Sequence[Window], Any], Expr | None],
+    prove: Callable[[Sequence[Window], object], Expr | None],
     pretty: bool,
 ) -> FoundWindow | None:
     last = equations[position]

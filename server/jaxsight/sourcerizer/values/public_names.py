@@ -110,7 +110,7 @@ def primitive(subject: Any) -> Atom:
     return path
 
 
-def elsewhere(subject: Any) -> Atom | None:
+def elsewhere(subject: object) -> Atom | None:
     """Return the path of another package's object, or None.
 
     Public modules are preferred to private ones, then short paths to long ones.
@@ -220,7 +220,7 @@ def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
     return names
 
 
-def public_path(value: Any) -> Atom | None:
+def public_path(value: object) -> Atom | None:
     """Return the public path of an object of any package, or None for a private one.
 
     An example is `lax.GatherDimensionNumbers`.

@@ -142,7 +142,7 @@ class Scope(Variables):
                 write = constants.unfolded if id(var) in converted else constants.constant
                 self.write(var, write(value))
 
-    def _held_by_rule(self, tracer: Any) -> Expr:
+    def _held_by_rule(self, tracer: object) -> Expr:
         """Return the expression of a value that a rule captures from an enclosing program.
 
         Raises:

@@ -93,7 +93,7 @@ def decorated(
     return [function]
 
 
-def _placed(sharding: Any, layout: Any) -> Expr:
+def _placed(sharding: object, layout: object) -> Expr:
     """Return the sharding and layout of an argument or result of a jitted function, if given."""
     where = NONE if equations.is_unspecified(sharding) else value(sharding)
     if layout is None:

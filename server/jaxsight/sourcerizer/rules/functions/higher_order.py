@@ -78,7 +78,7 @@ def reduce_window(scope: Scope, equation: Any) -> Proved:
 
 
 @ABSORBS("broadcast_in_dim")
-def applied(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
+def applied(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
     """Group a scatter with the unread updates that `lax.scatter_apply` creates before it."""
     first = equations[position]
     if position + 1 >= len(equations) or not is_literal(first.invars[0]):
@@ -104,7 +104,7 @@ def _ignores_updates(equation: Any) -> bool:
 
 
 @STRUCTURES("scatter")
-def scatter_apply(scope: Scope, group: Any) -> Proved | None:
+def scatter_apply(scope: Scope, group: object) -> Proved | None:
     if not isinstance(group, list):
         return None
     equation = group[-1]
@@ -184,7 +184,7 @@ def _derived(programs: Any, lengths: Any) -> bool:
     consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
     vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
 
-    def transposed(*args: Any) -> Any:
+    def transposed(*args: object) -> Any:
         constants, cotangents = args[: len(consts)], args[len(consts) :]
         return jax.linear_transpose(lambda *xs: evaluate(matvec, *constants, *xs), *vectors)(
             list(cotangents)

@@ -132,7 +132,7 @@ def _is_clamp(equation: Any, branches: int) -> bool:
 
 
 @ABSORBS("convert_element_type", "clamp", "platform_index")
-def choice(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
+def choice(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
     """Group a `cond` with the equation that computes its index.
 
     Before the branches, `lax.cond` converts its predicate, `lax.switch` clamps its index, and
@@ -155,7 +155,7 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[Any], i
 
 
 @STRUCTURES("cond")
-def cond(scope: Scope, group: Any) -> Proved | None:
+def cond(scope: Scope, group: object) -> Proved | None:
     if not isinstance(group, list):
         return bound(scope, group)
     chooser, equation = group

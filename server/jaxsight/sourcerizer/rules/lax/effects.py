@@ -20,13 +20,13 @@ from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
-def _function(scope: Scope, function: Any) -> Expr:
+def _function(scope: Scope, function: object) -> Expr:
     name = getattr(function, "__name__", "callback")
     base = "callback" if name == "<lambda>" else identifier(str(name), "callback")
     return scope.writer.passed.placeholder(function, base, "runs on the host")
 
 
-def _spelled(scope: Scope, argument: Any) -> Expr:
+def _spelled(scope: Scope, argument: object) -> Expr:
     """Return the expression of an argument's leaf; operands are expressions already."""
     if isinstance(argument, _Operand):
         return argument.expr
@@ -44,11 +44,11 @@ class _Operand:
 
 
 def _given(
-    scope: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]
+    scope: Scope, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> tuple[list[Expr], dict[str, Expr]]:
     import jax
 
-    def tree(part: Any) -> Expr:
+    def tree(part: object) -> Expr:
         leaves, structure = jax.tree.flatten(part)
         spelled = [_spelled(scope, leaf) for leaf in leaves]
         return pytree(structure, spelled, [], scope.writer.passed.structure)

@@ -60,7 +60,7 @@ def _usual(layout: Any) -> bool:
     return layout is None or tuple(layout) == tuple(reversed(range(len(layout))))
 
 
-def _attribute(attribute: Any) -> Expr:
+def _attribute(attribute: object) -> Expr:
     """Return an attribute of a foreign function, whose type matters."""
     return scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
 

@@ -110,7 +110,7 @@ def _index(scope: Scope, atom: JaxprAtom) -> Expr:
     return scope.operand(atom)
 
 
-def _item(part: Any) -> Expr:
+def _item(part: object) -> Expr:
     if not isinstance(part, refs.Range):
         return part.expr if isinstance(part, _Spelled) else value(part)
     if part.is_whole:

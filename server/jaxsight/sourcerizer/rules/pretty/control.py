@@ -138,7 +138,7 @@ def _counter(atom: Atom) -> int | None:
     return int(atom.val)
 
 
-def _bound(atom: Atom, value: Any) -> Expr:
+def _bound(atom: Atom, value: object) -> Expr:
     number = np.asarray(value, atom.aval.dtype)
     return scalar(number, bool(getattr(atom.aval, "weak_type", False)))
 
@@ -179,7 +179,7 @@ def _reads(program: Program, var: Var) -> bool:
     return any(atom is var for atom in atoms)
 
 
-def _same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+def _same(first: Sequence[object], second: Sequence[object]) -> bool:
     return all(a is b for a, b in zip(first, second, strict=True))
 
 
