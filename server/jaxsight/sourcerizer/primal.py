@@ -46,7 +46,7 @@ def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> Any:
     if id(jaxpr) not in cache:
         inside = inner_jaxpr(jaxpr)
         equations: list[Equation] = []
-        values: dict[int, Any] = {}
+        values: dict[int, object] = {}
         _inline(inside.eqns, equations, values, cache, renamed=False)
         outputs = [_read(atom, values) for atom in inside.outvars]
         with_primal = with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs))

@@ -78,7 +78,7 @@ def equation_key(equation: Any) -> Any:
 def spelling_key(equation: Any) -> Any:
     """Return a key that determines how an equation is spelled, or None if it cannot be hashed."""
     primitive, params = equation.primitive, equation.params
-    parameters: Any = tuple(params.items())
+    parameters: object = tuple(params.items())
     if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
         parameters = (program_key(opened(params["call_jaxpr"])), rule_identity.rules_key(params))
         if parameters[0] is None:

@@ -67,7 +67,7 @@ def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[object, ...], int]) ->
     for element in elements:
         text = element.key.text if isinstance(element.key, Atom) else ""
         groups.setdefault(text.rstrip("\"'0123456789"), []).append(element)
-    done: list[Any] = []
+    done: list[object] = []
     for before, group in groups.items():
         group.sort(key=lambda element: (len(element.key.text), element.key.text) if before else ())  # type: ignore[union-attr]
         both = _each([element.value for element in group], sizes) if before else None

@@ -236,7 +236,7 @@ def _passing(expr: object, runs: dict[str, tuple[list[str], Expr]]) -> Any:
 def _with_stars(
     parts: tuple[object, ...], runs: dict[str, tuple[list[str], Expr]]
 ) -> tuple[Any, ...]:
-    starred_parts: list[Any] = []
+    starred_parts: list[object] = []
     position = 0
     while position < len(parts):
         run, common = runs.get(value_name(parts[position]), ([], None))

@@ -187,7 +187,7 @@ def _namespace(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        namespace: Any = jax
+        namespace: object = jax
         for part in name.split(".")[1:]:
             namespace = getattr(namespace, part, None)
         return namespace
@@ -200,7 +200,7 @@ def _public_names() -> dict[int, tuple[Any, str, str]]:
 
 @functools.cache
 def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
-    names: dict[int, tuple[Any, str, str]] = {}
+    names: dict[int, tuple[object, str, str]] = {}
     for module_name in PUBLIC_MODULES:
         if module_name in left_out:
             continue
@@ -241,7 +241,7 @@ def public_path(value: object) -> Atom | None:
     if "._" in module:
         homes.remove(module)  # private to the package
     for home in sorted(homes, key=lambda home: _by_openness((home, name))):
-        exported: Any = sys.modules.get(home)
+        exported: object = sys.modules.get(home)
         for part in name.split("."):
             exported = getattr(exported, part, None)
         if exported is value:

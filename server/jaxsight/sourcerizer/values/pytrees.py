@@ -134,7 +134,7 @@ def _other(structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: 
     leaf_list = list_(leaves[number] for number in numbers)
     for parameter, argument in arguments:
         for expr, value in _parts(parameter, argument):
-            structure_of_value: Any = jax.tree.structure(value)
+            structure_of_value: object = jax.tree.structure(value)
             if structure_of_value == tree:
                 return call("jax.tree.unflatten", call("jax.tree.structure", expr), leaf_list)
     constructed = _dataclass(structure, leaves, arguments, opaque)
@@ -178,7 +178,7 @@ def _dataclass(
         again = eval(flat(trial), _namespace(trial))
     except Exception:  # noqa: BLE001
         return None
-    there: Any = jax.tree.structure(again)
+    there: object = jax.tree.structure(again)
     if there != jax.tree.structure(structure):
         return None
     if jax.tree.leaves(again) != jax.tree.leaves(structure):

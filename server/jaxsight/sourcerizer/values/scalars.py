@@ -87,7 +87,7 @@ def plain(value: object) -> Expr:
 
 def _plain(array: Any) -> Expr:
     kind = "c" if array.dtype.kind == "c" else jnp.dtype(array.dtype).kind
-    as_python: Any
+    as_python: object
     if array.dtype == bool:
         as_python = bool(array)
     elif dtypes.is_subtype(array.dtype, np.integer):

@@ -172,7 +172,7 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
     solve = call(
         "lax.custom_linear_solve", parts["matvec"], sequence(operands), parts["solve"], **options
     )
-    results: Any = nested_results(count)
+    results: object = nested_results(count)
     if aux:
         results = (results, tuple(range(count, len(equation.outvars))))
     return Proved(solve, results)

@@ -127,7 +127,7 @@ def _fori(
     init = scope.operands(equation.invars[start:], binders[consts + 1 :])
     skipped = start - consts
     count = len(equation.outvars)
-    results: Any = skipped if count - skipped == 1 else tuple(range(skipped, count))
+    results: object = skipped if count - skipped == 1 else tuple(range(skipped, count))
     return Proved(call("lax.fori_loop", *bounds, written, sequence(init)), results)
 
 

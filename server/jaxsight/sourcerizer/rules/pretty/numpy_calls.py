@@ -238,7 +238,7 @@ _TYPED = frozenset({
 
 
 def _axes(called: Called) -> Iterator[Expr]:
-    candidates_seen: dict[Any, None] = {}
+    candidates_seen: dict[object, None] = {}
     rank = getattr(called.inputs[0], "ndim", 0) if called.inputs else 0
     for equation in called.equations:
         for key in ("axes", "axis", "dimension", "dimensions"):

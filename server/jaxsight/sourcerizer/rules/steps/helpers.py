@@ -78,7 +78,7 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
 
     Inputs that are global in the module need no parameter.
     """
-    grouped: dict[Any, list[tuple[int, tuple[Step, ...]]]] = {}
+    grouped: dict[object, list[tuple[int, tuple[Step, ...]]]] = {}
     for index, row in enumerate(family.inputs):
         if _is_global(scope, row):
             continue

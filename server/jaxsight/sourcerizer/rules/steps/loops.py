@@ -61,7 +61,7 @@ def loop(scope: Scope, step: steps.Step) -> Proved:
     before = [(var, scope.read(var), scope.paths.get(id(var))) for var in outside]
     for variable, name in zip(folded.first_values, carried, strict=True):
         scope.write(variable, Atom(name))
-    stand_ins: dict[int, Any] = {}
+    stand_ins: dict[int, object] = {}
     for row, path in bindings:
         var = row[0]
         if is_literal(var):
@@ -134,8 +134,8 @@ def _loop_variables(
 ) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
     """Return the loop's target and values, and the path that reads each varying value."""
     count = len(folded.runs)
-    groups: dict[Any, tuple[str, Expr]] = {}
-    bindings: list[tuple[tuple[Any, ...], Path]] = []
+    groups: dict[object, tuple[str, Expr]] = {}
+    bindings: list[tuple[tuple[object, ...], Path]] = []
     counters: dict[range, str] = {}
     for row in folded.varying:
         way = walk([None if is_literal(var) else scope.path(var) for var in row])
