@@ -42,7 +42,7 @@ def equations_of(jaxpr: object) -> int:
     return count
 
 
-def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> Any:
+def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
     if id(jaxpr) not in cache:
         inside = inner_jaxpr(jaxpr)
         equations: list[Equation] = []

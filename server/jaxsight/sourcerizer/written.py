@@ -47,7 +47,7 @@ class Written:
     ran: Ran = NOT_RUN
     """How it was run and compared with the original."""
 
-    def counterpart(self, jaxpr: object) -> Any:
+    def counterpart(self, jaxpr: object) -> object:
         """Return the jaxpr to compare with: the original's, or its primal for `"primal"`."""
         return primal(jaxpr) if self.derivatives == "primal" else jaxpr
 
@@ -60,7 +60,7 @@ class Written:
         return same_jaxpr(counterpart, jaxpr, through_jits=self.inlines, orders=orders)
 
     @property
-    def passed(self) -> dict[str, Any]:
+    def passed(self) -> dict[str, object]:
         """The values that a caller passes to the written function by keyword."""
         passed = {placeholder.name: placeholder.value for placeholder in self.placeholders}
         return passed | (self.stored if self.constants == "argument" else {})

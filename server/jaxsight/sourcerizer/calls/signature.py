@@ -62,12 +62,12 @@ class Fixed:
 class _Part:
     """The value of a parameter, as a pytree of traced and other leaves."""
 
-    leaves: Sequence[Any]
+    leaves: Sequence[object]
     tree: Any
     places: Sequence[int]
     """For each leaf, its position among all traced leaves, or -1."""
 
-    def rebuilt(self, traced: Sequence[object]) -> Any:
+    def rebuilt(self, traced: Sequence[object]) -> object:
         pairs = zip(self.leaves, self.places, strict=True)
         return jax.tree.unflatten(
             self.tree, [leaf if position < 0 else traced[position] for leaf, position in pairs]

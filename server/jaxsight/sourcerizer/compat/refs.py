@@ -21,7 +21,7 @@ _SLICE: Any = vars(indexing)["Slice"]
 class Range:
     """A slice along one axis; `start` and `size` are numbers, or stand-ins for traced ones."""
 
-    start: Any
+    start: object
     size: Any
     stride: int
     is_whole: bool

@@ -61,7 +61,7 @@ def gathered(expr: object, sizes: Mapping[tuple[object, ...], int]) -> Any:
             return expr
 
 
-def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[object, ...], int]) -> tuple[Any, ...]:
+def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[object, ...], int]) -> tuple[object, ...]:
     """Return a dictionary's pairs, with `**{…}` for those with numbered keys (`"Block_0"`)."""
     groups: dict[str, list[Pair]] = {}
     for element in elements:

@@ -20,13 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
-from jaxsight.interpreters.compat.jaxpr_types import Aval
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_jaxpr, is_literal, opened
 from jaxsight.interpreters.same.comparison import same_jaxpr
 
 Way = Literal["eagerly", "under jit", "under grad"]
 
-Flat = Callable[..., Any]
+Flat = Callable[..., object]
 """A function of leaves that returns a pytree."""
 
 LARGEST = 16 << 20
@@ -132,7 +132,7 @@ def _too_much(program: Program, is_drawn: bool) -> str:
     return f"it computes more than {MOST_NUMBERS:,} numbers" if numbers > MOST_NUMBERS else ""
 
 
-def _work(equation: Any) -> float:
+def _work(equation: Equation) -> float:
     """Return the approximate number of multiplications and additions."""
     size = sum(math.prod(getattr(var.aval, "shape", ())) for var in equation.outvars)
     name = str(equation.primitive.name)
@@ -142,7 +142,7 @@ def _work(equation: Any) -> float:
     return size * max(1.0, inner / max(size, 1))
 
 
-def _equations(program: Program, times: float) -> Iterator[tuple[Any, float]]:
+def _equations(program: Program, times: float) -> Iterator[tuple[Equation, float]]:
     """Yield equations with the number of times each runs; infinity if unknown."""
     for equation in program.jaxpr.eqns:
         yield equation, times
@@ -168,7 +168,7 @@ def _bytes(aval: Aval) -> int:
     return size * int(getattr(getattr(aval, "dtype", None), "itemsize", 8))
 
 
-def _concrete(value: object, generator: np.random.Generator) -> Any:
+def _concrete(value: object, generator: np.random.Generator) -> object:
     """Return a leaf, or for a struct a random array: normal numbers, small integers, or keys."""
     if not isinstance(value, jax.ShapeDtypeStruct):
         return value

@@ -35,7 +35,7 @@ Opaque = Callable[[Any, str], Expr]
 reason as text.
 """
 
-Trees = Sequence[tuple[Expr, Any]]
+Trees = Sequence[tuple[Expr, object]]
 """Parameters and their values, whose structure a result may share."""
 
 

@@ -30,7 +30,7 @@ class PassedValues:
     def __init__(self, names: ModuleNames) -> None:
         self._names = names
         self._placeholders: dict[int, Placeholder] = {}
-        self._functions: dict[Any, Callable[..., Any]] = {}
+        self._functions: dict[object, Callable[..., object]] = {}
 
     @property
     def placeholders(self) -> list[Placeholder]:

@@ -100,7 +100,7 @@ def _policies() -> list[str]:
     return [name for name in dir(jax.checkpoint_policies) if not name.startswith("_")]
 
 
-def _held(policy: Any) -> dict[str, Any]:
+def _held(policy: Any) -> dict[str, object]:
     """Return the arguments of a policy: fields of an object, or variables of a closure."""
     if dataclasses.is_dataclass(policy):
         return {field.name: getattr(policy, field.name) for field in dataclasses.fields(policy)}

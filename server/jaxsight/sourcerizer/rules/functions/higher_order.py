@@ -40,7 +40,7 @@ def _reducer(scope: Scope, program: Program, count: int) -> Expr:
 
 
 @STRUCTURES("reduce")
-def reduce(scope: Scope, equation: Any) -> Proved:
+def reduce(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     count = len(equation.invars) // 2
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
@@ -56,7 +56,7 @@ def reduce(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("reduce_window")
-def reduce_window(scope: Scope, equation: Any) -> Proved:
+def reduce_window(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     count = len(equation.invars) // 2
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
@@ -94,7 +94,7 @@ def applied(equations: Sequence[Equation], position: int, uses: Callable[[object
     return 2 if _ignores_updates(following) else 1
 
 
-def _ignores_updates(equation: Any) -> bool:
+def _ignores_updates(equation: Equation) -> bool:
     if equation.params["update_jaxpr"] is None or equation.params["update_consts"]:
         return False
     jaxpr = opened(equation.params["update_jaxpr"]).jaxpr
@@ -138,7 +138,7 @@ _PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
 
 
 @STRUCTURES("custom_linear_solve")
-def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
+def custom_linear_solve(scope: Scope, equation: Equation) -> Proved:
     """Write a linear solve.
 
     The public function derives `vecmat` from `matvec`; if that is another function than the

@@ -82,25 +82,25 @@ def _leaves(solution: Expr) -> Expr:
     return call("jax.tree.leaves", solution)
 
 
-def _gives_back(equation: Any) -> bool:
+def _gives_back(equation: Equation) -> bool:
     """Return whether it is a function with a custom rule that only returns its argument."""
     if equation.primitive.name != "custom_jvp_call" or len(equation.invars) != 1:
         return False
     return not opened(equation.params["call_jaxpr"]).jaxpr.eqns
 
 
-def _solve_in(equation: Any) -> Any:
+def _solve_in(equation: Equation) -> Any:
     """Return the solve in a call of lineax's function, or None for other calls."""
     if equation.params.get("name") != _NAME:
         return None
     return next((inner for inner in _program(equation).eqns if _is_solve(inner)), None)
 
 
-def _program(equation: Any) -> Any:
+def _program(equation: Equation) -> Any:
     return opened(equation.params["jaxpr"]).jaxpr
 
 
-def _is_solve(equation: Any) -> bool:
+def _is_solve(equation: Equation) -> bool:
     named = equation.primitive.name == _NAME and {"treedef", "static"} <= equation.params.keys()
     return named and public_names.package_of(equation.primitive) == "lineax"
 
@@ -110,7 +110,7 @@ class _Call:
     """A call of lineax's function: its arguments, with variables for arrays."""
 
     operator: Any
-    vector: Any
+    vector: object
     options: Any
     solver: Any
     throw: bool

@@ -53,7 +53,7 @@ def _numbers(start: int, count: int) -> Any:
 
 
 @STRUCTURES("scan")
-def scan(scope: Scope, equation: Any) -> Proved:
+def scan(scope: Scope, equation: Equation) -> Proved:
     loop = control_flow.scan(equation.params)
     if scan_hands_on(loop):
         return bound_scan(scope, equation, loop)
@@ -89,7 +89,7 @@ def scan(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("while")
-def while_(scope: Scope, equation: Any) -> Proved:
+def while_(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     conds = params["cond_nconsts"]
     consts = conds + params["body_nconsts"]

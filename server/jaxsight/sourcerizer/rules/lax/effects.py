@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.compat import callbacks
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
@@ -61,7 +62,7 @@ def _leaves(scope: Scope, equation: Any) -> list[_Operand]:
 
 
 @STRUCTURES("pure_callback", "io_callback")
-def callback(scope: Scope, equation: Any) -> Proved:
+def callback(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     called = callbacks.flat_callback(params["callback"])
     args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -66,7 +67,7 @@ def _attribute(attribute: object) -> Expr:
 
 
 @STRUCTURES("call_exported")
-def call_exported(scope: Scope, equation: Any) -> Proved:
+def call_exported(scope: Scope, equation: Equation) -> Proved:
     exported = equation.params["exported"]
     data = bytes(exported.serialize())
     stored = Atom(f'bytearray.fromhex("{data.hex()}")')

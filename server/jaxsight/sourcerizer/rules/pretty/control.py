@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Var
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -44,7 +44,7 @@ def scan(scope: Scope, equation: Any) -> Proved | None:
     return _fori(scope, equation, counted, loop.consts, bounds, loop.consts + 1)
 
 
-def _map(scope: Scope, equation: Any, loop: Any) -> Proved | None:
+def _map(scope: Scope, equation: Equation, loop: Any) -> Proved | None:
     count = len(equation.outvars)
     xs = equation.invars[loop.consts :]
     if not xs or not count:
