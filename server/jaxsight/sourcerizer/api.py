@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import jax
 
@@ -25,7 +24,7 @@ from jaxsight.sourcerizer.written import Written, load
 
 
 def sourcerize(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     *,
     style: Style = "lax",
     name: str | None = None,
@@ -72,19 +71,19 @@ def sourcerize(
         style, constants, shapes, sources, inline, scopes, derivatives=derivatives, run=run
     )
 
-    def of(*args: Any, **kwargs: Any) -> Source:
+    def of(*args: object, **kwargs: object) -> Source:
         return write(function, args, kwargs, options, name).source
 
     return of
 
 
 def write(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     options: Options | None = None,
     name: str | None = None,
-    traced: Callable[[Any], bool] = signature.is_traced,
+    traced: Callable[[object], bool] = signature.is_traced,
     name_of: NameOf | None = None,
     fits: Fits | None = None,
 ) -> Written:
@@ -111,7 +110,10 @@ def write(
 
 
 def check(
-    written: Written, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    written: Written,
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> Difference | None:
     """Execute a written module and compare its function's jaxpr with the original's.
 

@@ -9,7 +9,6 @@ import logging
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from jaxsight.interpreters.compat.staging import opened, stage
 from jaxsight.interpreters.same.difference import Difference
@@ -142,7 +141,7 @@ def _written_call(written: Written, call: Call) -> Call:
     return replace(call, function=load(written))
 
 
-def _difference(written: Written, call: Call, jaxpr: Any) -> Difference | Exception | None:
+def _difference(written: Written, call: Call, jaxpr: object) -> Difference | Exception | None:
     """Return the difference of a written module from its program, or the error that it raises.
 
     Return None if it is the same program.

@@ -11,7 +11,7 @@ _LONGEST_VALUE = 40
 class Unwritable(Exception):
     """A value has no expression through public names."""
 
-    def __init__(self, value: Any, why: str = "") -> None:
+    def __init__(self, value: object, why: str = "") -> None:
         self.value = value
         about = f"{type(value).__module__}.{type(value).__qualname__}"
         shown = repr(value)

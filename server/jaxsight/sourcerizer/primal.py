@@ -19,7 +19,7 @@ from jaxsight.interpreters.compat.staging import (
 _CUSTOM = ("custom_jvp_call", "custom_vjp_call")
 
 
-def primal(jaxpr: Any) -> Any:
+def primal(jaxpr: object) -> Any:
     """Return a jaxpr with `custom_jvp` and `custom_vjp` calls inlined, at every level.
 
     It computes the same values; its derivatives are those of the equations. Calls of programs with
@@ -28,7 +28,7 @@ def primal(jaxpr: Any) -> Any:
     return _primal(jaxpr, {})
 
 
-def equations_of(jaxpr: Any) -> int:
+def equations_of(jaxpr: object) -> int:
     """Count the equations of a jaxpr and of its inner jaxprs, once per call.
 
     The equations of derivative rules do not count.
@@ -42,11 +42,11 @@ def equations_of(jaxpr: Any) -> int:
     return count
 
 
-def _primal(jaxpr: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
+def _primal(jaxpr: object, cache: dict[int, tuple[object, object]]) -> object:
     if id(jaxpr) not in cache:
         inside = inner_jaxpr(jaxpr)
         equations: list[Equation] = []
-        values: dict[int, Any] = {}
+        values: dict[int, object] = {}
         _inline(inside.eqns, equations, values, cache, renamed=False)
         outputs = [_read(atom, values) for atom in inside.outvars]
         with_primal = with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs))
@@ -85,7 +85,7 @@ def _inline(
         equations.append(equation.replace(invars=operands, outvars=results, params=params))
 
 
-def _inside(value: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
+def _inside(value: object, cache: dict[int, tuple[object, object]]) -> Any:
     if is_jaxpr(value):
         return _primal(value, cache)
     if isinstance(value, tuple) and any(is_jaxpr(part) for part in value):
@@ -94,5 +94,5 @@ def _inside(value: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
     return value
 
 
-def _read(atom: Atom, values: dict[int, Any]) -> Any:
+def _read(atom: Atom, values: dict[int, object]) -> Any:
     return atom if is_literal(atom) else values.get(id(atom), atom)

@@ -38,8 +38,8 @@ class Source(str):
     def __new__(
         cls,
         text: str,
-        constants: Mapping[str, Any] | None = None,
-        passed: Mapping[str, Any] | None = None,
+        constants: Mapping[str, object] | None = None,
+        passed: Mapping[str, object] | None = None,
         proofs: tuple[str, ...] = (),
         not_run: str = "",
     ) -> Self:

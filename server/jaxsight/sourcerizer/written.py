@@ -47,11 +47,11 @@ class Written:
     ran: Ran = NOT_RUN
     """How it was run and compared with the original."""
 
-    def counterpart(self, jaxpr: Any) -> Any:
+    def counterpart(self, jaxpr: object) -> object:
         """Return the jaxpr to compare with: the original's, or its primal for `"primal"`."""
         return primal(jaxpr) if self.derivatives == "primal" else jaxpr
 
-    def differs(self, counterpart: Any, jaxpr: Any) -> Difference | None:
+    def differs(self, counterpart: object, jaxpr: object) -> Difference | None:
         """Return the first difference of the written function's jaxpr from its counterpart.
 
         Return None if they are the same program.
@@ -60,7 +60,7 @@ class Written:
         return same_jaxpr(counterpart, jaxpr, through_jits=self.inlines, orders=orders)
 
     @property
-    def passed(self) -> dict[str, Any]:
+    def passed(self) -> dict[str, object]:
         """The values that a caller passes to the written function by keyword."""
         passed = {placeholder.name: placeholder.value for placeholder in self.placeholders}
         return passed | (self.stored if self.constants == "argument" else {})

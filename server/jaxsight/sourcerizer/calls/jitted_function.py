@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 
@@ -97,5 +96,5 @@ def _chosen(
     return options
 
 
-def _same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+def _same(first: Sequence[object], second: Sequence[object]) -> bool:
     return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))

@@ -62,12 +62,12 @@ class Fixed:
 class _Part:
     """The value of a parameter, as a pytree of traced and other leaves."""
 
-    leaves: Sequence[Any]
+    leaves: Sequence[object]
     tree: Any
     places: Sequence[int]
     """For each leaf, its position among all traced leaves, or -1."""
 
-    def rebuilt(self, traced: Sequence[Any]) -> Any:
+    def rebuilt(self, traced: Sequence[object]) -> object:
         pairs = zip(self.leaves, self.places, strict=True)
         return jax.tree.unflatten(
             self.tree, [leaf if position < 0 else traced[position] for leaf, position in pairs]
@@ -87,7 +87,7 @@ class Call:
     parts: Mapping[str, _Part]
     """The parts of the parameters that are not static."""
 
-    def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def rebuild(self, leaves: Sequence[object]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments and keyword arguments for values of the traced leaves."""
         arguments = self.bound.arguments | {
             name: part.rebuilt(leaves) for name, part in self.parts.items()
@@ -95,7 +95,7 @@ class Call:
         again = inspect.BoundArguments(self.bound.signature, arguments)
         return again.args, again.kwargs
 
-    def flat(self, *leaves: Any) -> Any:
+    def flat(self, *leaves: object) -> Any:
         args, kwargs = self.rebuild(leaves)
         results = functions.traceable(self.function)(*args, **kwargs)
         for leaf in jax.tree.leaves(results):
@@ -110,7 +110,7 @@ class Call:
         return results
 
 
-def is_traced(value: Any) -> bool:
+def is_traced(value: object) -> bool:
     """Return whether JAX traces a leaf, instead of using it unchanged."""
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OSUMm":
         return False
@@ -141,10 +141,10 @@ def _refuse_other_kinds(function: Any) -> None:
 
 
 def bind(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    traced: Callable[[Any], bool] = is_traced,
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    traced: Callable[[object], bool] = is_traced,
 ) -> Call:
     """Read a call whose `traced` leaves may vary.
 
@@ -222,7 +222,7 @@ def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _default(default: Any) -> str:
+def _default(default: object) -> str:
     if isinstance(default, (bool, int, float, str, type(None))):
         from jaxsight.sourcerizer.text.layout import flat
 
@@ -257,7 +257,7 @@ def _reader(parameter: str, value: Any, path: tuple[Any, ...]) -> tuple[Expr, st
     return expr, of_path(name, parameter)
 
 
-def _said(key: Any) -> Expr | None:
+def _said(key: object) -> Expr | None:
     """Return a dictionary key as an expression, or None if it has none.
 
     An `enum` that is defined in a function has none.
@@ -268,7 +268,7 @@ def _said(key: Any) -> Expr | None:
         return None
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., object]) -> str:
     """Return a name for the written function."""
     while isinstance(function, functools.partial):
         function = function.func

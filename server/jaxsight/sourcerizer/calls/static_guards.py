@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -59,7 +58,7 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
     return Checks(tuple(statements), tuple(explained))
 
 
-def _test(name: str, value: Any, expected: Expr | None) -> str | None:
+def _test(name: str, value: object, expected: Expr | None) -> str | None:
     """Return a condition that is true for other values, or None if no expression can tell."""
     if isinstance(value, float) and math.isnan(value):
         return f"not np.isnan({name})"
@@ -72,7 +71,7 @@ def _test(name: str, value: Any, expected: Expr | None) -> str | None:
     return None
 
 
-def _expression(value: Any) -> Expr | None:
+def _expression(value: object) -> Expr | None:
     """Return a value as an expression that imports nothing but JAX and NumPy, or None."""
     if not _is_common(value):
         return None
@@ -82,7 +81,7 @@ def _expression(value: Any) -> Expr | None:
         return None
 
 
-def _is_common(value: Any) -> bool:
+def _is_common(value: object) -> bool:
     """Return whether a value and its items have types of Python, NumPy or JAX."""
     match value:
         case tuple() | list() | set() | frozenset():
@@ -101,17 +100,17 @@ def _is_common(value: Any) -> bool:
             )
 
 
-def _tells_all(value: Any, shown: str) -> bool:
+def _tells_all(value: object, shown: str) -> bool:
     """Return whether equal texts probably mean equal values: without addresses or ellipses."""
     own = getattr(type(value), "__repr__", None) != object.__repr__
     return own and len(shown) <= _LONGEST and not re.search(r" at 0x|\.\.\.|\n", shown)
 
 
-def _by_type(name: str, value: Any) -> str:
+def _by_type(name: str, value: object) -> str:
     return f"type({name}).__name__ != {flat(scalars.text(type(value).__name__))}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Return a short name of a value for people."""
     name = getattr(value, "__qualname__", None)
     module = getattr(value, "__module__", None)
@@ -120,7 +119,7 @@ def _shown(value: Any) -> str:
     return f"the {type(value).__name__} that it was written for"
 
 
-def _refusal(test: str, name: str, value: Any, expected: Expr | None) -> list[str]:
+def _refusal(test: str, name: str, value: object, expected: Expr | None) -> list[str]:
     shown = (
         flat(expected)
         if expected is not None

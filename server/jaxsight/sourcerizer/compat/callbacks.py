@@ -19,15 +19,15 @@ class Called:
 
     function: Any
     tree: Any
-    fixed: dict[int, Any]
+    fixed: dict[int, object]
 
-    def arguments(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def arguments(self, leaves: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return positional and keyword arguments, with `leaves` in place of the arrays."""
         return arguments(self.tree, leaves, self.fixed)
 
 
 def arguments(
-    tree: Any, leaves: Sequence[Any], fixed: dict[int, Any]
+    tree: Any, leaves: Sequence[object], fixed: dict[int, object]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a flattened call, with `leaves` in place of the arrays."""
     remaining = iter(leaves)
@@ -65,6 +65,6 @@ def print_arguments(
     return arguments(params["in_tree"], leaves, dict(params["static_args"]))
 
 
-def is_ordered(effect: Any) -> bool:
+def is_ordered(effect: object) -> bool:
     """Return whether a debug callback's effect is the ordered one."""
     return type(effect).__name__.startswith("Ordered")

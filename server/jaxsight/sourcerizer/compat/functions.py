@@ -30,7 +30,7 @@ class Told:
 _NOTHING = Told(frozenset(), frozenset(), frozenset(), frozenset())
 
 
-def told(function: Callable[..., Any]) -> Told:
+def told(function: Callable[..., object]) -> Told:
     """Return the static and donated arguments, by the parameters of `inspect.signature`.
 
     There are none for a function that is not jitted.
@@ -59,17 +59,17 @@ def told(function: Callable[..., Any]) -> Told:
     )
 
 
-def is_jitted(function: Callable[..., Any]) -> bool:
+def is_jitted(function: Callable[..., object]) -> bool:
     return hasattr(function, "_jit_info")
 
 
-def compiler_options(function: Callable[..., Any]) -> dict[str, Any]:
+def compiler_options(function: Callable[..., object]) -> dict[str, Any]:
     """Return the compiler options of a jitted function, which its jaxpr does not contain."""
     info = getattr(function, "_jit_info", None)
     return dict(getattr(info, "compiler_options_kvs", ()) or ())
 
 
-def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
+def traceable(function: Callable[..., object]) -> Callable[..., Any]:
     """Return the function without compiler options, which JAX only accepts at the top level."""
     if not is_jitted(function) or isinstance(function, types.MethodType):
         return function

@@ -21,14 +21,14 @@ _SLICE: Any = vars(indexing)["Slice"]
 class Range:
     """A slice along one axis; `start` and `size` are numbers, or stand-ins for traced ones."""
 
-    start: Any
+    start: object
     size: Any
     stride: int
     is_whole: bool
     """Whether it covers the whole axis."""
 
 
-def indices(tree: Any, leaves: Sequence[Any]) -> list[Any] | None:
+def indices(tree: object, leaves: Sequence[object]) -> list[Any] | None:
     """Return the indices of a reference's only indexer, with `leaves` for the traced ones.
 
     An empty list means the whole reference. Return None if there are other transformations.
@@ -50,5 +50,5 @@ def _range(part: Any, size: int) -> Range:
     return Range(part.start, part.size, part.stride, is_whole)
 
 
-def _is(value: Any, number: int) -> bool:
+def _is(value: object, number: int) -> bool:
     return isinstance(value, int) and value == number

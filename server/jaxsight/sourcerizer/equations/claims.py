@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import rule_identity
-from jaxsight.interpreters.compat.jaxpr_types import Atom
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import program_key
@@ -25,7 +25,7 @@ VARIANTS = 3
 """The number of spellings of literals: Python numbers, numbers with a dtype, arrays."""
 
 
-def claim_of(equation: Any) -> tuple[Callable[[int], View], Claim]:
+def claim_of(equation: Equation) -> tuple[Callable[[int], View], Claim]:
     """Return views of an equation, for each spelling of its literals, and the claim to prove."""
     indices = itertools.count()
     numbers = [None if is_literal(atom) else next(indices) for atom in equation.invars]
@@ -70,7 +70,7 @@ def _literal(atom: Any, variant: int) -> Expr:
     return call("jnp.asarray", scalars.typed(value))
 
 
-def equation_key(equation: Any) -> Any:
+def equation_key(equation: Equation) -> Any:
     """Return a key that is equal for equal equations, or unique if it cannot be hashed."""
     return spelling_key(equation) or id(equation)
 
@@ -78,7 +78,7 @@ def equation_key(equation: Any) -> Any:
 def spelling_key(equation: Any) -> Any:
     """Return a key that determines how an equation is spelled, or None if it cannot be hashed."""
     primitive, params = equation.primitive, equation.params
-    parameters: Any = tuple(params.items())
+    parameters: object = tuple(params.items())
     if primitive.name in ("custom_jvp_call", "custom_vjp_call"):
         parameters = (program_key(opened(params["call_jaxpr"])), rule_identity.rules_key(params))
         if parameters[0] is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 from jax import lax
@@ -72,7 +71,7 @@ def _called(path: str, signature: inspect.Signature, view: View, explicit: bool)
     return None if waiting else call(path, *positional, *named)
 
 
-def _is_default(argument: Any, default: Any) -> bool:
+def _is_default(argument: object, default: object) -> bool:
     if argument is default:
         return True
     try:

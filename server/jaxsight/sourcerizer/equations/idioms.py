@@ -181,7 +181,7 @@ def find_windows(
     idioms: Idioms,
     equations: Sequence[Equation],
     uses: Mapping[int, int],
-    prove: Callable[[Sequence[Window], Any], Expr | None],
+    prove: Callable[[Sequence[Window], object], Expr | None],
     pretty: bool,
 ) -> dict[int, FoundWindow]:
     """Return the windows to write as one expression, by their start; they do not overlap.
@@ -212,7 +212,7 @@ def _ending_at(
     names: Sequence[str],
     position: int,
     uses: Mapping[int, int],
-    prove: Callable[[Sequence[Window], Any], Expr | None],
+    prove: Callable[[Sequence[Window], object], Expr | None],
     pretty: bool,
 ) -> FoundWindow | None:
     last = equations[position]
@@ -261,7 +261,7 @@ def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
 
 def _inputs(inside: Sequence[Any]) -> tuple[Any, ...]:
     computed = {id(var) for equation in inside for var in equation.outvars}
-    inputs: dict[int, Any] = {}
+    inputs: dict[int, object] = {}
     for equation in inside:
         for atom in equation.invars:
             if not is_literal(atom) and id(atom) not in computed:
@@ -275,7 +275,7 @@ def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
     It determines how they are written. Return None if it cannot be hashed.
     """
     number = {id(var): index for index, var in enumerate(inputs)}
-    key: list[Any] = [tuple(var.aval for var in inputs)]
+    key: list[object] = [tuple(var.aval for var in inputs)]
     for equation in inside:
         operands = tuple(
             (value_token(atom.val), atom.aval) if is_literal(atom) else number[id(atom)]

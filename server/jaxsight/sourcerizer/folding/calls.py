@@ -35,10 +35,10 @@ _OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
 
 def with_calls(
     equations: list[Any],
-    outputs: Sequence[Any],
-    cache: dict[Any, int],
+    outputs: Sequence[object],
+    cache: dict[object, int],
     chains: dict[Any, list[Caller]],
-) -> list[Any]:
+) -> list[object]:
     """Return the equations with helper calls in place of equal runs that one call created each.
 
     Innermost functions come first. `chains` has the functions that created each item, by its id;
@@ -77,7 +77,7 @@ _Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
 
 
 def _alike(
-    equations: Sequence[Any],
+    equations: Sequence[object],
     cache: dict[Any, int],
     chains: Mapping[int, list[Caller]],
     depths: Sequence[int],

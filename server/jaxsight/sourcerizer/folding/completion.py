@@ -27,10 +27,10 @@ from jaxsight.sourcerizer.folding.tokens import token_of
 
 
 def complete(
-    equations: Sequence[Any],
+    equations: Sequence[object],
     families: Sequence[Placed],
     segments: Iterable[tuple[int, int, str]],
-    cache: dict[Any, int],
+    cache: dict[object, int],
 ) -> None:
     """Add runs to families that lack some equations because nothing reads their results."""
     used = {position for _, places in families for position in places}
@@ -47,7 +47,9 @@ def complete(
                 family.inputs = inputs_of(family.runs)
 
 
-def _completed(family: Family, segment: Sequence[Any], cache: dict[Any, int]) -> list[Any] | None:
+def _completed(
+    family: Family, segment: Sequence[Any], cache: dict[object, int]
+) -> list[object] | None:
     """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
     own = {id(var) for equation in segment for var in equation.outvars}

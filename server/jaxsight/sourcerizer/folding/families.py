@@ -24,7 +24,7 @@ Placed = tuple[Family, list[tuple[int, int]]]
 
 
 def families_of(
-    equations: Sequence[Any], places: Sequence[tuple[int, int]], name: str
+    equations: Sequence[object], places: Sequence[tuple[int, int]], name: str
 ) -> Iterator[tuple[Family, list[tuple[int, int]]]]:
     """Yield families of equal-looking runs that also have the same flow of values inside."""
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
@@ -99,7 +99,7 @@ def run_read(family: Family, read: Mapping[int, int]) -> int | None:
 
 
 def divided_by_outputs(
-    equations: list[Any], families: Sequence[Placed], outputs: Sequence[Any]
+    equations: list[object], families: Sequence[Placed], outputs: Sequence[object]
 ) -> list[Placed]:
     """Return the families split by which values are read outside; empty if none needs a split."""
     readers = readers_of(equations, outputs)
@@ -152,7 +152,7 @@ def _outputs_of(
     chosen = list(numbers)
     for position, equation in enumerate(family.runs[0]):
         for output in range(len(equation.outvars)):
-            outside: list[Any] = []
+            outside: list[object] = []
             for number in chosen:
                 for reader in readers.get(id(family.runs[number][position].outvars[output]), ()):
                     at = where.get(id(reader)) if reader is not None else None

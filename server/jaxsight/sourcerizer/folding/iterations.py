@@ -30,8 +30,8 @@ _SHORTEST_ITERATION = 2 * SHORTEST_CALL
 
 def with_iterations(
     equations: list[Any],
-    outputs: Sequence[Any],
-    cache: dict[Any, int],
+    outputs: Sequence[object],
+    cache: dict[object, int],
     chains: Mapping[Any, list[Caller]],
 ) -> list[Any]:
     """Return the equations with helper calls in place of iterations that another loop reverses.

@@ -25,7 +25,9 @@ _MOST_CARRIED = 4
 """The maximum number of carried values; more indicate that iterations were cut at a wrong place."""
 
 
-def with_loops(equations: list[Any], outputs: Sequence[Any], cache: dict[Any, int]) -> list[Any]:
+def with_loops(
+    equations: list[object], outputs: Sequence[object], cache: dict[object, int]
+) -> list[object]:
     """Return the equations with loops for tandem repeats, those that save the most first."""
     while True:
         tokens = np.array(
@@ -46,11 +48,11 @@ def with_loops(equations: list[Any], outputs: Sequence[Any], cache: dict[Any, in
 
 
 def _loop(
-    equations: Sequence[Any],
+    equations: Sequence[object],
     first: int,
     period: int,
     count: int,
-    readers: Mapping[int, list[Any]],
+    readers: Mapping[int, list[object]],
 ) -> tuple[int, Loop] | None:
     """Return a tandem repeat as a loop, with its start.
 

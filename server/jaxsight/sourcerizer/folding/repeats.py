@@ -42,7 +42,7 @@ class Listed:
     """
 
     equations: Sequence[Any]
-    outputs: Sequence[Any]
+    outputs: Sequence[object]
     global_exprs: dict[int, Expr]
     around: tuple[Listed, int] | None = None
     """The enclosing program, and the position of the item there."""
@@ -72,12 +72,12 @@ class Repeats:
     """The repeats of a module, by the token of their first equation."""
 
     by_first: dict[int, list[Repeat]] = field(default_factory=lambda: defaultdict(list))
-    cache: dict[Any, int] = field(default_factory=dict)
+    cache: dict[object, int] = field(default_factory=dict)
     """A cache of numbers for equal equations."""
 
 
 def listed(
-    equations: Sequence[Any], outputs: Sequence[Any], read: Callable[[Any], Expr | None]
+    equations: Sequence[Any], outputs: Sequence[object], read: Callable[[Any], Expr | None]
 ) -> Listed:
     """Return a program as a list, before it is written.
 
@@ -99,7 +99,7 @@ def listed(
     return Listed(list(equations), list(outputs), global_exprs)
 
 
-def repeats_of(programs: Sequence[Listed], cache: dict[Any, int]) -> Repeats:
+def repeats_of(programs: Sequence[Listed], cache: dict[object, int]) -> Repeats:
     """Return the runs that programs repeat, those that save the most first."""
     tokens: list[int] = []
     where: list[tuple[Listed, int]] = []
@@ -162,7 +162,7 @@ def _weight(equation: Any) -> int:
     return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
 
 
-def _token(equation: Any, cache: dict[Any, int]) -> int | None:
+def _token(equation: Any, cache: dict[object, int]) -> int | None:
     """Return a number that is equal for equal equations, or None for those that are never moved."""
     return None if isinstance(equation, Step) or equation.effects else token_of(equation, cache)
 
@@ -202,7 +202,7 @@ def _best(
     return None
 
 
-def _candidates(numbers: Any, total: Any) -> Iterator[tuple[int, int, list[int]]]:
+def _candidates(numbers: object, total: Any) -> Iterator[tuple[int, int, list[int]]]:
     """Yield repeated substrings: the maximum number of equations saved, length, start positions."""
     order, common = _suffixes(numbers)
     stack: list[tuple[int, int]] = []

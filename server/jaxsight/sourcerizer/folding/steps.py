@@ -66,8 +66,8 @@ class Missing:
     """Stands for an equation that a run does not have, because nothing reads its results."""
 
     invars: list[Any]
-    outvars: list[Any]
-    effects: frozenset[Any] = frozenset()
+    outvars: list[object]
+    effects: frozenset[object] = frozenset()
 
 
 @dataclass(eq=False, slots=True)
@@ -80,9 +80,9 @@ class Step:
     invars: list[Any]
     outvars: list[Any]
     members: list[Any]
-    effects: frozenset[Any]
-    source_info: Any
-    ctx: Any = None
+    effects: frozenset[object]
+    source_info: object
+    ctx: object = None
     bases: tuple[str, ...] = ()
     """Base names for the results that the user has no names for."""
 
@@ -91,7 +91,7 @@ class Step:
         return _Named(self.kind)
 
     @property
-    def params(self) -> dict[str, Any]:
+    def params(self) -> dict[str, object]:
         return {}
 
 
@@ -121,7 +121,7 @@ class Family:
     handles: dict[Place, Returned] = field(default_factory=dict)
     """The functions that it returns, by positions: that of the helper in `returned`, of the run."""
 
-    def variable(self, run: int, position: Place) -> Any:
+    def variable(self, run: int, position: Place) -> object:
         step, output = position
         return self.runs[run][step].outvars[output]
 
@@ -131,7 +131,7 @@ class Loop:
     """A Python loop; each of its variables is a tuple with one value for each iteration."""
 
     runs: list[list[Any]]
-    carried: list[tuple[Any, Place]]
+    carried: list[tuple[object, Place]]
     """The carried values: the initial value, and the place in an iteration that computes it."""
     first_values: list[Any]
     """For each carried value, its variable in the first iteration."""

@@ -13,7 +13,7 @@ _MOST_TRIED = 24
 """The number of tandem repeats that are examined, those that save the most."""
 
 
-def tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
+def tandems(tokens: Any, weights: object) -> list[tuple[int, int, int]]:
     """Return tandem repeats as start, length and count, with every phase; the best first."""
     repeats: list[tuple[int, int, int]] = []
     for _, start, period, length in tandem_runs(tokens, weights):

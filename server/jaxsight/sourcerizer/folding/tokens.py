@@ -16,7 +16,7 @@ from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.folding.steps import Step
 
 
-def token_of(equation: Any, cache: dict[Any, int], *, exact: bool = True) -> int:
+def token_of(equation: Any, cache: dict[object, int], *, exact: bool = True) -> int:
     """Return a number that is equal for equations that differ only in their operands.
 
     Literals must be equal too, if `exact`.

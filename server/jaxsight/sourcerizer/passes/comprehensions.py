@@ -114,7 +114,7 @@ def _with_alike_items(statement: Statement, used: set[str]) -> Statement:
     return statement
 
 
-def _gathered(expr: Any, used: set[str]) -> Any:
+def _gathered(expr: object, used: set[str]) -> Any:
     """Return an expression with comprehensions for similar items."""
     rebuilt = with_parts(expr, tuple(_gathered(part, used) for part in parts_of(expr)))
     if not isinstance(rebuilt, Sequence_) or rebuilt.bracket == "{":
@@ -146,7 +146,7 @@ def _gathered(expr: Any, used: set[str]) -> Any:
     return Sequence_(rebuilt.bracket, tuple(elements))
 
 
-def _each(exprs: Sequence[Any], used: set[str]) -> Each | None:
+def _each(exprs: Sequence[object], used: set[str]) -> Each | None:
     """Return `f(x) for x in values` for expressions that differ in one name or two, or None."""
     columns = list(zip(*map(_leaves, exprs), strict=True))
     varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
@@ -163,7 +163,7 @@ def _each(exprs: Sequence[Any], used: set[str]) -> Each | None:
     return Each(_with_leaves(exprs[0], leaves), target, over)
 
 
-def _shape(expr: Any) -> Any:
+def _shape(expr: object) -> Any:
     """Return a key for an expression without the names of values in it."""
     if isinstance(expr, Atom):
         return None if value_name(expr) else expr.text
@@ -175,7 +175,7 @@ def _shape(expr: Any) -> Any:
     return (type(expr), *label, *map(_shape, parts_of(expr)))
 
 
-def _leaves(expr: Any) -> Iterator[str]:
+def _leaves(expr: object) -> Iterator[str]:
     """Yield the names of values in an expression, in order."""
     if isinstance(expr, Atom):
         if name := value_name(expr):
@@ -188,7 +188,7 @@ def _leaves(expr: Any) -> Iterator[str]:
             yield from _leaves(part)
 
 
-def _with_leaves(expr: Any, leaves: Iterator[str]) -> Any:
+def _with_leaves(expr: object, leaves: Iterator[str]) -> Any:
     if isinstance(expr, Atom):
         return Atom(next(leaves)) if value_name(expr) else expr
     if isinstance(expr, Call) and isinstance(expr.function, Atom):

@@ -28,7 +28,7 @@ FEWEST = 3
 _ELEMENT = "g"
 
 
-def gathered(expr: Any, sizes: Mapping[tuple[Any, ...], int]) -> Any:
+def gathered(expr: object, sizes: Mapping[tuple[object, ...], int]) -> Any:
     """Return an expression with comprehensions for collections whose elements differ in one index.
 
     Args:
@@ -61,13 +61,13 @@ def gathered(expr: Any, sizes: Mapping[tuple[Any, ...], int]) -> Any:
             return expr
 
 
-def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[Any, ...], int]) -> tuple[Any, ...]:
+def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[object, ...], int]) -> tuple[object, ...]:
     """Return a dictionary's pairs, with `**{…}` for those with numbered keys (`"Block_0"`)."""
     groups: dict[str, list[Pair]] = {}
     for element in elements:
         text = element.key.text if isinstance(element.key, Atom) else ""
         groups.setdefault(text.rstrip("\"'0123456789"), []).append(element)
-    done: list[Any] = []
+    done: list[object] = []
     for before, group in groups.items():
         group.sort(key=lambda element: (len(element.key.text), element.key.text) if before else ())  # type: ignore[union-attr]
         both = _each([element.value for element in group], sizes) if before else None
@@ -86,7 +86,7 @@ def _pairs(elements: Sequence[Pair], sizes: Mapping[tuple[Any, ...], int]) -> tu
 
 
 def _each(
-    elements: Sequence[Any], sizes: Mapping[tuple[Any, ...], int]
+    elements: Sequence[object], sizes: Mapping[tuple[object, ...], int]
 ) -> tuple[Each, Expr] | None:
     if len(elements) < FEWEST:
         return None
@@ -113,7 +113,7 @@ class _Found:
     keys: tuple[str, ...] = field(default_factory=tuple)
 
 
-def _head(expr: Any) -> Any:
+def _head(expr: object) -> Any:
     return expr.bracket if isinstance(expr, Sequence_) else getattr(expr, "function", None)
 
 

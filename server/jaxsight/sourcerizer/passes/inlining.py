@@ -332,7 +332,7 @@ def _start(statement: Assign | Effect | Return) -> str:
     return f"{targets if isinstance(targets, str) else flat(targets)} = "
 
 
-def _does(expr: Any) -> bool:
+def _does(expr: object) -> bool:
     """Return whether evaluating an expression, apart from its parts, may create equations."""
     match expr:
         case Attribute(_, name):
@@ -345,12 +345,12 @@ def _does(expr: Any) -> bool:
             return False
 
 
-def _method(expr: Any) -> bool:
+def _method(expr: object) -> bool:
     """Return whether an expression looks up an attribute, as `x.astype` in `x.astype(…)`."""
     return isinstance(expr, Attribute)
 
 
-def _reached_first(expr: Any, name: str) -> bool:
+def _reached_first(expr: object, name: str) -> bool:
     """Return whether a name is read before anything is computed."""
     for part, called in _evaluated(expr, False):
         if isinstance(part, Atom) and part.text == name:
@@ -360,7 +360,7 @@ def _reached_first(expr: Any, name: str) -> bool:
     return False
 
 
-def _evaluated(expr: Any, called: bool) -> Iterator[tuple[Any, bool]]:
+def _evaluated(expr: object, called: bool) -> Iterator[tuple[Any, bool]]:
     """Yield expressions in the order of evaluation, and whether each is a method being called."""
     parts = parts_of(expr)
     for index, part in enumerate(parts):
@@ -371,7 +371,7 @@ def _evaluated(expr: Any, called: bool) -> Iterator[tuple[Any, bool]]:
 _STEPS = frozenset({Call, Binary, Unary, Index})
 
 
-def _steps(expr: Any) -> int:
+def _steps(expr: object) -> int:
     """Count operations and calls; a collection counts as its item with the most of them."""
     if _is_part(expr):
         return 0
@@ -381,7 +381,7 @@ def _steps(expr: Any) -> int:
     return sum(inside) + (type(expr) in _STEPS)
 
 
-def _is_part(expr: Any) -> bool:
+def _is_part(expr: object) -> bool:
     """Return whether an expression reads a part of an argument: `params["w"]`."""
     if type(expr) is not Index or not all(type(index) is Atom for index in expr.items):
         return False
@@ -428,7 +428,7 @@ def handled(body: Sequence[Statement]) -> set[str]:
     return names
 
 
-def _handled(expr: Any, outer: bool) -> set[str]:
+def _handled(expr: object, outer: bool) -> set[str]:
     match expr:
         case Atom(text):
             return {text} if outer and is_identifier(text) else set()

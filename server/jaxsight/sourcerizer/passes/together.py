@@ -62,7 +62,7 @@ class _Passed:
     single: Counter[str] = field(default_factory=Counter)
     """How often each is the only item."""
 
-    def note(self, expr: Any) -> None:
+    def note(self, expr: object) -> None:
         if isinstance(expr, (Call, Sequence_)):
             before = ""
             for part in expr.items:
@@ -188,7 +188,7 @@ def _longest(names: Sequence[str], together: Callable[[str, str], bool]) -> list
     return best if len(best) > 1 else []
 
 
-def _gives_sequence(value: Any) -> bool:
+def _gives_sequence(value: object) -> bool:
     """Return whether a value is known not to be an array, whose unpacking creates equations."""
     match value:
         case Call(Atom(path)):
@@ -213,10 +213,10 @@ def _fresh(base: str, used: set[str]) -> str:
     return name
 
 
-def _passing(expr: Any, runs: dict[str, tuple[list[str], Expr]]) -> Any:
+def _passing(expr: object, runs: dict[str, tuple[list[str], Expr]]) -> Any:
     """Return an expression with `*rest` for each run of names."""
 
-    def again(part: Any) -> Any:
+    def again(part: object) -> Any:
         return _passing(part, runs)
 
     match expr:
@@ -233,8 +233,10 @@ def _passing(expr: Any, runs: dict[str, tuple[list[str], Expr]]) -> Any:
             return with_parts(expr, tuple(map(again, parts_of(expr))))
 
 
-def _with_stars(parts: tuple[Any, ...], runs: dict[str, tuple[list[str], Expr]]) -> tuple[Any, ...]:
-    starred_parts: list[Any] = []
+def _with_stars(
+    parts: tuple[object, ...], runs: dict[str, tuple[list[str], Expr]]
+) -> tuple[Any, ...]:
+    starred_parts: list[object] = []
     position = 0
     while position < len(parts):
         run, common = runs.get(value_name(parts[position]), ([], None))

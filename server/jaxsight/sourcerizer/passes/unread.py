@@ -56,5 +56,5 @@ def _read_alone(targets: Sequence_, counts: Counter[str]) -> Sequence_:
     return Sequence_(targets.bracket, tuple(parts))
 
 
-def _is_unread(target: Any) -> bool:
+def _is_unread(target: object) -> bool:
     return target in (UNREAD, Star(UNREAD))

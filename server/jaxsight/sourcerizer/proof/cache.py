@@ -22,7 +22,7 @@ _kept: dict[Hashable, Any] = {}
 _PLAIN = (type(None), bool, int, float, complex, str, np.dtype, np.generic, enum.Enum)
 
 
-def key_of(style: str, axes: Sequence[tuple[Any, int]], key: Any) -> Hashable | None:
+def key_of(style: str, axes: Sequence[tuple[object, int]], key: Any) -> Hashable | None:
     """Return the cache key of an expression, from its key in one text.
 
     Return None if its parameters are not JAX's or Python's own, so that their `==` may ignore
@@ -50,7 +50,7 @@ def _is_plain(value: Any) -> bool:
     return _is_of_jax(value) and not callable(value) and not is_jaxpr(value)
 
 
-def _is_of_jax(value: Any) -> bool:
+def _is_of_jax(value: object) -> bool:
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
@@ -59,7 +59,7 @@ def proved(key: Hashable | None) -> Any:
     return None if key is None else _kept.get(key)
 
 
-def keep(key: Hashable | None, proved: Any) -> None:
+def keep(key: Hashable | None, proved: object) -> None:
     """Cache a proved expression."""
     if key is None:
         return

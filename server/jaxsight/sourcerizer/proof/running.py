@@ -20,13 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
-from jaxsight.interpreters.compat.jaxpr_types import Aval
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_jaxpr, is_literal, opened
 from jaxsight.interpreters.same.comparison import same_jaxpr
 
 Way = Literal["eagerly", "under jit", "under grad"]
 
-Flat = Callable[..., Any]
+Flat = Callable[..., object]
 """A function of leaves that returns a pytree."""
 
 LARGEST = 16 << 20
@@ -69,8 +69,8 @@ def is_number_type(kind: type) -> bool:
 def run_beside(
     text: Flat,
     original: Flat,
-    jaxpr: Any,
-    values: Sequence[Any],
+    jaxpr: object,
+    values: Sequence[object],
     numbers: Sequence[bool],
     *,
     derivatives: bool = True,
@@ -132,7 +132,7 @@ def _too_much(program: Program, is_drawn: bool) -> str:
     return f"it computes more than {MOST_NUMBERS:,} numbers" if numbers > MOST_NUMBERS else ""
 
 
-def _work(equation: Any) -> float:
+def _work(equation: Equation) -> float:
     """Return the approximate number of multiplications and additions."""
     size = sum(math.prod(getattr(var.aval, "shape", ())) for var in equation.outvars)
     name = str(equation.primitive.name)
@@ -142,7 +142,7 @@ def _work(equation: Any) -> float:
     return size * max(1.0, inner / max(size, 1))
 
 
-def _equations(program: Program, times: float) -> Iterator[tuple[Any, float]]:
+def _equations(program: Program, times: float) -> Iterator[tuple[Equation, float]]:
     """Yield equations with the number of times each runs; infinity if unknown."""
     for equation in program.jaxpr.eqns:
         yield equation, times
@@ -155,7 +155,7 @@ def _equations(program: Program, times: float) -> Iterator[tuple[Any, float]]:
             yield from _equations(part, inside)
 
 
-def _programs(value: Any) -> Iterator[Program]:
+def _programs(value: object) -> Iterator[Program]:
     if is_jaxpr(value):
         yield opened(value)
     elif isinstance(value, (tuple, list)):
@@ -168,7 +168,7 @@ def _bytes(aval: Aval) -> int:
     return size * int(getattr(getattr(aval, "dtype", None), "itemsize", 8))
 
 
-def _concrete(value: Any, generator: np.random.Generator) -> Any:
+def _concrete(value: object, generator: np.random.Generator) -> object:
     """Return a leaf, or for a struct a random array: normal numbers, small integers, or keys."""
     if not isinstance(value, jax.ShapeDtypeStruct):
         return value
@@ -187,7 +187,7 @@ def _concrete(value: Any, generator: np.random.Generator) -> Any:
 
 
 def _eagerly(
-    text: Flat, program: Program, leaves: Sequence[Any], expected: Sequence[Any], numbers: Any
+    text: Flat, program: Program, leaves: Sequence[object], expected: Sequence[object], numbers: Any
 ) -> None:
     results = jax.tree.leaves(_of_text(text, leaves, "eagerly"))
     if len(results) != len(expected):
@@ -205,14 +205,14 @@ def _eagerly(
         _agree(subject, wanted, leaf)
 
 
-def _of_text(text: Flat, leaves: Sequence[Any], way: Way) -> Any:
+def _of_text(text: Flat, leaves: Sequence[object], way: Way) -> Any:
     try:
         return text(*leaves)
     except Exception as error:
         raise Differs(f"it fails {way}: {_short(error)}") from error
 
 
-def _compiled(text: Flat, program: Program, leaves: Sequence[Any]) -> bool:
+def _compiled(text: Flat, program: Program, leaves: Sequence[object]) -> bool:
     """Compare the StableHLO, and if that differs, the computed values."""
     original = jax.jit(lambda *args: evaluate(program, *args))
     written = jax.jit(lambda *args: jax.tree.leaves(text(*args)))
@@ -241,14 +241,14 @@ def _anonymous(text: str) -> str:
     return re.sub(r"@[\w.]+", lambda match: names.setdefault(match[0], f"@f{len(names)}"), text)
 
 
-def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequence[Any]) -> bool:
+def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequence[object]) -> bool:
     """Compare gradients of the sum of all results; return False if the original has none."""
     chosen = [index for index, leaf in enumerate(leaves) if _is_float(leaf)]
     if not chosen or not any(_is_float(var.aval) for var in program.jaxpr.outvars):
         return False
 
     def gradient(function: Flat) -> Flat:
-        def total(*args: Any) -> Any:
+        def total(*args: object) -> Any:
             parts = [
                 jnp.sum(jnp.asarray(leaf).astype(np.float32))
                 for leaf in jax.tree.leaves(function(*args))
@@ -281,7 +281,7 @@ def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequen
     return True
 
 
-def _is_float(leaf: Any) -> bool:
+def _is_float(leaf: object) -> bool:
     if is_literal(leaf):
         return False
     dtype = getattr(leaf, "dtype", None)
@@ -316,7 +316,7 @@ def _agree(subject: str, wanted: Any, leaf: Any) -> None:
         raise Differs(f"{subject} has different values")
 
 
-def _typed(leaf: Any) -> bool:
+def _typed(leaf: object) -> bool:
     return hasattr(leaf, "dtype")
 
 

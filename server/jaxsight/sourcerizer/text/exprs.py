@@ -173,7 +173,7 @@ _FIRSTS = frozenset("-0123456789ijnTF")
 _NUMBER = re.compile(r"-?\d|-?(jnp\.)?(inf|nan)\b|(True|False)$")
 
 
-def is_number(expr: Any) -> bool:
+def is_number(expr: object) -> bool:
     """Return whether an expression is a Python number, or one with a NumPy dtype."""
     match expr:
         case Atom(text):
@@ -184,7 +184,7 @@ def is_number(expr: Any) -> bool:
             return False
 
 
-def uses_python(expr: Any) -> bool:
+def uses_python(expr: object) -> bool:
     """Return whether an expression has operators, methods or indices.
 
     Their meaning depends on the types of the values.
@@ -233,13 +233,13 @@ _PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 }
 
 
-def parts_of(expr: Any) -> tuple[Any, ...]:
+def parts_of(expr: object) -> tuple[Any, ...]:
     """Return the parts of an expression that Python evaluates before the expression, in order."""
     parts = _PARTS.get(type(expr))
     return parts(expr) if parts is not None else ()
 
 
-def modules_in(expr: Any) -> set[str]:
+def modules_in(expr: object) -> set[str]:
     """Return the modules to import for the names in an expression."""
     modules: set[str] = set()
     _add_modules(expr, modules)

@@ -63,7 +63,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text))
 
 
-def _read(expr: Any) -> list[str]:
+def _read(expr: object) -> list[str]:
     """Return the names that an expression reads, once per reading."""
     names: list[str] = []
     _gather(expr, names)

@@ -9,7 +9,6 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, Index, call
 from jaxsight.sourcerizer.text.names import identifier, of_path
@@ -42,7 +41,7 @@ class Path:
         return expr
 
 
-def path_of(expr: Any) -> Path | None:
+def path_of(expr: object) -> Path | None:
     """Return the path that an expression reads, or None for other expressions."""
     steps: list[Step] = []
     while True:

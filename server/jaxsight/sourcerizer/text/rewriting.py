@@ -24,7 +24,7 @@ from jaxsight.sourcerizer.text.statements import (
 UNREAD = Atom("_")
 
 
-def value_name(expr: Any) -> str:
+def value_name(expr: object) -> str:
     """Return the name that an item is, or an empty string."""
     if isinstance(expr, Atom) and is_identifier(expr.text) and expr != UNREAD:
         return expr.text

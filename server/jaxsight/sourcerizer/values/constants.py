@@ -44,7 +44,7 @@ class Packed:
     shape: tuple[int, ...]
 
 
-def regular(value: Any) -> Iterator[Expr]:
+def regular(value: object) -> Iterator[Expr]:
     """Yield expressions that may make this array; the caller compares."""
     array = np.asarray(value)
     shape, dtype = spelling.value(array.shape), scalars.dtype(array.dtype)
@@ -67,7 +67,7 @@ def regular(value: Any) -> Iterator[Expr]:
             yield call("lax.broadcasted_iota", dtype, shape, Atom(str(axis)))
 
 
-def _filled(number: Any, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator[Expr]:
+def _filled(number: object, shape: Expr, dtype: Expr, *, weak: bool) -> Iterator[Expr]:
     """Yield arrays of one number."""
     try:
         plain = scalars.plain(number)
@@ -101,7 +101,7 @@ def _ranges(array: Any, dtype: Expr) -> Iterator[Expr]:
         yield call("jnp.arange", start, scalars.plain(stop), scalars.plain(step), dtype=dtype)
 
 
-def listed(value: Any) -> Expr:
+def listed(value: object) -> Expr:
     """Return an array expression with all numbers listed."""
     array = np.asarray(value)
     dtype = scalars.dtype(array.dtype)
@@ -154,7 +154,7 @@ def about(value: Any) -> str:
     return f"is a constant array of the original, {value.dtype}{list(value.shape)}"
 
 
-def plain(value: Any) -> np.ndarray[Any, Any]:
+def plain(value: object) -> np.ndarray[Any, Any]:
     """Return an array as an NPZ file can hold it: with a dtype of NumPy's own, or as bytes."""
     array = np.asarray(value)
     return array if array.dtype.isbuiltin == 1 else np.ascontiguousarray(array).view(_BYTES)
@@ -163,7 +163,7 @@ def plain(value: Any) -> np.ndarray[Any, Any]:
 _BYTES = np.dtype(np.uint8)
 
 
-def read_back(stored: Expr, value: Any) -> Expr:
+def read_back(stored: Expr, value: object) -> Expr:
     """Return an expression for an array from its entry in an NPZ file, with its own dtype."""
     array = np.asarray(value)
     if array.dtype.isbuiltin == 1:
@@ -172,7 +172,7 @@ def read_back(stored: Expr, value: Any) -> Expr:
     return call("jnp.asarray", call(Attribute(bytes_read, "reshape"), spelling.value(array.shape)))
 
 
-def packed(value: Any) -> Packed:
+def packed(value: object) -> Packed:
     array = np.asarray(value)
     data = base64.b85encode(zlib.compress(array.tobytes(), 9)).decode("ascii")
     return Packed(data, flat(scalars.dtype(array.dtype)), array.shape)

@@ -110,7 +110,7 @@ def primitive(subject: Any) -> Atom:
     return path
 
 
-def elsewhere(subject: Any) -> Atom | None:
+def elsewhere(subject: object) -> Atom | None:
     """Return the path of another package's object, or None.
 
     Public modules are preferred to private ones, then short paths to long ones.
@@ -187,7 +187,7 @@ def _namespace(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        namespace: Any = jax
+        namespace: object = jax
         for part in name.split(".")[1:]:
             namespace = getattr(namespace, part, None)
         return namespace
@@ -200,7 +200,7 @@ def _public_names() -> dict[int, tuple[Any, str, str]]:
 
 @functools.cache
 def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
-    names: dict[int, tuple[Any, str, str]] = {}
+    names: dict[int, tuple[object, str, str]] = {}
     for module_name in PUBLIC_MODULES:
         if module_name in left_out:
             continue
@@ -220,7 +220,7 @@ def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
     return names
 
 
-def public_path(value: Any) -> Atom | None:
+def public_path(value: object) -> Atom | None:
     """Return the public path of an object of any package, or None for a private one.
 
     An example is `lax.GatherDimensionNumbers`.
@@ -241,7 +241,7 @@ def public_path(value: Any) -> Atom | None:
     if "._" in module:
         homes.remove(module)  # private to the package
     for home in sorted(homes, key=lambda home: _by_openness((home, name))):
-        exported: Any = sys.modules.get(home)
+        exported: object = sys.modules.get(home)
         for part in name.split("."):
             exported = getattr(exported, part, None)
         if exported is value:

@@ -35,7 +35,7 @@ Opaque = Callable[[Any, str], Expr]
 reason as text.
 """
 
-Trees = Sequence[tuple[Expr, Any]]
+Trees = Sequence[tuple[Expr, object]]
 """Parameters and their values, whose structure a result may share."""
 
 
@@ -43,19 +43,19 @@ class Leaf(int):
     """The position of a leaf among a program's results."""
 
 
-def pytree(tree: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+def pytree(tree: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
     """Return an expression for a pytree, given its structure (a `PyTreeDef`) and its leaves."""
     numbered = jax.tree.unflatten(tree, map(Leaf, range(len(leaves))))
     return built(numbered, leaves, arguments, opaque)
 
 
-def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+def built(structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
     """Return an expression for a result.
 
     `structure` is its pytree, whose leaves are positions (`Leaf`) in `leaves`.
     """
 
-    def inner(part: Any) -> Expr:
+    def inner(part: object) -> Expr:
         return built(part, leaves, arguments, opaque)
 
     match structure:
@@ -77,14 +77,14 @@ def built(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaq
             return _other(structure, leaves, arguments, opaque)
 
 
-def _keys(structure: dict[Any, Any]) -> list[Expr] | None:
+def _keys(structure: dict[object, object]) -> list[Expr] | None:
     try:
         return [spelling.value(key) for key in structure]
     except Unwritable:
         return None
 
 
-def _field_names(structure: Any) -> tuple[str, ...]:
+def _field_names(structure: object) -> tuple[str, ...]:
     return tuple(getattr(structure, "_fields", ()))
 
 
@@ -101,7 +101,7 @@ def _is_of_fields(structure: Any) -> bool:
     return len(children) == len(structure) and all(map(operator.is_, children, structure))
 
 
-def _parts(expr: Expr, value: Any, depth: int = 4) -> Iterator[tuple[Expr, Any]]:
+def _parts(expr: Expr, value: object, depth: int = 4) -> Iterator[tuple[Expr, Any]]:
     """Yield an argument and its parts, each with the expression that reads it."""
     yield expr, value
     if depth == 0:
@@ -121,18 +121,20 @@ def _parts(expr: Expr, value: Any, depth: int = 4) -> Iterator[tuple[Expr, Any]]
             return
 
 
-def _from_fields(structure: Any, fields: dict[str, Any], inner: Callable[[Any], Expr]) -> Expr:
+def _from_fields(
+    structure: object, fields: dict[str, object], inner: Callable[[object], Expr]
+) -> Expr:
     path = public_names.type_path(type(structure))
     assert path is not None
     return call(path, *(Keyword(name, inner(part)) for name, part in fields.items()))
 
 
-def _other(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
+def _other(structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
     numbers, tree = jax.tree.flatten(structure)
     leaf_list = list_(leaves[number] for number in numbers)
     for parameter, argument in arguments:
         for expr, value in _parts(parameter, argument):
-            structure_of_value: Any = jax.tree.structure(value)
+            structure_of_value: object = jax.tree.structure(value)
             if structure_of_value == tree:
                 return call("jax.tree.unflatten", call("jax.tree.structure", expr), leaf_list)
     constructed = _dataclass(structure, leaves, arguments, opaque)
@@ -145,7 +147,7 @@ def _other(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opa
 
 
 def _dataclass(
-    structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque
+    structure: object, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque
 ) -> Expr | None:
     """Return a constructor call for a dataclass, if it results in the same structure, or None."""
     if not dataclasses.is_dataclass(structure) or isinstance(structure, type):
@@ -159,14 +161,14 @@ def _dataclass(
     }
 
     def build(numbers: Sequence[Expr], otherwise: Opaque) -> Expr:
-        def inner(part: Any) -> Expr:
+        def inner(part: object) -> Expr:
             if _has_leaves(part):
                 return built(part, numbers, arguments, otherwise)
             return spelling.value(part)
 
         return _from_fields(structure, fields, inner)
 
-    def refuse(tree: Any, why: str) -> Expr:
+    def refuse(tree: object, why: str) -> Expr:
         raise Unwritable(tree, why)
 
     count = len(leaves)
@@ -176,7 +178,7 @@ def _dataclass(
         again = eval(flat(trial), _namespace(trial))
     except Exception:  # noqa: BLE001
         return None
-    there: Any = jax.tree.structure(again)
+    there: object = jax.tree.structure(again)
     if there != jax.tree.structure(structure):
         return None
     if jax.tree.leaves(again) != jax.tree.leaves(structure):
@@ -184,7 +186,7 @@ def _dataclass(
     return build(leaves, opaque)
 
 
-def _has_leaves(part: Any) -> bool:
+def _has_leaves(part: object) -> bool:
     leaves = jax.tree.leaves(part)
     return bool(leaves) and all(type(leaf) is Leaf for leaf in leaves)
 

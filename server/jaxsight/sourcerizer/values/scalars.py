@@ -45,7 +45,7 @@ def kind(dtype: DType) -> str:
     return ""
 
 
-def number(value: Any) -> Expr:
+def number(value: object) -> Expr:
     """Return a Python number exactly; `inf` and the default `nan` as `jnp` names them."""
     match value:
         case bool() | int():
@@ -72,11 +72,11 @@ def _short_float(value: Any) -> float:
     return exact
 
 
-def _bits(value: Any) -> bytes:
+def _bits(value: object) -> bytes:
     return np.asarray(value).tobytes()
 
 
-def plain(value: Any) -> Expr:
+def plain(value: object) -> Expr:
     """Return a scalar array's value as a Python number.
 
     Raise `Unwritable` if its bits would change.
@@ -87,7 +87,7 @@ def plain(value: Any) -> Expr:
 
 def _plain(array: Any) -> Expr:
     kind = "c" if array.dtype.kind == "c" else jnp.dtype(array.dtype).kind
-    as_python: Any
+    as_python: object
     if array.dtype == bool:
         as_python = bool(array)
     elif dtypes.is_subtype(array.dtype, np.integer):
@@ -104,7 +104,7 @@ def _plain(array: Any) -> Expr:
     return number(as_python)
 
 
-def typed(value: Any) -> Expr:
+def typed(value: object) -> Expr:
     """Return a scalar with its dtype: `np.float32(2.0)`, `jnp.bfloat16(2.0)`.
 
     NaNs other than the default are written by their bits.
@@ -137,7 +137,7 @@ def text(value: str) -> Expr:
     return Atom(shown)
 
 
-def scalar(value: Any, weak: bool) -> Expr:
+def scalar(value: object, weak: bool) -> Expr:
     """Return a scalar that keeps its dtype and weak type wherever it is passed."""
     array = np.asarray(value)
     return plain(array) if weak else typed(array)

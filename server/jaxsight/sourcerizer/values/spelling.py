@@ -34,7 +34,7 @@ from jaxsight.sourcerizer.values.public_names import imported, primitive, public
 from jaxsight.sourcerizer.values.scalars import dtype, number, text, typed
 
 
-def value(subject: Any) -> Expr:
+def value(subject: object) -> Expr:
     """Return an expression for any parameter of an equation; raise `Unwritable` if it has none."""
     match subject:
         case None:
@@ -56,7 +56,7 @@ def value(subject: Any) -> Expr:
             return expr if expr is not None else _of_jax(subject)
 
 
-def _collection(collection: Any) -> Expr | None:
+def _collection(collection: object) -> Expr | None:
     """Return an expression for a collection of Python's or NumPy's, or None for other values."""
     match collection:
         case tuple() if hasattr(collection, "_fields"):
@@ -84,7 +84,7 @@ def _collection(collection: Any) -> Expr | None:
             return None
 
 
-def _of_jax(subject: Any) -> Expr:
+def _of_jax(subject: object) -> Expr:
     """Return an expression for an object of JAX's, a function, or an object of another package."""
     match subject:
         case jax.extend.core.Primitive():
@@ -173,7 +173,7 @@ def abstract_mesh(mesh: Any) -> Expr:
     raise Unwritable(mesh, "its devices are not present")
 
 
-def _spec_part(part: Any) -> Expr:
+def _spec_part(part: object) -> Expr:
     if part is jax.sharding.PartitionSpec.UNCONSTRAINED:
         return Atom("jax.sharding.PartitionSpec.UNCONSTRAINED")
     return value(part)
@@ -203,7 +203,7 @@ def _array(array: np.ndarray[Any, Any]) -> Expr:
     return call("np.array", _nested(array.tolist()), dtype=_numpy_dtype(array.dtype))
 
 
-def _nested(parts: Any) -> Expr:
+def _nested(parts: object) -> Expr:
     return list_(_nested(part) for part in parts) if isinstance(parts, list) else number(parts)
 
 
@@ -213,7 +213,7 @@ def _numpy_dtype(numpy_dtype: Any) -> Expr:
     return dtype(numpy_dtype)
 
 
-def function(subject: Callable[..., Any] | type) -> Expr:
+def function(subject: Callable[..., object] | type) -> Expr:
     """Return the path from which a function or class is imported."""
     if isinstance(subject, type) and issubclass(subject, np.generic):
         return dtype(subject)
@@ -230,21 +230,21 @@ def _member(member: enum.Enum) -> Expr:
     return path.dot(member.name)
 
 
-def _call_by_path(subject: Any, arguments: Iterable[Expr]) -> Expr:
+def _call_by_path(subject: object, arguments: Iterable[Expr]) -> Expr:
     path = public_path(type(subject))
     if path is None:
         raise Unwritable(subject)
     return call(path, *arguments)
 
 
-def _fields(subject: Any, fields: Iterable[tuple[str, Any]]) -> Expr:
+def _fields(subject: object, fields: Iterable[tuple[str, object]]) -> Expr:
     path = public_path(type(subject))
     if path is None:
         raise Unwritable(subject)
     return call(path, *(Keyword(name, value(part)) for name, part in fields))
 
 
-def _object(subject: Any) -> Expr:
+def _object(subject: object) -> Expr:
     name = getattr(subject, "name", None)
     if isinstance(name, str) and getattr(type(subject), name, None) == subject:
         path = public_path(type(subject))  # an enum defined in C++

@@ -39,7 +39,7 @@ class ConstantPool:
         self.stored: dict[str, Any] = {}
         """Arrays in the companion file, or passed as arguments, by name."""
 
-    def constant(self, value: Any) -> Expr:
+    def constant(self, value: object) -> Expr:
         """Return an expression for a constant: a number, or the name of an array of the module."""
         entry = self._exprs.get(id(value))
         if entry is not None:
@@ -58,7 +58,7 @@ class ConstantPool:
         self._exprs[id(value)] = self._exprs[token] = (value, expr)
         return expr
 
-    def unfolded(self, value: Any) -> Expr:
+    def unfolded(self, value: object) -> Expr:
         """Return an expression for a constant that the program converts.
 
         JAX folds conversions of numbers while tracing, but not those of arrays.
@@ -71,11 +71,11 @@ class ConstantPool:
         key = ("unfolded", value_token(value), bool(getattr(value, "weak_type", False)))
         return self._assigned(key, value, "_CONSTANT", call("jnp.asarray", expr))
 
-    def named(self, value: Any, base: str, expr: Expr) -> Expr:
+    def named(self, value: object, base: str, expr: Expr) -> Expr:
         """Return a name at the top of the module for a hashable value with expression `expr`."""
         return self._assigned(("named", value), value, base, expr)
 
-    def _assigned(self, key: Any, value: Any, base: str, expr: Expr) -> Expr:
+    def _assigned(self, key: object, value: object, base: str, expr: Expr) -> Expr:
         entry = self._exprs.get(key)
         if entry is None:
             name = Atom(self._names.fresh(base))
@@ -90,7 +90,7 @@ class ConstantPool:
             self.statements.append(Assign(name, parsed(text)))
         return Atom(name)
 
-    def _new_constant(self, value: Any) -> Expr:
+    def _new_constant(self, value: object) -> Expr:
         if not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex)):
             return scalars.number(value)
         if not hasattr(value, "shape"):
@@ -129,7 +129,7 @@ class ConstantPool:
         return Atom(name)
 
 
-def _mesh_of(value: Any) -> Any:
+def _mesh_of(value: object) -> Any:
     """Return an array's sharding over a mesh, which is part of its type, or None."""
     sharding = getattr(value, "sharding", None)
     is_on_mesh = isinstance(sharding, jax.sharding.NamedSharding) and sharding.mesh.axis_names

@@ -45,7 +45,7 @@ def contexts(context: Any) -> list[Expr]:
     return managers
 
 
-def metadata(operands: list[Expr], entries: dict[str, Any]) -> Expr:
+def metadata(operands: list[Expr], entries: dict[str, object]) -> Expr:
     """Return a call of `set_xla_metadata`, on a value or as a context."""
     if not all(is_identifier(name) for name in entries):
         raise Unwritable(entries, "its names are not Python identifiers")

@@ -30,13 +30,13 @@ class PassedValues:
     def __init__(self, names: ModuleNames) -> None:
         self._names = names
         self._placeholders: dict[int, Placeholder] = {}
-        self._functions: dict[Any, Callable[..., Any]] = {}
+        self._functions: dict[object, Callable[..., object]] = {}
 
     @property
     def placeholders(self) -> list[Placeholder]:
         return [*self._placeholders.values()]
 
-    def placeholder(self, value: Any, base: str, why: str) -> Expr:
+    def placeholder(self, value: object, base: str, why: str) -> Expr:
         """Return a name for a value that the caller passes."""
         placeholder = self._placeholders.get(id(value))
         if placeholder is None:
@@ -60,7 +60,7 @@ class PassedValues:
         reason = f"gives `{base}` its original derivative rules{where} ({why})"
         return self.placeholder(self._functions[key], f"{base}_rules", reason)
 
-    def structure(self, tree: Any, why: str) -> Expr:
+    def structure(self, tree: object, why: str) -> Expr:
         """Return a name for a result's structure without an expression; equal ones share a name."""
         for placeholder in self._placeholders.values():
             if isinstance(placeholder.value, type(tree)) and placeholder.value == tree:

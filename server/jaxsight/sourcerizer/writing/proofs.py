@@ -27,7 +27,7 @@ class Proofs:
         self._spelled: dict[Any, Proved] = {}
         self._idioms: dict[Any, Proved | None] = {}
 
-    def prove(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved:
+    def prove(self, view_of: Callable[[int], View], claim: Claim, key: object) -> Proved:
         """Return the best proved expression of an equation, or raise `Unsourceable`."""
         proved = self._first_proved(view_of, claim, self._sources())
         proved = Proved(proved.expr, proved.results, bound=".bind(" in flat(proved.expr))
@@ -36,7 +36,7 @@ class Proofs:
             self._spelled[key] = proved
         return proved
 
-    def proved(self, key: Any) -> Proved | None:
+    def proved(self, key: object) -> Proved | None:
         """Return the proved expression for such an equation, from this text or another, or None."""
         if key is None:
             return None
@@ -47,7 +47,7 @@ class Proofs:
                 self._spelled[key] = proved
         return proved
 
-    def prove_window(self, windows: Sequence[Window], key: Any) -> Expr | None:
+    def prove_window(self, windows: Sequence[Window], key: object) -> Expr | None:
         """Return a proved expression with slots for several equations together, or None."""
         if key is not None and key in self._idioms:
             proved = self._idioms[key]
@@ -57,7 +57,9 @@ class Proofs:
                 self._idioms[key] = proved
         return proved.expr if proved else None
 
-    def prove_whole(self, view_of: Callable[[int], View], claim: Claim, key: Any) -> Proved | None:
+    def prove_whole(
+        self, view_of: Callable[[int], View], claim: Claim, key: object
+    ) -> Proved | None:
         """Return a proved public call for an equation with inner programs, or None."""
         if key is not None and key in self._idioms:
             return self._idioms[key]
@@ -70,7 +72,7 @@ class Proofs:
             self._idioms[key] = proved
         return proved
 
-    def _key_anywhere(self, key: Any) -> Any:
+    def _key_anywhere(self, key: object) -> Any:
         return cache.key_of(self.style, self.prover.axes, key)
 
     def _sources(self) -> Iterator[Spelling]:

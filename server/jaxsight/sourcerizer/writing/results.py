@@ -22,7 +22,7 @@ def nested_results(count: int) -> Any:
     return 0 if count == 1 else tuple(range(count))
 
 
-def targets_pattern(results: Any, targets: list[str]) -> str | Sequence_:
+def targets_pattern(results: object, targets: list[str]) -> str | Sequence_:
     """Return the left-hand side of an assignment."""
     if isinstance(results, int):
         return targets[results]

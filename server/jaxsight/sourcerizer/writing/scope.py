@@ -142,7 +142,7 @@ class Scope(Variables):
                 write = constants.unfolded if id(var) in converted else constants.constant
                 self.write(var, write(value))
 
-    def _held_by_rule(self, tracer: Any) -> Expr:
+    def _held_by_rule(self, tracer: object) -> Expr:
         """Return the expression of a value that a rule captures from an enclosing program.
 
         Raises:
@@ -292,13 +292,13 @@ class Scope(Variables):
         pattern = targets_pattern(proved.results, targets)
         self.body.append(Assign(pattern, proved.expr, group, comment, promised))
 
-    def _base(self, equation: Any, proved: Proved) -> str:
+    def _base(self, equation: Equation, proved: Proved) -> str:
         """Return a base name for a result that the user has no name for."""
         if self.writer.options.style == "pretty":
             return after_expression(proved.expr) or suggested(primitive_name(equation))
         return after_function(equation) or suggested(primitive_name(equation))
 
-    def _leaf(self, equation: Any) -> Proved:
+    def _leaf(self, equation: Equation) -> Proved:
         key = spelling_key(equation)
         proved = self.writer.proofs.proved(key)
         if proved is None:

@@ -58,7 +58,7 @@ class SharedFunctions:
             self._rules -= 1
 
     def shared(
-        self, key: Any, keep: Any, base: str, build: Callable[[str], list[Statement]]
+        self, key: object, keep: object, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:
         """Return the name of a function at the top of the module.
 
@@ -98,7 +98,7 @@ class SharedFunctions:
         return Atom(name)
 
     def custom(
-        self, identity: Any, program: Program, base: str, build: Callable[[str], list[Statement]]
+        self, identity: object, program: Program, base: str, build: Callable[[str], list[Statement]]
     ) -> Expr:
         """Return the name of a shared function whose rules may call it.
 

@@ -93,7 +93,7 @@ def decorated(
     return [function]
 
 
-def _placed(sharding: Any, layout: Any) -> Expr:
+def _placed(sharding: object, layout: object) -> Expr:
     """Return the sharding and layout of an argument or result of a jitted function, if given."""
     where = NONE if equations.is_unspecified(sharding) else value(sharding)
     if layout is None:
@@ -126,7 +126,7 @@ def jit(scope: Scope, calls: Any) -> Proved | None:
 
 def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
     """Write a program's equations in place of its call."""
-    literals: dict[int, Any] = {}
+    literals: dict[int, object] = {}
     for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True):
         if is_literal(atom):
             literals[id(var)] = atom
@@ -136,7 +136,7 @@ def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
     def with_literals(atoms: Sequence[JaxprAtom]) -> list[Any]:
         return [literals.get(id(atom), atom) for atom in atoms]
 
-    inlined: list[Any] = []
+    inlined: list[object] = []
     for inner in program.jaxpr.eqns:
         invars = with_literals(inner.invars)
         if (number := folded(inner, invars)) is not None:

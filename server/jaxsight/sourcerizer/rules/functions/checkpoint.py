@@ -64,7 +64,7 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
     return Proved(bound, tuple(range(count)))
 
 
-def policy_expr(policy: Any) -> Expr:
+def policy_expr(policy: object) -> Expr:
     """Return an expression for a checkpoint policy; raise `Unwritable` if it has none.
 
     It is a name in `jax.checkpoint_policies`, a call there, or the path of an import.
@@ -92,7 +92,7 @@ def policy_expr(policy: Any) -> Expr:
     return value(policy)
 
 
-def _policy_part(argument: Any) -> Expr:
+def _policy_part(argument: object) -> Expr:
     return policy_expr(argument) if callable(argument) else value(argument)
 
 
@@ -100,7 +100,7 @@ def _policies() -> list[str]:
     return [name for name in dir(jax.checkpoint_policies) if not name.startswith("_")]
 
 
-def _held(policy: Any) -> dict[str, Any]:
+def _held(policy: Any) -> dict[str, object]:
     """Return the arguments of a policy: fields of an object, or variables of a closure."""
     if dataclasses.is_dataclass(policy):
         return {field.name: getattr(policy, field.name) for field in dataclasses.fields(policy)}
@@ -111,7 +111,7 @@ def _held(policy: Any) -> dict[str, Any]:
 
 
 def _makings(
-    maker: Any, arguments: dict[str, Any]
+    maker: Any, arguments: dict[str, object]
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     if not arguments:
         yield (), {}
@@ -130,5 +130,5 @@ def _makings(
         yield tuple(values_), {}
 
 
-def _listed(argument: Any) -> Any:
+def _listed(argument: object) -> Any:
     return sorted(argument) if isinstance(argument, (set, frozenset)) else argument

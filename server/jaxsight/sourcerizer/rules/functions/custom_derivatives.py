@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxsight.interpreters.compat import derivative_rules, rule_identity
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Aval
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.claims import equation_key
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -87,7 +87,7 @@ def _jvp_function(home: Scope, name: str, program: Program, params: dict[str, An
     return Function(f"{name}_jvp", ("primals", "tangents"), jvp.body)
 
 
-def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
+def _with_rules_passed_in(scope: Scope, equation: Equation, why: str) -> Proved:
     """Return a call of a function that is written, with rules that the caller passes."""
     params = equation.params
     program = opened(params["call_jaxpr"])

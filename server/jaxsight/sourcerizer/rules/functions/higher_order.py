@@ -40,7 +40,7 @@ def _reducer(scope: Scope, program: Program, count: int) -> Expr:
 
 
 @STRUCTURES("reduce")
-def reduce(scope: Scope, equation: Any) -> Proved:
+def reduce(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     count = len(equation.invars) // 2
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
@@ -56,7 +56,7 @@ def reduce(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("reduce_window")
-def reduce_window(scope: Scope, equation: Any) -> Proved:
+def reduce_window(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     count = len(equation.invars) // 2
     reducer = _reducer(scope, opened(params["jaxpr"]), count)
@@ -78,7 +78,7 @@ def reduce_window(scope: Scope, equation: Any) -> Proved:
 
 
 @ABSORBS("broadcast_in_dim")
-def applied(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
+def applied(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
     """Group a scatter with the unread updates that `lax.scatter_apply` creates before it."""
     first = equations[position]
     if position + 1 >= len(equations) or not is_literal(first.invars[0]):
@@ -94,7 +94,7 @@ def applied(equations: Sequence[Equation], position: int, uses: Callable[[Any], 
     return 2 if _ignores_updates(following) else 1
 
 
-def _ignores_updates(equation: Any) -> bool:
+def _ignores_updates(equation: Equation) -> bool:
     if equation.params["update_jaxpr"] is None or equation.params["update_consts"]:
         return False
     jaxpr = opened(equation.params["update_jaxpr"]).jaxpr
@@ -104,7 +104,7 @@ def _ignores_updates(equation: Any) -> bool:
 
 
 @STRUCTURES("scatter")
-def scatter_apply(scope: Scope, group: Any) -> Proved | None:
+def scatter_apply(scope: Scope, group: object) -> Proved | None:
     if not isinstance(group, list):
         return None
     equation = group[-1]
@@ -138,7 +138,7 @@ _PARTS = ("matvec", "vecmat", "solve", "transpose_solve")
 
 
 @STRUCTURES("custom_linear_solve")
-def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
+def custom_linear_solve(scope: Scope, equation: Equation) -> Proved:
     """Write a linear solve.
 
     The public function derives `vecmat` from `matvec`; if that is another function than the
@@ -172,7 +172,7 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
     solve = call(
         "lax.custom_linear_solve", parts["matvec"], sequence(operands), parts["solve"], **options
     )
-    results: Any = nested_results(count)
+    results: object = nested_results(count)
     if aux:
         results = (results, tuple(range(count, len(equation.outvars))))
     return Proved(solve, results)
@@ -184,7 +184,7 @@ def _derived(programs: Any, lengths: Any) -> bool:
     consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
     vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
 
-    def transposed(*args: Any) -> Any:
+    def transposed(*args: object) -> Any:
         constants, cotangents = args[: len(consts)], args[len(consts) :]
         return jax.linear_transpose(lambda *xs: evaluate(matvec, *constants, *xs), *vectors)(
             list(cotangents)

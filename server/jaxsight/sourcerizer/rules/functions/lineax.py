@@ -34,7 +34,7 @@ _STAND_IN = "_matvec"
 
 
 @ABSORBS("custom_jvp_call")
-def converted(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
+def converted(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
     """Group a solve with the conversions of its operator's arguments before it."""
     end = position
     while end < len(equations) and _gives_back(equations[end]):
@@ -82,25 +82,25 @@ def _leaves(solution: Expr) -> Expr:
     return call("jax.tree.leaves", solution)
 
 
-def _gives_back(equation: Any) -> bool:
+def _gives_back(equation: Equation) -> bool:
     """Return whether it is a function with a custom rule that only returns its argument."""
     if equation.primitive.name != "custom_jvp_call" or len(equation.invars) != 1:
         return False
     return not opened(equation.params["call_jaxpr"]).jaxpr.eqns
 
 
-def _solve_in(equation: Any) -> Any:
+def _solve_in(equation: Equation) -> Any:
     """Return the solve in a call of lineax's function, or None for other calls."""
     if equation.params.get("name") != _NAME:
         return None
     return next((inner for inner in _program(equation).eqns if _is_solve(inner)), None)
 
 
-def _program(equation: Any) -> Any:
+def _program(equation: Equation) -> Any:
     return opened(equation.params["jaxpr"]).jaxpr
 
 
-def _is_solve(equation: Any) -> bool:
+def _is_solve(equation: Equation) -> bool:
     named = equation.primitive.name == _NAME and {"treedef", "static"} <= equation.params.keys()
     return named and public_names.package_of(equation.primitive) == "lineax"
 
@@ -110,7 +110,7 @@ class _Call:
     """A call of lineax's function: its arguments, with variables for arrays."""
 
     operator: Any
-    vector: Any
+    vector: object
     options: Any
     solver: Any
     throw: bool
@@ -163,7 +163,7 @@ class _Call:
         path = public_names.imported("lineax", type(self.operator).__name__)
         return call(path, function, spelling.struct(struct), **options)
 
-    def _part(self, argument: Any) -> Expr:
+    def _part(self, argument: object) -> Expr:
         """Return an argument: an operand, or an object constructed from its fields."""
         if hasattr(argument, "aval"):
             return self.operand(argument)
@@ -214,7 +214,7 @@ def _proved(scope: Scope, solve: _Call, shown: Callable[[Expr], Expr], claim: Cl
     return None
 
 
-def _in_order(results: Any) -> bool:
+def _in_order(results: object) -> bool:
     leaves = jax.tree.leaves(results)
     return leaves == list(range(len(leaves)))
 
@@ -251,7 +251,7 @@ def _written(scope: Scope, solve: _Call, atoms: Sequence[JaxprAtom]) -> Expr | N
     )
 
 
-def _arguments(subject: Any, spell: Callable[[Any], Expr]) -> Iterator[Item]:
+def _arguments(subject: object, spell: Callable[[object], Expr]) -> Iterator[Item]:
     """Yield the arguments of a constructor, except defaults."""
     for parameter in inspect.signature(type(subject)).parameters.values():
         part = getattr(subject, parameter.name)
@@ -261,7 +261,7 @@ def _arguments(subject: Any, spell: Callable[[Any], Expr]) -> Iterator[Item]:
             yield Keyword(parameter.name, spell(part))
 
 
-def _is_default(part: Any, default: Any) -> bool:
+def _is_default(part: object, default: object) -> bool:
     if part is default:
         return True
     if isinstance(part, frozenset):
@@ -270,7 +270,7 @@ def _is_default(part: Any, default: Any) -> bool:
     return type(part) is type(default) and isinstance(part, plain) and bool(part == default)
 
 
-def _plain(subject: Any) -> Expr:
+def _plain(subject: object) -> Expr:
     """Return a number, a string, or an object that a package exports, such as a function."""
     if callable(subject) or type(subject).__module__.partition(".")[0] not in ("builtins", "numpy"):
         path = (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jaxsight.interpreters.compat import derivative_rules
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, dict_, tuple_
@@ -37,7 +36,7 @@ class _Rule:
 
 
 def with_symbolic_zeros(
-    home: Scope, name: str, params: dict[str, Any], bases: Sequence[str], called: str
+    home: Scope, name: str, params: dict[str, object], bases: Sequence[str], called: str
 ) -> list[Statement]:
     """Write the rule of a `custom_jvp` function `name`, and its registration.
 
@@ -66,7 +65,7 @@ def with_symbolic_zeros(
 
 
 def _for_one_pattern(
-    written: _Rule, params: dict[str, Any], absent: Sequence[bool]
+    written: _Rule, params: dict[str, object], absent: Sequence[bool]
 ) -> tuple[list[Statement], bool]:
     """Write the rule for the only pattern; return its statements, and whether it makes zeros."""
     rule = derivative_rules.jvp_rule(params, absent)
@@ -77,7 +76,7 @@ def _for_one_pattern(
 
 
 def _for_patterns(
-    written: _Rule, params: dict[str, Any], patterns: Sequence[Sequence[bool]], called: str
+    written: _Rule, params: dict[str, object], patterns: Sequence[Sequence[bool]], called: str
 ) -> tuple[list[Statement], bool]:
     """Write a function for each pattern, and the choice among them.
 

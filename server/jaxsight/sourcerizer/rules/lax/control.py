@@ -53,7 +53,7 @@ def _numbers(start: int, count: int) -> Any:
 
 
 @STRUCTURES("scan")
-def scan(scope: Scope, equation: Any) -> Proved:
+def scan(scope: Scope, equation: Equation) -> Proved:
     loop = control_flow.scan(equation.params)
     if scan_hands_on(loop):
         return bound_scan(scope, equation, loop)
@@ -89,7 +89,7 @@ def scan(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("while")
-def while_(scope: Scope, equation: Any) -> Proved:
+def while_(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     conds = params["cond_nconsts"]
     consts = conds + params["body_nconsts"]
@@ -132,7 +132,7 @@ def _is_clamp(equation: Any, branches: int) -> bool:
 
 
 @ABSORBS("convert_element_type", "clamp", "platform_index")
-def choice(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
+def choice(equations: Sequence[Equation], position: int, uses: Callable[[object], int]) -> int:
     """Group a `cond` with the equation that computes its index.
 
     Before the branches, `lax.cond` converts its predicate, `lax.switch` clamps its index, and
@@ -155,7 +155,7 @@ def choice(equations: Sequence[Equation], position: int, uses: Callable[[Any], i
 
 
 @STRUCTURES("cond")
-def cond(scope: Scope, group: Any) -> Proved | None:
+def cond(scope: Scope, group: object) -> Proved | None:
     if not isinstance(group, list):
         return bound(scope, group)
     chooser, equation = group

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.compat import callbacks
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
@@ -20,13 +21,13 @@ from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
-def _function(scope: Scope, function: Any) -> Expr:
+def _function(scope: Scope, function: object) -> Expr:
     name = getattr(function, "__name__", "callback")
     base = "callback" if name == "<lambda>" else identifier(str(name), "callback")
     return scope.writer.passed.placeholder(function, base, "runs on the host")
 
 
-def _spelled(scope: Scope, argument: Any) -> Expr:
+def _spelled(scope: Scope, argument: object) -> Expr:
     """Return the expression of an argument's leaf; operands are expressions already."""
     if isinstance(argument, _Operand):
         return argument.expr
@@ -44,11 +45,11 @@ class _Operand:
 
 
 def _given(
-    scope: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]
+    scope: Scope, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> tuple[list[Expr], dict[str, Expr]]:
     import jax
 
-    def tree(part: Any) -> Expr:
+    def tree(part: object) -> Expr:
         leaves, structure = jax.tree.flatten(part)
         spelled = [_spelled(scope, leaf) for leaf in leaves]
         return pytree(structure, spelled, [], scope.writer.passed.structure)
@@ -61,7 +62,7 @@ def _leaves(scope: Scope, equation: Any) -> list[_Operand]:
 
 
 @STRUCTURES("pure_callback", "io_callback")
-def callback(scope: Scope, equation: Any) -> Proved:
+def callback(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     called = callbacks.flat_callback(params["callback"])
     args, kwargs = _given(scope, *called.arguments(_leaves(scope, equation)))

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -60,13 +61,13 @@ def _usual(layout: Any) -> bool:
     return layout is None or tuple(layout) == tuple(reversed(range(len(layout))))
 
 
-def _attribute(attribute: Any) -> Expr:
+def _attribute(attribute: object) -> Expr:
     """Return an attribute of a foreign function, whose type matters."""
     return scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
 
 
 @STRUCTURES("call_exported")
-def call_exported(scope: Scope, equation: Any) -> Proved:
+def call_exported(scope: Scope, equation: Equation) -> Proved:
     exported = equation.params["exported"]
     data = bytes(exported.serialize())
     stored = Atom(f'bytearray.fromhex("{data.hex()}")')

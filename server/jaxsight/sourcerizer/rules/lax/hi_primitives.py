@@ -14,7 +14,8 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat import hi_primitives
-from jaxsight.interpreters.compat.jaxpr_types import Aval
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
 from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
@@ -111,7 +112,7 @@ _OPEN = frozenset({"scan", "while", "custom_linear_solve"})
 
 
 @STRUCTURES("call_hi_primitive")
-def root_finding(scope: Scope, equation: Any) -> Proved | None:
+def root_finding(scope: Scope, equation: Equation) -> Proved | None:
     """Write `lax.custom_root`, and the linear map that it passes to `tangent_solve`."""
     if hi_primitives.class_and_params(equation.params)[0] not in _ROOTS:
         return None
@@ -155,7 +156,7 @@ def _of_roots(
     scope: Scope,
     name: str,
     program: Program,
-    captured: Sequence[Any],
+    captured: Sequence[JaxprAtom],
     count: int,
     function_name: str = "",
     root: hi_primitives.Root | None = None,

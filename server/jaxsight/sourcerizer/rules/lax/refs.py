@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import is_dropped, is_literal, opened
 from jaxsight.sourcerizer.compat import refs
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -20,7 +21,7 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 
 @STRUCTURES("new_ref", "ref")
-def new_ref(scope: Scope, equation: Any) -> Proved:
+def new_ref(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     options = {
         key: value(params[key]) for key in ("memory_space", "kind") if params.get(key) is not None
@@ -31,18 +32,18 @@ def new_ref(scope: Scope, equation: Any) -> Proved:
 
 
 @STRUCTURES("freeze")
-def freeze(scope: Scope, equation: Any) -> Proved:
+def freeze(scope: Scope, equation: Equation) -> Proved:
     return Proved(call("jax.freeze", scope.operand(equation.invars[0])), 0)
 
 
 @STRUCTURES("get")
-def get(scope: Scope, equation: Any) -> Proved:
+def get(scope: Scope, equation: Equation) -> Proved:
     ref, *leaves = equation.invars
     return Proved(Index(scope.read(ref), _items(scope, equation, leaves)), 0)
 
 
 @STRUCTURES("swap")
-def swap(scope: Scope, equation: Any) -> Proved:
+def swap(scope: Scope, equation: Equation) -> Proved:
     """Write `jax.ref.set`, or `jax.ref.swap` if the old value is used."""
     ref, stored, *leaves = equation.invars
     indices = _items(scope, equation, leaves)
@@ -110,7 +111,7 @@ def _index(scope: Scope, atom: JaxprAtom) -> Expr:
     return scope.operand(atom)
 
 
-def _item(part: Any) -> Expr:
+def _item(part: object) -> Expr:
     if not isinstance(part, refs.Range):
         return part.expr if isinstance(part, _Spelled) else value(part)
     if part.is_whole:

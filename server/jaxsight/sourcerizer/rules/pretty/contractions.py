@@ -37,7 +37,7 @@ def _letters(numbers: Any, ranks: Sequence[int]) -> tuple[str, str, str]:
     )
 
 
-def _options(params: dict[str, Any]) -> Iterator[dict[str, Expr]]:
+def _options(params: dict[str, object]) -> Iterator[dict[str, Expr]]:
     named: dict[str, Expr] = {}
     if params.get("precision") is not None:
         named["precision"] = precision(params["precision"])
@@ -46,7 +46,7 @@ def _options(params: dict[str, Any]) -> Iterator[dict[str, Expr]]:
         yield named | {"preferred_element_type": scalars.dtype(params["preferred_element_type"])}
 
 
-def precision(parameter: Any) -> Expr:
+def precision(parameter: object) -> Expr:
     """Return a precision by its name, if both operands have the same."""
     match parameter:
         case (jax.lax.Precision() as one, other) if one is other:
@@ -56,7 +56,7 @@ def precision(parameter: Any) -> Expr:
 
 
 def _einsum(
-    params: dict[str, Any], x: Expr, y: Expr, ranks: Sequence[int], order: Sequence[int] | None
+    params: dict[str, object], x: Expr, y: Expr, ranks: Sequence[int], order: Sequence[int] | None
 ) -> Iterator[Expr]:
     first, second, output = _letters(params["dimension_numbers"], ranks)
     if order is not None:

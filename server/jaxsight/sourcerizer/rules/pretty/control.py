@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Var
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -44,7 +44,7 @@ def scan(scope: Scope, equation: Any) -> Proved | None:
     return _fori(scope, equation, counted, loop.consts, bounds, loop.consts + 1)
 
 
-def _map(scope: Scope, equation: Any, loop: Any) -> Proved | None:
+def _map(scope: Scope, equation: Equation, loop: Any) -> Proved | None:
     count = len(equation.outvars)
     xs = equation.invars[loop.consts :]
     if not xs or not count:
@@ -127,7 +127,7 @@ def _fori(
     init = scope.operands(equation.invars[start:], binders[consts + 1 :])
     skipped = start - consts
     count = len(equation.outvars)
-    results: Any = skipped if count - skipped == 1 else tuple(range(skipped, count))
+    results: object = skipped if count - skipped == 1 else tuple(range(skipped, count))
     return Proved(call("lax.fori_loop", *bounds, written, sequence(init)), results)
 
 
@@ -138,7 +138,7 @@ def _counter(atom: Atom) -> int | None:
     return int(atom.val)
 
 
-def _bound(atom: Atom, value: Any) -> Expr:
+def _bound(atom: Atom, value: object) -> Expr:
     number = np.asarray(value, atom.aval.dtype)
     return scalar(number, bool(getattr(atom.aval, "weak_type", False)))
 
@@ -179,7 +179,7 @@ def _reads(program: Program, var: Var) -> bool:
     return any(atom is var for atom in atoms)
 
 
-def _same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+def _same(first: Sequence[object], second: Sequence[object]) -> bool:
     return all(a is b for a, b in zip(first, second, strict=True))
 
 

@@ -72,7 +72,7 @@ def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
     return tuple(signatures)
 
 
-def _all_equations(program: Any, depth: int = 3) -> Iterator[Any]:
+def _all_equations(program: object, depth: int = 3) -> Iterator[Any]:
     for equation in opened(program).jaxpr.eqns:
         yield equation
         for parameter in equation.params.values():
@@ -136,7 +136,7 @@ def _arguments(
         yield dict(zip(positional, called.operands, strict=False))
 
 
-def _is_default(literal: Literal, default: Any, name: str) -> bool:
+def _is_default(literal: Literal, default: object, name: str) -> bool:
     if name == "correction":
         return bool(np.asarray(literal) == 0)
     return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
@@ -238,7 +238,7 @@ _TYPED = frozenset({
 
 
 def _axes(called: Called) -> Iterator[Expr]:
-    candidates_seen: dict[Any, None] = {}
+    candidates_seen: dict[object, None] = {}
     rank = getattr(called.inputs[0], "ndim", 0) if called.inputs else 0
     for equation in called.equations:
         for key in ("axes", "axis", "dimension", "dimensions"):
@@ -271,7 +271,7 @@ def _shifts(called: Called) -> Iterator[Expr]:
                     yield value(-stop)
 
 
-def _names(program: Any) -> tuple[str | None, ...]:
+def _names(program: object) -> tuple[str | None, ...]:
     info = getattr(opened(program).jaxpr, "debug_info", None)
     return tuple(getattr(info, "arg_names", None) or ())
 

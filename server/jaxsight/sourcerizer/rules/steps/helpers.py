@@ -78,7 +78,7 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
 
     Inputs that are global in the module need no parameter.
     """
-    grouped: dict[Any, list[tuple[int, tuple[Step, ...]]]] = {}
+    grouped: dict[object, list[tuple[int, tuple[Step, ...]]]] = {}
     for index, row in enumerate(family.inputs):
         if _is_global(scope, row):
             continue
@@ -113,7 +113,7 @@ def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
     return first[:count]
 
 
-def _is_global(scope: Scope, row: Sequence[Any]) -> bool:
+def _is_global(scope: Scope, row: Sequence[object]) -> bool:
     """Return whether all runs read the same number, or the same name of the module."""
     if any(var is not row[0] for var in row) or isinstance(row[0], Returned):
         return False

@@ -61,7 +61,7 @@ def loop(scope: Scope, step: steps.Step) -> Proved:
     before = [(var, scope.read(var), scope.paths.get(id(var))) for var in outside]
     for variable, name in zip(folded.first_values, carried, strict=True):
         scope.write(variable, Atom(name))
-    stand_ins: dict[int, Any] = {}
+    stand_ins: dict[int, object] = {}
     for row, path in bindings:
         var = row[0]
         if is_literal(var):
@@ -106,13 +106,13 @@ class _StandIn:
     aval: Any
 
 
-def _with_stand_ins(equation: Any, stand_ins: dict[int, Any]) -> Any:
+def _with_stand_ins(equation: Any, stand_ins: dict[int, object]) -> Any:
     if not any(id(atom) in stand_ins for atom in equation.invars):
         return equation
     return equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
 
 
-def _start(scope: Scope, folded: Loop, init: Any) -> str:
+def _start(scope: Scope, folded: Loop, init: object) -> str:
     """Return the name of a carried value: that of its initial value, if nothing else reads it."""
     expr = scope.read(init)
     alone = scope.uses.get(id(init)) == 1 and not any(
@@ -134,8 +134,8 @@ def _loop_variables(
 ) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
     """Return the loop's target and values, and the path that reads each varying value."""
     count = len(folded.runs)
-    groups: dict[Any, tuple[str, Expr]] = {}
-    bindings: list[tuple[tuple[Any, ...], Path]] = []
+    groups: dict[object, tuple[str, Expr]] = {}
+    bindings: list[tuple[tuple[object, ...], Path]] = []
     counters: dict[range, str] = {}
     for row in folded.varying:
         way = walk([None if is_literal(var) else scope.path(var) for var in row])
@@ -204,7 +204,7 @@ def _element(scope: Scope, way: Walk) -> str:
     return handles if handles is not None else element_name(way.base)
 
 
-def _row_name(scope: Scope, row: Sequence[Any]) -> str:
+def _row_name(scope: Scope, row: Sequence[object]) -> str:
     expr = scope.read(row[0]) if not is_literal(row[0]) else None
     return without_number(expr.text) if isinstance(expr, Atom) and is_identifier(expr.text) else "x"
 
