@@ -83,6 +83,10 @@ vsix: vscode-extension/node_modules/.installed vscode-extension/panel/node_modul
 	cd vscode-extension && $(WITH_NODE) npx vsce package --no-dependencies --out ../dist/jaxsight.vsix \
 		--baseImagesUrl https://github.com/jaxsight/jaxsight/raw/HEAD/vscode-extension
 
+.PHONY: release-check
+release-check: vsix docs ## Build the wheel, sdist, extension and documentation, and check them
+	$(ANY_PYTHON) .ci/release-check
+
 .PHONY: lock
 lock: ## Pin all dependencies anew (needs uv)
 	requirements/lock

@@ -98,7 +98,7 @@ class FakeSession:
     async def hints(self, path: str, range: Range | None = None) -> list[Hint]:
         words = self.words(path, r"\b\w+(?= = )")
         return [
-            Hint(named, f": {word}", f"tooltip of `{word}`")
+            Hint(named, f": {word}", f"tooltip of `{word}`", attached=True)
             for named, word in words
             if range is None or named.end in range
         ]

@@ -16,8 +16,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from jaxsight.text.units import GIB, MIB
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.workers.limits import GIB, MIB, Limits
+from jaxsight.workers.limits import Limits
 from jaxsight.workers.results import Died, Output, Reason
 from jaxsight.workers.supervisor import Tracers
 from tests.workers.sources import ask, sane_works, trace

@@ -14,10 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
+from jaxsight.text.units import MIB
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import Failed, Shown, Traced
 from jaxsight.wire.messages.requests import NEW, Show, Trace
-from jaxsight.workers.limits import MIB, Limits
+from jaxsight.workers.limits import Limits
 from jaxsight.workers.results import Died, Outcome, Output, Reason, Replaced, State, Status
 from jaxsight.workers.supervisor import Priority, Tracers
 

@@ -10,7 +10,6 @@ import base64
 import functools
 import html
 import os
-import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,15 +20,12 @@ from jaxsight.compiler import folding
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import CPU, PREFERRED, Target, parse
+from jaxsight.text import units
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled, Ready
 
 _BOOT = Path(__file__).parents[1] / "compiler" / "boot.py"
-_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
-_UNITS = {
-    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
-}  # fmt: skip
 
 
 class CannotCompile(Exception):
@@ -263,12 +259,12 @@ def _expected(fn: Callable[..., Any], target: str | None) -> Callable[..., Kerne
 def _bytes(amount: int | str | None) -> int | None:
     if not isinstance(amount, str):
         return amount
-    match = _AMOUNT.fullmatch(amount)
-    if match is None or match[2].upper() not in _UNITS:
+    size = units.parse_size(amount)
+    if size is None:
         raise ValueError(
             f"invalid amount of memory {amount!r}: expected a number of bytes, or e.g. '4 MiB'"
         )
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    return int(size)
 
 
 def _default() -> str:

@@ -62,7 +62,7 @@ def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
         position=view.to_position(hint.range.end),
         label=one_line(hint.label),
         kind=types.InlayHintKind.Type,
-        padding_left=not hint.label.startswith(":"),
+        padding_left=not hint.attached,
     )
 
 

@@ -1,11 +1,26 @@
-"""Format amounts of memory and time, in the same way everywhere.
+"""Format amounts of memory and time in the same way everywhere, and parse amounts of memory.
 
 This module uses only the standard library, as every process of jaxsight formats figures.
 """
 
 from __future__ import annotations
 
+import re
+
 KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+BYTES_PER_UNIT = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KIB": KIB,
+    "MIB": MIB,
+    "GIB": GIB,
+}
+"""The units that `parse_size` reads, in capitals."""
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 SHORTEST = 5e-8
 """The shortest time in seconds that is shown as a figure."""
@@ -25,6 +40,14 @@ def size(count: float) -> str:
         amount, unit = amount / 1024, larger
     digits = f"{amount:.0f}" if unit == "B" else f"{amount:.1f}".removesuffix(".0")
     return f"{digits} {unit}"
+
+
+def parse_size(text: str) -> float | None:
+    """Return the bytes of an amount such as `4 MiB` or `512`, or `None` if it is invalid."""
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2].upper() not in BYTES_PER_UNIT:
+        return None
+    return float(match[1]) * BYTES_PER_UNIT[match[2].upper()]
 
 
 def time(seconds: float) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MIB = 1024 * 1024
-GIB = 1024 * MIB
+from jaxsight.text.units import GIB, MIB
 
 
 @dataclass(frozen=True, slots=True)

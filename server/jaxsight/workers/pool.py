@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
+from jaxsight.text.units import MIB
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
-from jaxsight.workers.limits import MIB
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Reason, State, Status
 
