@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.same.liveness import read_by_live
 from jaxsight.sourcerizer.calls import static_guards
@@ -112,7 +112,7 @@ def _write_arguments(scope: Scope, called: SignatureCall, program: Program) -> N
             scope.body.append(Assign(fresh, argument.expr))
 
 
-def _record_path(scope: Scope, var: Any, expr: Expr) -> None:
+def _record_path(scope: Scope, var: Var, expr: Expr) -> None:
     """Record the path that reads a part of an argument, and minimum lengths of the lists on it."""
     path = path_of(expr)
     if path is None:

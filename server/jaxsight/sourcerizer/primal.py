@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import (
     inner_jaxpr,
     is_dropped,
@@ -44,7 +45,7 @@ def equations_of(jaxpr: Any) -> int:
 def _primal(jaxpr: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
     if id(jaxpr) not in cache:
         inside = inner_jaxpr(jaxpr)
-        equations: list[Any] = []
+        equations: list[Equation] = []
         values: dict[int, Any] = {}
         _inline(inside.eqns, equations, values, cache, renamed=False)
         outputs = [_read(atom, values) for atom in inside.outvars]
@@ -55,7 +56,7 @@ def _primal(jaxpr: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
 
 def _inline(
     originals: Sequence[Any],
-    equations: list[Any],
+    equations: list[Equation],
     values: dict[int, Any],
     cache: dict[int, tuple[Any, Any]],
     *,
@@ -93,5 +94,5 @@ def _inside(value: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
     return value
 
 
-def _read(atom: Any, values: dict[int, Any]) -> Any:
+def _read(atom: Atom, values: dict[int, Any]) -> Any:
     return atom if is_literal(atom) else values.get(id(atom), atom)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import rule_identity
+from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import is_literal, opened
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.equations.idioms import program_key
@@ -91,7 +92,7 @@ def spelling_key(equation: Any) -> Any:
     return key
 
 
-def _operand_key(atom: Any) -> Any:
+def _operand_key(atom: Atom) -> Any:
     if not is_literal(atom):
         return atom.aval
     value = atom.val

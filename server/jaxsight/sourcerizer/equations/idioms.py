@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.errors import Unwritable
@@ -41,7 +42,7 @@ class Window:
     def output(self) -> Any:
         return self.equations[-1].outvars[0]
 
-    def expr(self, atom: Any) -> Expr:
+    def expr(self, atom: Atom) -> Expr:
         """Return an outside variable or a literal; raise `KeyError` for an inner variable."""
         if not is_literal(atom):
             for index, var in enumerate(self.inputs):
@@ -56,7 +57,7 @@ class Window:
                 pass
         return scalars.typed(value)
 
-    def maker(self, atom: Any) -> Any:
+    def maker(self, atom: Atom) -> Any:
         """Return the equation of the window that computes a variable, or None."""
         for equation in self.equations:
             if any(var is atom for var in equation.outvars):
@@ -70,7 +71,7 @@ class Window:
                 return equation
         raise KeyError(names[0])
 
-    def origin(self, atom: Any, *through: str) -> Any:
+    def origin(self, atom: Atom, *through: str) -> Any:
         """Return the value that the window passed through these primitives to make `atom`."""
         while (equation := self.maker(atom)) is not None and equation.primitive.name in through:
             atom = equation.invars[0]
@@ -178,7 +179,7 @@ class FoundWindow:
 
 def find_windows(
     idioms: Idioms,
-    equations: Sequence[Any],
+    equations: Sequence[Equation],
     uses: Mapping[int, int],
     prove: Callable[[Sequence[Window], Any], Expr | None],
     pretty: bool,
@@ -207,7 +208,7 @@ def find_windows(
 
 def _ending_at(
     idioms: Idioms,
-    equations: Sequence[Any],
+    equations: Sequence[Equation],
     names: Sequence[str],
     position: int,
     uses: Mapping[int, int],

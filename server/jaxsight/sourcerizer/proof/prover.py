@@ -20,6 +20,7 @@ from jax import lax
 from jax.extend.core import primitives
 from jax.interpreters import ad
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import stage, surroundings
 from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.interpreters.same.tokens import Block
@@ -108,7 +109,7 @@ class Prover:
         return (results,)
 
 
-def _order(outputs: Sequence[Any], equations: Sequence[Any]) -> list[int] | None:
+def _order(outputs: Sequence[Atom], equations: Sequence[Equation]) -> list[int] | None:
     """Return the positions of a function's results in the order of its only equation.
 
     `svd` returns them in another order.

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_jaxpr, is_literal, opened
 from jaxsight.interpreters.same.comparison import same_jaxpr
 
@@ -162,7 +163,7 @@ def _programs(value: Any) -> Iterator[Program]:
             yield from _programs(part)
 
 
-def _bytes(aval: Any) -> int:
+def _bytes(aval: Aval) -> int:
     size = math.prod(getattr(aval, "shape", ()))
     return size * int(getattr(getattr(aval, "dtype", None), "itemsize", 8))
 

@@ -15,6 +15,7 @@ import jax
 import jax.extend.core.primitives
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat.jaxpr_types import Primitive
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, is_identifier
 from jaxsight.sourcerizer.text.imports import AT_HAND, SHORT
@@ -87,7 +88,7 @@ def _obtained(source: str) -> dict[int, str]:
     return names
 
 
-def _from_a_program(primitive: Any) -> Atom | None:
+def _from_a_program(primitive: Primitive) -> Atom | None:
     for source in _SOURCES:
         text = _obtained(source).get(id(primitive))
         if text is not None:

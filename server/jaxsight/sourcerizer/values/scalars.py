@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call
 from jaxsight.sourcerizer.text.layout import flat
@@ -33,7 +34,7 @@ def dtype(value: Any) -> Expr:
     return Atom(f"jnp.{name}")
 
 
-def kind(dtype: Any) -> str:
+def kind(dtype: DType) -> str:
     """Return `f`, `i`, `u`, `c` or `b` for a dtype, also for small ones; empty for others."""
     for letter, family in (
         ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),

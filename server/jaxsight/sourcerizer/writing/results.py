@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat import hi_primitives
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.compat.staging import Program
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Sequence_, is_identifier, tuple_
 from jaxsight.sourcerizer.text.names import identifier, of_path, without_number
@@ -38,7 +39,7 @@ def targets_pattern(results: Any, targets: list[str]) -> str | Sequence_:
     return pattern
 
 
-def shape_text(aval: Any) -> str:
+def shape_text(aval: Aval) -> str:
     """Return dtype and shape of an abstract value, such as `f32[8]`."""
     short = getattr(aval, "str_short", None)
     return str(short(short_dtypes=True)) if short is not None else str(aval)

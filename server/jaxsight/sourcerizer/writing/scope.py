@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat import derivative_rules
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
 from jaxsight.interpreters.compat.locations import scope as scope_of
 from jaxsight.interpreters.compat.staging import (
     Program,
@@ -94,7 +96,7 @@ class Scope(Variables):
         self,
         name: str,
         program: Program,
-        captured: Sequence[Any],
+        captured: Sequence[JaxprAtom],
         parameters: Callable[[Scope], tuple[str, ...]],
         results: Callable[[list[Expr]], Expr],
     ) -> Expr:
@@ -152,7 +154,7 @@ class Scope(Variables):
             raise derivative_rules.Outlived("it captures values of a finished trace") from None
 
     def equations(
-        self, equations: Sequence[Any], outputs: Sequence[Any], *, named: bool = True
+        self, equations: Sequence[Equation], outputs: Sequence[JaxprAtom], *, named: bool = True
     ) -> None:
         """Write equations.
 
@@ -177,7 +179,7 @@ class Scope(Variables):
             if writer.folds.listing is not None:
                 writer.folds.listing.at = position
             if (window := windows.get(position)) is not None:
-                group: Sequence[Any] = window.window.equations
+                group: Sequence[Equation] = window.window.equations
             else:
                 absorb = ABSORBS.of(equation.primitive.name)
                 count = 1
@@ -198,7 +200,7 @@ class Scope(Variables):
                 self._place(start, group[-1])
         writer.folds.listing = around
 
-    def _repeated(self, equations: list[Any], outputs: Sequence[Any]) -> list[Any]:
+    def _repeated(self, equations: list[Equation], outputs: Sequence[JaxprAtom]) -> list[Any]:
         """Return the items with calls of shared functions, or list them to find repeats."""
         folds = self.writer.folds
         if folds.repeats is not None:
@@ -228,7 +230,7 @@ class Scope(Variables):
         return find_windows(IDIOMS, needed, uses, self.writer.proofs.prove_window, pretty)
 
     def _group(
-        self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]
+        self, group: Sequence[Equation], names: Sequence[str] | None, uses: dict[int, int]
     ) -> None:
         equation = group[-1]
         structure = STRUCTURES.of(equation.primitive.name)
@@ -249,7 +251,7 @@ class Scope(Variables):
 
     def _assign(
         self,
-        group: Sequence[Any],
+        group: Sequence[Equation],
         proved: Proved,
         names: Sequence[str] | None,
         uses: dict[int, int],
@@ -345,7 +347,7 @@ class Scope(Variables):
         variables = [atom for atom in equation.invars if not is_literal(atom)]
         return Proved(self.fill(proved.expr, variables), proved.results)
 
-    def fill(self, expr: Expr, variables: Sequence[Any]) -> Expr:
+    def fill(self, expr: Expr, variables: Sequence[Var]) -> Expr:
         """Return an expression with its slots filled by variables.
 
         If all of these are numbers, they become arrays: Python would compute with them itself.
@@ -369,7 +371,7 @@ class Scope(Variables):
         return self.writer.constants.named(flat(shared.value), shared.base, shared.value)
 
 
-def _uses(needed: Sequence[Any], outputs: Sequence[Any]) -> dict[int, int]:
+def _uses(needed: Sequence[Any], outputs: Sequence[JaxprAtom]) -> dict[int, int]:
     """Return how often each variable is read, by its id."""
     uses: dict[int, int] = {}
     for atom in itertools.chain(outputs, *(equation.invars for equation in needed)):

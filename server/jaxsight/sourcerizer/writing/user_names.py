@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import Place, places
 from jaxsight.interpreters.compat.staging import is_dropped
 from jaxsight.sourcerizer.compat.sources import is_backward, is_derivative
@@ -30,7 +31,7 @@ Fits = Callable[[str, Place, Any], bool]
 
 
 def user_names(
-    equations: Sequence[Any], *, derivative: bool = False, fits: Fits | None = None
+    equations: Sequence[Equation], *, derivative: bool = False, fits: Fits | None = None
 ) -> dict[int, tuple[str, ...]]:
     """Return the user's names for the results of equations, by position.
 
@@ -57,7 +58,7 @@ def user_names(
     return named
 
 
-def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | None:
+def _certain(equations: Sequence[Equation], run: _Run, fits: Fits | None) -> int | None:
     """Return the only equation of a run, in a derivative, that can be the value.
 
     Return None if there are several or none.
@@ -86,7 +87,7 @@ class _Run:
     members: list[int]
 
 
-def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
+def _runs(equations: Sequence[Equation]) -> Iterator[_Run]:
     """Yield the runs of equations, inner ones before those around them."""
     open_runs: dict[tuple[tuple[str, Place], ...], _Run] = {}
     bound: dict[str, dict[Place, tuple[str, ...]]] = {}
@@ -111,7 +112,7 @@ def _is_forward(equation: Any) -> bool:
     return is_derivative(equation) and not is_backward(equation)
 
 
-def is_of_derivative(equations: Sequence[Any]) -> bool:
+def is_of_derivative(equations: Sequence[Equation]) -> bool:
     """Return whether a program was made by differentiating another."""
     return any(map(is_derivative, equations))
 
@@ -126,7 +127,7 @@ def _frames(equation: Any) -> list[tuple[str, Place]]:
     return frames
 
 
-def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
+def _users(equations: Sequence[Equation]) -> dict[int, list[int]]:
     """Return the equations that read each variable, by the variable's id."""
     users: dict[int, list[int]] = defaultdict(list)
     for index, equation in enumerate(equations):
@@ -136,7 +137,7 @@ def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
 
 
 def _escaping(
-    equations: Sequence[Any], members: Sequence[int], users: dict[int, list[int]]
+    equations: Sequence[Equation], members: Sequence[int], users: dict[int, list[int]]
 ) -> set[int]:
     """Return the ids of the results of `members` that are read by others or by nothing.
 

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.base import Environment
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.folding.steps import NOTHING
@@ -47,7 +49,7 @@ class Variables:
         """Let `var` stand for `expr`: a name, or an expression with the same value anywhere."""
         self._environment.write(var, (self, expr))
 
-    def alias(self, var: Any, atom: Any) -> None:
+    def alias(self, var: Var, atom: JaxprAtom) -> None:
         """Let `var` stand for the value of `atom`, here or in an enclosing function."""
         if is_literal(atom):
             value = np.asarray(atom.val).astype(atom.aval.dtype)
@@ -58,7 +60,7 @@ class Variables:
             with contextlib.suppress(KeyError):  # values that only dead code reads are not written
                 self._environment.write(var, self._environment.read(atom))
 
-    def capture(self, program: Program, captured: Sequence[Any]) -> None:
+    def capture(self, program: Program, captured: Sequence[JaxprAtom]) -> None:
         """Let a program's first inputs stand for atoms of an enclosing function."""
         converted = converted_variables(program)
         for var, atom in zip(program.jaxpr.invars, captured, strict=False):
@@ -79,7 +81,7 @@ class Variables:
                 scope = scope.around
         return expr
 
-    def read_everywhere(self, var: Any) -> Expr | None:
+    def read_everywhere(self, var: Var) -> Expr | None:
         """Return the expression of a variable if it is a number or has a name of the module."""
         try:
             _, expr = self._environment.read(var)
@@ -89,7 +91,7 @@ class Variables:
             return expr if expr.text in self.writer.names.module else None
         return expr
 
-    def path(self, var: Any) -> Path | None:
+    def path(self, var: Var) -> Path | None:
         """Return the path of a variable that is a part of another value, or None."""
         scope: Variables | None = self
         while scope is not None:
@@ -98,7 +100,7 @@ class Variables:
             scope = scope.around
         return None
 
-    def stand(self, var: Any, path: Path) -> None:
+    def stand(self, var: Var, path: Path) -> None:
         """Let `var` stand for the value at a path."""
         if not path.steps:
             self.paths.pop(id(var), None)
@@ -109,7 +111,7 @@ class Variables:
         self.write(var, Atom(name))
         self.body.append(Assign(name, path.expr))
 
-    def operand(self, atom: Any, weak: bool | None = None) -> Expr:
+    def operand(self, atom: JaxprAtom, weak: bool | None = None) -> Expr:
         """Return an expression for `atom`.
 
         Literals keep their dtype; `weak` overrides their weak type.
@@ -121,14 +123,14 @@ class Variables:
         weak = bool(getattr(atom.aval, "weak_type", False)) if weak is None else weak
         return scalar(value if dtype is None else value.astype(dtype), weak)
 
-    def operands(self, atoms: Sequence[Any], binders: Sequence[Any]) -> list[Expr]:
+    def operands(self, atoms: Sequence[JaxprAtom], binders: Sequence[Var]) -> list[Expr]:
         """Return arguments for the inputs of an inner program."""
         return [
             self.operand(atom, bool(getattr(binder.aval, "weak_type", False)))
             for atom, binder in zip(atoms, binders, strict=True)
         ]
 
-    def parameters(self, variables: Sequence[Any], bases: Sequence[str] | None = None) -> list[str]:
+    def parameters(self, variables: Sequence[Var], bases: Sequence[str] | None = None) -> list[str]:
         """Return names for the inputs of this function."""
         names = []
         for index, var in enumerate(variables):

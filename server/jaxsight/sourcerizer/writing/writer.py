@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.errors import TooLong
 from jaxsight.sourcerizer.folding.repeats import Listed, Repeat, Repeats
 from jaxsight.sourcerizer.options import Options
@@ -85,14 +86,14 @@ class Writer:
         self.backward = False
         """Whether the current equations compute cotangents, which have no names of the user's."""
 
-    def find_user_names(self, equations: Sequence[Any], live: Sequence[Any]) -> None:
+    def find_user_names(self, equations: Sequence[Equation], live: Sequence[Equation]) -> None:
         """Record the user's names for the results of `live`, which are some of the equations."""
         for index, names in self._names_found(equations, live).items():
             pairs = zip(live[index].outvars, names, strict=False)
             self.user_names.update((id(var), name) for var, name in pairs)
 
     def _names_found(
-        self, equations: Sequence[Any], live: Sequence[Any]
+        self, equations: Sequence[Equation], live: Sequence[Equation]
     ) -> dict[int, Sequence[str]]:
         """Return the user's names for results of equations, by position in `live`."""
         if not self.options.user_names:

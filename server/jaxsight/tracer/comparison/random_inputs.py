@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight.interpreters.compat.dtypes import key_impl
 from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.comparison.closeness import Incomparable
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
@@ -72,7 +71,8 @@ def _array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
     if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         count = math.prod(shape)
         seeds = generator.integers(0, 1 << 31, size=count)
-        keys = [jax.random.key(int(seed), impl=key_impl(dtype)) for seed in seeds]
+        impl = getattr(dtype, "_impl")  # noqa: B009 - of JAX's extended dtypes only
+        keys = [jax.random.key(int(seed), impl=impl) for seed in seeds]
         return jnp.stack(keys).reshape(shape) if shape else keys[0]
     if dtype == jnp.bool_:
         return jnp.asarray(generator.integers(0, 2, size=shape) == 1)

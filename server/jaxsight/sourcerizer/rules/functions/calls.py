@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat import equations
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.staging import Program, folded, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -132,7 +133,7 @@ def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
         else:
             scope.alias(var, atom)
 
-    def with_literals(atoms: Sequence[Any]) -> list[Any]:
+    def with_literals(atoms: Sequence[JaxprAtom]) -> list[Any]:
         return [literals.get(id(atom), atom) for atom in atoms]
 
     inlined: list[Any] = []

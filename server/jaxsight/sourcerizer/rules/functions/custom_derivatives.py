@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat import derivative_rules, rule_identity
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.claims import equation_key
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -108,7 +110,7 @@ def _refusal(name: str, why: derivative_rules.Refused) -> Statement:
     return Effect(call("raise NotImplementedError", message))
 
 
-def _zero_tangent(aval: Any) -> Expr:
+def _zero_tangent(aval: Aval) -> Expr:
     tangent = aval.to_tangent_aval()
     if (
         str(tangent.dtype) == "float0"
@@ -119,7 +121,7 @@ def _zero_tangent(aval: Any) -> Expr:
     return call("jnp.zeros", value(tangent.shape), scalars.dtype(tangent.dtype))
 
 
-def _function(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Function:
+def _function(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Function:
     inner = scope.inner()
     inner.capture(program, captured)
     count = len(captured)
@@ -243,7 +245,7 @@ def _backward_parameter(
     return parameter
 
 
-def _known(scope: Scope, atom: Any) -> str:
+def _known(scope: Scope, atom: JaxprAtom) -> str:
     """Return the expression of a captured value; empty if only dead code reads it."""
     try:
         return flat(scope.operand(atom))

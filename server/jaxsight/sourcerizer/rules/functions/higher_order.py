@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened, stage
 from jaxsight.interpreters.same.comparison import Comparison
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
@@ -76,7 +78,7 @@ def reduce_window(scope: Scope, equation: Any) -> Proved:
 
 
 @ABSORBS("broadcast_in_dim")
-def applied(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
+def applied(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
     """Group a scatter with the unread updates that `lax.scatter_apply` creates before it."""
     first = equations[position]
     if position + 1 >= len(equations) or not is_literal(first.invars[0]):
@@ -143,7 +145,7 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
     equation's (under vmap), the solve is written with `bind`.
     """
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
-    captured: dict[str, Sequence[Any]] = {}
+    captured: dict[str, Sequence[JaxprAtom]] = {}
     start = 0
     for name in _PARTS:
         captured[name] = equation.invars[start : start + getattr(lengths, name)]
@@ -234,7 +236,7 @@ def _alone(scope: Scope, program: Program, name: str) -> list[Statement]:
     return [closed_function(scope, name, program)]
 
 
-def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any]) -> Expr:
+def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom]) -> Expr:
     variables = program.jaxpr.invars[len(captured) :]
     outputs = len(variables)
 

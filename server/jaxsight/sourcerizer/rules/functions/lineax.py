@@ -16,6 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
 from jaxsight.interpreters.compat.staging import Program, evaluate, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import ABSORBS
 from jaxsight.sourcerizer.errors import Unwritable
@@ -32,7 +34,7 @@ _STAND_IN = "_matvec"
 
 
 @ABSORBS("custom_jvp_call")
-def converted(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
+def converted(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
     """Group a solve with the conversions of its operator's arguments before it."""
     end = position
     while end < len(equations) and _gives_back(equations[end]):
@@ -45,7 +47,7 @@ def converted(equations: Sequence[Any], position: int, uses: Callable[[Any], int
     return end + 1 - position if once and _solve_in(solve) is not None else 1
 
 
-def linear_solve(scope: Scope, group: Sequence[Any]) -> Proved | None:
+def linear_solve(scope: Scope, group: Sequence[Equation]) -> Proved | None:
     """Write `lineax.linear_solve(operator, vector, solver)` for a call of that function.
 
     Return None if the call is another function's, or if operator or solver cannot be constructed.
@@ -149,7 +151,7 @@ class _Call:
         for arguments in (system, [*system, self._part(self.solver)]):
             yield call(path, *arguments, **options)
 
-    def operand(self, var: Any) -> Expr:
+    def operand(self, var: Var) -> Expr:
         return self.operands[self.places[id(var)]]
 
     def _applying(self, function: Expr) -> Expr:
@@ -228,7 +230,7 @@ def _evaluating(jaxpr: Any) -> Callable[..., Any]:
     return of
 
 
-def _written(scope: Scope, solve: _Call, atoms: Sequence[Any]) -> Expr | None:
+def _written(scope: Scope, solve: _Call, atoms: Sequence[JaxprAtom]) -> Expr | None:
     """Write the operator's function, which captures values; return None if it has none."""
     if solve.function is None:
         return None

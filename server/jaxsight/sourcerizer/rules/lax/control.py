@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import ABSORBS, STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -24,7 +26,7 @@ from jaxsight.sourcerizer.writing.results import argument_bases, nested_results,
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
-def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], base: str) -> str:
+def grouped(scope: Scope, variables: Sequence[Var], bases: Sequence[str], base: str) -> str:
     """Return a parameter for several values, which the function unpacks.
 
     Return the value's own name if there is one value.
@@ -96,7 +98,7 @@ def while_(scope: Scope, equation: Any) -> Proved:
     if batched or while_hands_on(cond_program, conds, body_program, consts - conds):
         return bound_while(scope, equation, cond_program, body_program)
 
-    def written(name: str, program: Program, captured: Sequence[Any], single: bool) -> Expr:
+    def written(name: str, program: Program, captured: Sequence[JaxprAtom], single: bool) -> Expr:
         bases = argument_bases(program)
         count = len(captured)
 
@@ -130,7 +132,7 @@ def _is_clamp(equation: Any, branches: int) -> bool:
 
 
 @ABSORBS("convert_element_type", "clamp", "platform_index")
-def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) -> int:
+def choice(equations: Sequence[Equation], position: int, uses: Callable[[Any], int]) -> int:
     """Group a `cond` with the equation that computes its index.
 
     Before the branches, `lax.cond` converts its predicate, `lax.switch` clamps its index, and

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -128,7 +129,7 @@ def linear_call(scope: Scope, equation: Any) -> Proved:
 
 
 def _of_two(
-    scope: Scope, name: str, program: Program, captured: Sequence[Any], residuals: int
+    scope: Scope, name: str, program: Program, captured: Sequence[JaxprAtom], residuals: int
 ) -> Expr:
     """Write a function of residuals and of the linear operands, each a tuple."""
     count = len(captured)

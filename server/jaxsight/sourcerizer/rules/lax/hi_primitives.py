@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat import hi_primitives
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
 from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
@@ -231,7 +232,7 @@ def _root_map(scope: Scope, equation: Any, linear: hi_primitives.RootMap) -> Pro
     return Proved(applied, nested_results(len(equation.outvars)))
 
 
-def _transposed(scope: Scope, function: Expr, avals: Sequence[Any]) -> Expr:
+def _transposed(scope: Scope, function: Expr, avals: Sequence[Aval]) -> Expr:
     """Write the transpose of a linear function as a function before the call."""
     example = sequence([spelling.struct(aval) for aval in avals])
     transposed = call(call("jax.linear_transpose", function, example), Atom("x"))

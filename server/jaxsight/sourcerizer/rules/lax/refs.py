@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.staging import is_dropped, is_literal, opened
 from jaxsight.sourcerizer.compat import refs
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -103,7 +104,7 @@ class _Spelled:
         self.expr = expr
 
 
-def _index(scope: Scope, atom: Any) -> Expr:
+def _index(scope: Scope, atom: JaxprAtom) -> Expr:
     if is_literal(atom) and not atom.aval.shape:
         return Atom(str(int(atom.val)))
     return scope.operand(atom)

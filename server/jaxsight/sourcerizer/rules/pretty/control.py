@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Var
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 from jaxsight.sourcerizer.equations.registry import PRETTY_STRUCTURES
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -130,14 +131,14 @@ def _fori(
     return Proved(call("lax.fori_loop", *bounds, written, sequence(init)), results)
 
 
-def _counter(atom: Any) -> int | None:
+def _counter(atom: Atom) -> int | None:
     """Return the initial value of a loop's counter, if it is a literal, or None."""
     if not is_literal(atom) or atom.aval.shape != () or atom.aval.dtype != np.int32:
         return None
     return int(atom.val)
 
 
-def _bound(atom: Any, value: Any) -> Expr:
+def _bound(atom: Atom, value: Any) -> Expr:
     number = np.asarray(value, atom.aval.dtype)
     return scalar(number, bool(getattr(atom.aval, "weak_type", False)))
 
@@ -172,7 +173,7 @@ def _without_counter(body: Program, consts: int) -> Program | None:
     return Program(inside, body.consts)
 
 
-def _reads(program: Program, var: Any) -> bool:
+def _reads(program: Program, var: Var) -> bool:
     jaxpr = program.jaxpr
     atoms = [*(atom for equation in jaxpr.eqns for atom in equation.invars)]
     return any(atom is var for atom in atoms)
@@ -182,5 +183,5 @@ def _same(first: Sequence[Any], second: Sequence[Any]) -> bool:
     return all(a is b for a, b in zip(first, second, strict=True))
 
 
-def _unused(scope: Scope, var: Any) -> bool:
+def _unused(scope: Scope, var: Var) -> bool:
     return not scope.uses.get(id(var))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.fallback import keywords
 from jaxsight.sourcerizer.equations.idioms import Window
@@ -25,7 +26,7 @@ _SHAPED = ("broadcast_in_dim", "reshape", "squeeze", "concatenate")
 _MODES = {"CLIP": "clip", "FILL_OR_DROP": "fill", "PROMISE_IN_BOUNDS": "promise_in_bounds"}
 
 
-def _written(window: Window, atom: Any, converted: bool) -> Any:
+def _written(window: Window, atom: JaxprAtom, converted: bool) -> Any:
     """Return the user's index; a `select_n` counts negative ones from the end."""
     while (equation := window.maker(atom)) is not None:
         name = equation.primitive.name
@@ -40,7 +41,7 @@ def _written(window: Window, atom: Any, converted: bool) -> Any:
     return atom
 
 
-def _parts(window: Window, atom: Any, converted: bool) -> list[Any]:
+def _parts(window: Window, atom: JaxprAtom, converted: bool) -> list[Any]:
     """Return the indices that were concatenated to one array."""
     atom = window.origin(atom, "reshape", "convert_element_type") if converted else atom
     equation = window.maker(atom)
@@ -53,7 +54,7 @@ def _parts(window: Window, atom: Any, converted: bool) -> list[Any]:
 
 
 def _indexed(
-    window: Window, atom: Any, axes: Sequence[int], rank: int
+    window: Window, atom: JaxprAtom, axes: Sequence[int], rank: int
 ) -> Iterator[tuple[Expr, ...]]:
     for converted in (True, False):
         parts = _parts(window, atom, converted)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Literal
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
 from jaxsight.sourcerizer.equations.idioms import Window
 from jaxsight.sourcerizer.equations.registry import IDIOMS, PRETTY
@@ -135,7 +136,7 @@ def _arguments(
         yield dict(zip(positional, called.operands, strict=False))
 
 
-def _is_default(literal: Any, default: Any, name: str) -> bool:
+def _is_default(literal: Literal, default: Any, name: str) -> bool:
     if name == "correction":
         return bool(np.asarray(literal) == 0)
     return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
@@ -295,7 +296,7 @@ def _padded(view: View) -> Iterator[Expr]:
             yield call("jnp.pad", array, width, mode=scalars.text(mode))
 
 
-def _widths(before: Any, after: Any, equations: Sequence[Any]) -> Iterator[Expr]:
+def _widths(before: Any, after: Any, equations: Sequence[Equation]) -> Iterator[Expr]:
     """Yield the padding that an array may have on each side."""
     for equation in equations:
         if equation.primitive.name == "pad":

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
@@ -122,7 +123,7 @@ def _is_global(scope: Scope, row: Sequence[Any]) -> bool:
     )
 
 
-def _named(scope: Scope, var: Any) -> str:
+def _named(scope: Scope, var: Var) -> str:
     """Return a base name for a parameter: that of the value in the first call."""
     if (path := scope.writer.folds.paths.get(id(var))) is not None and path.steps:
         return _last(path)

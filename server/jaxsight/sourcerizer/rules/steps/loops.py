@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -190,7 +191,7 @@ def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
     return Atom(name)
 
 
-def _elements(scope: Scope, way: Walk, var: Any) -> Expr | None:
+def _elements(scope: Scope, way: Walk, var: Var) -> Expr | None:
     base = way.base
     if (root := scope.writer.folds.paths.get(id(var))) is not None:
         base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])
