@@ -14,16 +14,16 @@ PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 PRINTS = {"cli/output/printing.py", "settings/documentation.py", "lsp/server.py"}
 """The second writes our own documentation, the last the address that it listens on."""
 ONLY_THERE = {
-    "ShowMessageParams": {"lsp/language_server.py"},
-    "ShowMessageRequestParams": {"lsp/commands.py", "lsp/events.py"},
-    "LogMessageParams": {"lsp/language_server.py"},
+    "ShowMessageParams": {"lsp/context.py"},
+    "ShowMessageRequestParams": {"lsp/features/commands.py", "lsp/notifications/event_pump.py"},
+    "LogMessageParams": {"lsp/context.py"},
     "MarkupContent": {"lsp/convert.py"},
     "InlayHint": {"lsp/convert.py"},
     "CompletionItem": {"lsp/convert.py"},
-    "Diagnostic": {"lsp/diagnostics.py"},
-    "WorkDoneProgressBegin": {"lsp/progress.py"},
-    "WorkDoneProgressReport": {"lsp/progress.py"},
-    "WorkDoneProgressEnd": {"lsp/progress.py"},
+    "Diagnostic": {"lsp/features/diagnostics.py"},
+    "WorkDoneProgressBegin": {"lsp/notifications/progress.py"},
+    "WorkDoneProgressReport": {"lsp/notifications/progress.py"},
+    "WorkDoneProgressEnd": {"lsp/notifications/progress.py"},
 }
 """Where what people read is made, in a function that makes it inert."""
 
@@ -64,7 +64,7 @@ def test_what_people_read_is_made_in_few_places(name: str) -> None:
         assert not {each for each in imported(MODULES[name]) if each.startswith("rich")} - {
             "rich.cells"
         }
-    if name == "lsp/warm.py":  # makes one of each before anybody asks, and sends none
+    if name == "lsp/start/warmup.py":  # makes one of each before anybody asks, and sends none
         return
     for made, places in ONLY_THERE.items():
         assert made not in called or name in places, f"{name} makes a {made}"

@@ -18,7 +18,7 @@ PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
 ALLOWED = {
     "files/reading.py": "this is the module",
     "files/private.py": "writes our own files, and opens one to lock",
-    "lsp/transport.py": "/dev/null and the streams of the protocol",
+    "lsp/transport/streams.py": "/dev/null and the streams of the protocol",
     "wire/descriptors.py": "/dev/null and the streams of the protocol",
     "workers/watchdog/guardian.py": "/dev/null and /proc, of processes of ours",
     "tracer/isolation/irreversible_effects.py": "/proc, of this process",
@@ -26,7 +26,7 @@ ALLOWED = {
     "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/xla.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/stand_ins.py": "writes into a folder of this process",
-    "lsp/text_documents.py": "writes into a temporary folder of this process",
+    "lsp/features/virtual_documents.py": "writes into a temporary folder of this process",
     "recompiling/jaxsight_recompiling.py": "writes where the command line said, in the user's pytest",
     "files/ownership.py": "checks on the descriptor that nobody else may have written the file",
     "trust/store.py": "writes the decisions of the user, under a lock",
@@ -66,7 +66,7 @@ def test_files_are_opened_where_that_is_safe() -> None:
     for name in (
         "cli/output/file_writing.py",
         "compiler/stand_ins.py",
-        "lsp/text_documents.py",
+        "lsp/features/virtual_documents.py",
         "files/private.py",
     ):
         assert not READS & set(found[name])
