@@ -15,7 +15,10 @@ PRINTS = {"cli/output/printing.py", "settings/documentation.py", "lsp/server.py"
 """The second writes our own documentation, the last the address that it listens on."""
 ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},
-    "ShowMessageRequestParams": {"lsp/features/commands.py", "lsp/notifications/event_pump.py"},
+    "ShowMessageRequestParams": {
+        "lsp/features/commands.py",
+        "lsp/notifications/event_pump.py",
+    },
     "LogMessageParams": {"lsp/context.py"},
     "MarkupContent": {"lsp/convert.py"},
     "InlayHint": {"lsp/convert.py"},

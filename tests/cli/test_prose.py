@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from jaxsight.cli.output.printing import Printer, print_markdown
-from jaxsight.cli.output.printing import prose as plain
 
 
 def printed(markdown: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -22,12 +21,14 @@ def test_code_is_printed_as_it_is_and_prose_without_its_marks(
     )
 
 
-def test_links_keep_their_address() -> None:
-    assert plain("see ([JX401](https://e.org/x))") == "see (JX401, https://e.org/x)"
+def test_links_keep_their_address(capsys: pytest.CaptureFixture[str]) -> None:
+    markdown = "see ([JX401](https://e.org/x))"
+    assert printed(markdown, capsys) == "see (JX401, https://e.org/x)\n"
 
 
-def test_stars_of_arithmetic_are_no_emphasis() -> None:
-    assert plain("a * b * c and **kwargs, *args") == "a * b * c and **kwargs, *args"
+def test_stars_of_arithmetic_are_no_emphasis(capsys: pytest.CaptureFixture[str]) -> None:
+    markdown = "a * b * c and **kwargs, *args"
+    assert printed(markdown, capsys) == f"{markdown}\n"
 
 
 def test_brackets_of_shapes_are_no_markup_of_the_terminal(

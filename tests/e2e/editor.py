@@ -170,8 +170,8 @@ class Editor(LanguageClient):
     async def introduce(self, editor: str, *roots: Path, **options: Any) -> None:
         """Introduce the client as an editor that shows folders, with this Python as the user's."""
         params = introduction(editor, *roots, **options)
-        result = await self.initialize_session(params)
-        self.server_capabilities = result.capabilities
+        answer = await self.initialize_session(params)
+        self.server_capabilities = answer.capabilities
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for messages of the server until a condition holds."""

@@ -42,7 +42,9 @@ async def test_hovers_hints_and_errors_are_in_the_columns_of_the_editor(
         (types.Position(14, 11), ": f32[4,8,128,128]"),
     ]
     diagnostics = await editor.diagnostics_of(uri)
-    assert [(each.code, each.range) for each in diagnostics] == [("JX401", span(23, 7, 18))]
+    assert [(diagnostic.code, diagnostic.range) for diagnostic in diagnostics] == [
+        ("JX401", span(23, 7, 18))
+    ]
 
 
 async def test_names_are_completed_in_a_section(editor: Editor, project: Path) -> None:
@@ -52,7 +54,7 @@ async def test_names_are_completed_in_a_section(editor: Editor, project: Path) -
     params = types.CompletionParams(on(uri), types.Position(3, 8))
     completions = await editor.text_document_completion_async(params)
     assert isinstance(completions, types.CompletionList)
-    assert {"x", "scale"} <= {item.label for item in completions.items}
+    assert {"x", "scale"} <= {proposal.label for proposal in completions.items}
 
 
 async def test_action_edits_the_document_as_the_editor_can(editor: Editor, project: Path) -> None:
@@ -94,5 +96,5 @@ async def test_edit_is_answered_from_the_new_text_and_a_broken_one_from_the_old(
 async def test_finding_of_a_gradient_is_reported(editor: Editor, project: Path) -> None:
     uri = open_program(editor, project, "gradient.py", ROOT)
     diagnostics = await editor.diagnostics_of(uri)
-    assert [each.code for each in diagnostics] == ["JX405"]
-    assert not [each for each in editor.messages if each.type == types.MessageType.Error]
+    assert [diagnostic.code for diagnostic in diagnostics] == ["JX405"]
+    assert not [message for message in editor.messages if message.type == types.MessageType.Error]

@@ -52,14 +52,14 @@ def raises(x):
 
 def dangers(text: str) -> list[str]:
     """Images, HTML and links of a Markdown text, but for those to pages of ours and of JAX."""
-    found: list[str] = []
+    dangerous: list[str] = []
     for token in GFM.parse(text):
-        for each in [token, *(token.children or [])]:
-            if each.type in ("image", "html_inline", "html_block"):
-                found.append(each.type)
-            if each.type == "link_open":
-                found.append(str(each.attrs["href"]))
-    return found
+        for part in [token, *(token.children or [])]:
+            if part.type in ("image", "html_inline", "html_block"):
+                dangerous.append(part.type)
+            if part.type == "link_open":
+                dangerous.append(str(part.attrs["href"]))
+    return dangerous
 
 
 @pytest.fixture

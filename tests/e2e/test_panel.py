@@ -43,14 +43,14 @@ async def test_panel_tells_kernels_by_the_equations_and_where_they_are_written(
         assert loops, "the scan's"
         inside = [kernel for kernel in drawn["kernels"] if kernel["loops"]]
         assert {kernel["launches"] for kernel in inside} >= {7}
-        equations: dict[str, Any] = {each["path"]: each for each in drawn["equations"]}
+        equations: dict[str, Any] = {equation["path"]: equation for equation in drawn["equations"]}
         lines = {
             equations[path]["place"]["range"]["start"]["line"]
             for kernel in inside
             for path in kernel["equations"]
         }
         assert lines >= {11, 12}, "the loop's body"
-        assert "m @ v" in {each["text"] for each in equations.values()}
+        assert "m @ v" in {equation["text"] for equation in equations.values()}
         for edge in drawn["edges"]:
             for end in (edge["source"], edge["target"]):
                 assert 0 <= end["index"] < len(drawn[f"{end['what']}s"])
@@ -106,10 +106,10 @@ async def test_panel_says_what_values_decide_of_the_launches(tmp_path: Path) -> 
         sum(kernel["launches"] for kernel in inside if kernel["branch"] == arm) // 7
         for arm in range(len(drawn["branches"]))
     ]
-    each = sum(kernel["launches"] for kernel in inside) // 7 - min(arms)
+    launches = sum(kernel["launches"] for kernel in inside) // 7 - min(arms)
     arm = f"one of 2 arms runs (up to {max(arms)} launches); the host reads its predicate first"
     assert drawn["notes"][:3] == [
-        f"loop at line 18: unknown number of iterations, up to {each} launches each",
+        f"loop at line 18: unknown number of iterations, up to {launches} launches each",
         "loop at line 18: each iteration copies its condition to the host and waits",
         f"conditional at line 15: {arm}",
     ]
@@ -176,7 +176,7 @@ async def test_panel_and_documents_say_what_was_not_run(tmp_path: Path) -> None:
         for kernel in drawn["kernels"]:
             assert kernel["name"] in lines[kernel["line"]]
         jaxpr = await editor.linked_content(shown["documents"]["jaxpr"])
-        first, *rest = jaxpr["text"].split("\n")
+        first, *following = jaxpr["text"].split("\n")
         assert first == f"# note: line 5: {reason}"
-        assert rest[0].startswith("{ lambda")
+        assert following[0].startswith("{ lambda")
         assert min(link["line"] for link in jaxpr["links"]) > 0

@@ -65,9 +65,9 @@ class RecordedEditor(Editor):
         self.conversation = recording["messages"]
         self.capabilities = converter().structure(params["capabilities"], types.ClientCapabilities)
         message = {"id": "introduction", "method": types.INITIALIZE, "params": params}
-        result = await answer_to(self.send_recorded(message))
-        assert result.server_info.name == "jaxsight"
-        self.server_capabilities = result.capabilities
+        introduction = await answer_to(self.send_recorded(message))
+        assert introduction.server_info.name == "jaxsight"
+        self.server_capabilities = introduction.capabilities
         self.initialized(types.InitializedParams())
 
 
@@ -120,7 +120,7 @@ async def test_first_messages_of_a_real_session_are_answered_without_errors(
             answers.append(answer_to(answer))
     await editor.settled()
     results = await asyncio.gather(*answers, return_exceptions=True)
-    errors = [result for result in results if isinstance(result, BaseException)]
+    errors = [answer for answer in results if isinstance(answer, BaseException)]
     assert [e for e in errors if not isinstance(e, JsonRpcRequestCancelled)] == []
     assert results
     assert editor.messages == []

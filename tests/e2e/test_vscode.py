@@ -44,7 +44,7 @@ async def test_action_adds_a_section_in_which_names_are_completed(
     params = types.CompletionParams(on(uri), types.Position(3, 8))
     completions = await vscode.text_document_completion_async(params)
     assert isinstance(completions, types.CompletionList)
-    assert {"x", "scale"} <= {item.label for item in completions.items}
+    assert {"x", "scale"} <= {proposal.label for proposal in completions.items}
 
 
 def edits(action: types.CodeAction, uri: str, version: int) -> list[types.TextEdit]:
@@ -96,7 +96,7 @@ async def test_source_of_a_function_opens_beside_it_with_lines_that_lead_back(
     vscode.open(uri, ATTENTION)
     kind = "refactor.rewrite.jaxsight.sourcerize"
     actions = await vscode.code_actions(uri, span(14, 4, 11), only=kind)
-    (action,) = [each for each in actions if "pure lax source" in each.title]
+    (action,) = [action for action in actions if "pure lax source" in action.title]
     shown = await vscode.execute(action.command)
     assert shown["uri"].endswith("/sourcerized.py/attention.lax.py")
     assert vscode.shown_documents[-1].uri == shown["uri"]
@@ -118,7 +118,7 @@ async def test_source_of_a_function_is_put_below_it_when_that_is_chosen(
     uri = (project / "below.py").as_uri()
     vscode.open(uri, ATTENTION, version=5)
     actions = await vscode.code_actions(uri, span(4, 6, 6))
-    (action,) = [each for each in actions if "attention_jax" in each.title]
+    (action,) = [action for action in actions if "attention_jax" in action.title]
     assert action.edit is None
     resolved = await vscode.code_action_resolve_async(action)
     function = only_edit(resolved, uri, version=5)  # what it imports the file does already

@@ -34,19 +34,21 @@ def missing() -> str:
     binary = shutil.which("nvim")
     if binary is None:
         return "there is no nvim on PATH (`make test` installs one)"
-    said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
-    version = re.match(r"NVIM v(\d+)\.(\d+)", said)
+    output = subprocess.run(
+        [binary, "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    version = re.match(r"NVIM v(\d+)\.(\d+)", output)
     if version is None or (int(version[1]), int(version[2])) < (0, 11):
-        return f"{said.splitlines()[0]} is too old: 0.11 is needed"
+        return f"{output.splitlines()[0]} is too old: 0.11 is needed"
     return ""
 
 
 def documented_setup() -> str:
     """The Lua that the page on editors gives to people."""
     page = (REPOSITORY / "docs" / "editors.md").read_text(encoding="utf-8")
-    found = _BLOCK.search(page)
-    assert found is not None, "docs/editors.md has no setup for Neovim"
-    return found["lua"]
+    block = _BLOCK.search(page)
+    assert block is not None, "docs/editors.md has no setup for Neovim"
+    return block["lua"]
 
 
 class Neovim:
@@ -73,11 +75,11 @@ class Neovim:
             check=False,
         )
         # Remote expressions are printed on either stream, by version.
-        told = (done.stdout or done.stderr).strip()
-        assert done.returncode == 0, told
-        result = json.loads(told)
-        assert "error" not in result, result["error"]
-        return result.get("value")
+        output = (done.stdout or done.stderr).strip()
+        assert done.returncode == 0, output
+        reply = json.loads(output)
+        assert "error" not in reply, reply["error"]
+        return reply.get("value")
 
     def until(self, code: str, *arguments: object) -> Any:
         """What Lua code returns as soon as that is neither nil, false nor an empty table."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsight.examples.notation.dtypes import DTYPES, KEY_TAGS, short
-from jaxsight.examples.notation.parser import read
+from jaxsight.examples.notation.parser import parse_example
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.values import (
     Arithmetic,
@@ -72,19 +72,23 @@ NODES: st.SearchStrategy[Node] = st.recursive(
 
 @given(NODES)
 def test_what_is_shown_is_read_back(node: Node) -> None:
-    assert read(show(node)) == node
+    assert parse_example(show(node)) == node
 
 
 @given(NODES)
 def test_spaces_comments_and_line_ends_mean_nothing(node: Node) -> None:
     spaced = show(node).replace(", ", "  ,  # a comment, with [brackets\r\n\t ")
     if not any(quote in spaced for quote in "'\""):
-        assert read(spaced) == node
+        assert parse_example(spaced) == node
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_is_read_by_both_its_names(dtype: str) -> None:
-    assert read(f"{short(dtype)}[2]") == read(f"{dtype}[2]") == Array(dtype, (Number(2),))
+    assert (
+        parse_example(f"{short(dtype)}[2]")
+        == parse_example(f"{dtype}[2]")
+        == Array(dtype, (Number(2),))
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,4 +130,4 @@ def test_every_dtype_is_read_by_both_its_names(dtype: str) -> None:
 )
 def test_what_is_written_comes_to(written: str, spec: InputSpec) -> None:
     sizes = Sizes({}, {"B": 32, "D": 512})
-    assert to_spec(read(written), sizes.value) == spec
+    assert to_spec(parse_example(written), sizes.value) == spec

@@ -15,7 +15,7 @@ from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Position, Range
-from jaxsight.text.markdown import plain
+from jaxsight.text.markdown_reader import plain
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import SourceOptions
 

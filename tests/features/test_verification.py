@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.examples.example_settings import Outside
+from jaxsight.examples.example_settings import ExampleSettings
 from jaxsight.features.verification import Sliced, Verification, Verified, verify
 from jaxsight.queries.documents import Document
 from jaxsight.queries.traces.located_answer import Answer, View
@@ -70,7 +70,7 @@ def sliced(
     """The functions of a text as their slices make them, with caveats about some lines (from 1)."""
     document = Document("/project/model.py", text)
     found = []
-    for subject in document.subjects(Outside({}, {})):
+    for subject in document.subjects(ExampleSettings({}, {})):
         chosen = subject.examples.sets[0]
         question = ask(document, subject, chosen, root="/project", environment="", patience=5.0)
         assert isinstance(question, Question)

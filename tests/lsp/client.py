@@ -73,10 +73,10 @@ class Client:
 
     async def initialize(self, params: Mapping[str, Any], **changes: Any) -> Any:
         """Introduce a client; `changes` replace parameters."""
-        result = await self.request("initialize", {**params, **changes})
-        self.capabilities = result["capabilities"]
+        introduction = await self.request("initialize", {**params, **changes})
+        self.capabilities = introduction["capabilities"]
         self.notify("initialized", {})
-        return result
+        return introduction
 
     async def heard(self, method: str, count: int = 1) -> list[Any]:
         """The parameters of the first `count` notifications or requests of a method, once they have
@@ -95,8 +95,8 @@ class Client:
         await self.request("workspace/executeCommand", {"command": "jaxsight.info"})
 
     def open(self, uri: str, text: str, version: int = 1, language: str = "python") -> None:
-        item = {"uri": uri, "languageId": language, "version": version, "text": text}
-        self.notify("textDocument/didOpen", {"textDocument": item})
+        document = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": document})
 
     def edit(self, uri: str, version: int, *changes: Mapping[str, Any]) -> None:
         document = {"uri": uri, "version": version}
@@ -107,13 +107,13 @@ class Client:
         """Bytes came from the server."""
         self._buffer += data
         while b"\r\n\r\n" in self._buffer:
-            head, _, rest = self._buffer.partition(b"\r\n\r\n")
+            head, _, body = self._buffer.partition(b"\r\n\r\n")
             fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n"))
             length = int(fields[b"Content-Length"])
-            if len(rest) < length:
+            if len(body) < length:
                 return
-            self._buffer = rest[length:]
-            await self._receive(json.loads(rest[:length]))
+            self._buffer = body[length:]
+            await self._receive(json.loads(body[:length]))
 
     async def _receive(self, message: dict[str, Any]) -> None:
         if "method" not in message:

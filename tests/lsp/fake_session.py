@@ -96,21 +96,21 @@ class FakeSession:
         return None
 
     async def hints(self, path: str, range: Range | None = None) -> list[Hint]:
-        found = self.words(path, r"\b\w+(?= = )")
+        words = self.words(path, r"\b\w+(?= = )")
         return [
-            Hint(place, f": {word}", f"tooltip of `{word}`")
-            for place, word in found
-            if range is None or place.end in range
+            Hint(named, f": {word}", f"tooltip of `{word}`", attached=True)
+            for named, word in words
+            if range is None or named.end in range
         ]
 
     async def report(self, path: str) -> Findings:
         if self.fault is not None:
             raise self.fault
-        related = tuple(Place(path, place, "see here") for place, _ in self.words(path, r"\bgood"))
+        related = tuple(Place(path, named, "see here") for named, _ in self.words(path, r"\bgood"))
         return Findings(
             [
-                Finding("JX1", Severity.WARNING, place, "bad", "https://example.org/JX1", related)
-                for place, _ in self.words(path, r"\bbad\b")
+                Finding("JX1", Severity.WARNING, named, "bad", "https://example.org/JX1", related)
+                for named, _ in self.words(path, r"\bbad\b")
             ]
         )
 
@@ -119,8 +119,8 @@ class FakeSession:
 
     async def lenses(self, path: str) -> list[Lens]:
         return [
-            Lens(place, "sets", "jaxsight.chooseSet", (path, word))
-            for place, word in self.words(path, r"(?<=def )\w+")
+            Lens(named, "sets", "jaxsight.chooseSet", (path, word))
+            for named, word in self.words(path, r"(?<=def )\w+")
         ]
 
     async def actions(self, path: str, range: Range) -> list[Action]:
@@ -130,8 +130,8 @@ class FakeSession:
             Action("Add", "refactor.rewrite.jaxsight", (edit,)),
             *(
                 action
-                for place, word in self.words(path, r"(?<=def )\w+")
-                if place.start.line == range.start.line
+                for named, word in self.words(path, r"(?<=def )\w+")
+                if named.start.line == range.start.line
                 for action in (
                     Action("Put below", SOURCERIZE, pending=word),
                     Action("Show", SOURCERIZE, command="jaxsight.show", arguments=(path, word)),
@@ -162,9 +162,9 @@ class FakeSession:
         return Shown(f"{function}.{what}", f"{{ {function} }}\n", (Linked(0, "0", places[0][0]),))
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
-        for place, word in self.words(path, r"(?<=def )\w+"):
-            if where == word or (not isinstance(where, str) and where in place):
-                return Panel(path, word, place, "", ("", "decode"), "tpu:v9", trouble="no compiler")
+        for named, word in self.words(path, r"(?<=def )\w+"):
+            if where == word or (not isinstance(where, str) and where in named):
+                return Panel(path, word, named, "", ("", "decode"), "tpu:v9", trouble="no compiler")
         return None
 
     def sets(self, path: str, function: str) -> list[str]:

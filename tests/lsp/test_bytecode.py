@@ -14,7 +14,7 @@ SCRIPT = """
 import builtins, dataclasses, sys
 import attr._make, attrs
 from pathlib import Path
-from jaxsight.lsp.start.bytecode import kept
+from jaxsight.lsp.start.bytecode import cached_bytecode
 
 sys.dont_write_bytecode = {dont_write}
 compiled = 0
@@ -24,7 +24,7 @@ def counting(*arguments, **named):
     compiled += 1
     return real(*arguments, **named)
 builtins.compile = counting
-with kept(Path(sys.argv[1]), attr._make, dataclasses):
+with cached_bytecode(Path(sys.argv[1]), attr._make, dataclasses):
     @attrs.define
     class Point:
         x: int = {default}
@@ -49,10 +49,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_next_process_compiles_nothing(file: Path) -> None:
-    first, *made = run(file)
+    first, *objects = run(file)
     assert int(first) > 0
-    assert made == ["Point(x=1)", "True", "True"]
-    assert run(file) == ["0", *made]
+    assert objects == ["Point(x=1)", "True", "True"]
+    assert run(file) == ["0", *objects]
 
 
 def test_another_class_is_not_mistaken_for_the_kept_one(file: Path) -> None:
@@ -63,27 +63,27 @@ def test_another_class_is_not_mistaken_for_the_kept_one(file: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"nonsense"])
 def test_a_broken_file_is_replaced(file: Path, content: bytes) -> None:
     run(file)
-    whole = file.read_bytes()
+    stored = file.read_bytes()
     file.write_bytes(content)
     assert int(run(file)[0]) > 0
-    assert file.read_bytes() == whole
+    assert file.read_bytes() == stored
 
 
 def test_a_file_that_was_cut_off_is_replaced(file: Path) -> None:
     run(file)
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
     assert int(run(file)[0]) > 0
-    assert file.read_bytes() == whole
+    assert file.read_bytes() == content
 
 
 def test_a_file_with_a_flipped_bit_is_replaced(file: Path) -> None:
     run(file)
-    whole = file.read_bytes()
-    middle = len(whole) // 2
-    file.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    content = file.read_bytes()
+    middle = len(content) // 2
+    file.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
     assert int(run(file)[0]) > 0
-    assert file.read_bytes() == whole
+    assert file.read_bytes() == content
 
 
 def test_a_file_that_others_can_write_is_replaced(file: Path) -> None:

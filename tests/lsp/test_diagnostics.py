@@ -36,13 +36,13 @@ async def test_what_the_client_has_is_not_sent_again(client: Client) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "bad\n")
     first = await client.request("textDocument/diagnostic", DOCUMENT)
-    asked = {**DOCUMENT, "previousResultId": first["resultId"]}
-    same = await client.request("textDocument/diagnostic", asked)
+    params = {**DOCUMENT, "previousResultId": first["resultId"]}
+    same = await client.request("textDocument/diagnostic", params)
     assert same == {"kind": "unchanged", "resultId": first["resultId"]}
     client.edit(URI, 2, {"text": "bad bad\n"})
-    other = await client.request("textDocument/diagnostic", asked)
-    assert other["kind"] == "full"
-    assert len(other["items"]) == 2
+    changed = await client.request("textDocument/diagnostic", params)
+    assert changed["kind"] == "full"
+    assert len(changed["items"]) == 2
 
 
 async def test_clients_that_pull_are_pushed_nothing(client: Client, session: FakeSession) -> None:

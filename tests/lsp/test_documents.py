@@ -108,9 +108,8 @@ def test_column_inside_a_surrogate_pair_is_the_end_of_its_character() -> None:
 
 
 def test_view_of_a_cell_moves_lines_and_keeps_to_the_cell() -> None:
-    view = View(document("a = 1\nbb"), Units("utf-16"), first=10, whole=False)
+    view = View(document("a = 1\nbb"), Units("utf-16"), first=10, is_entire=False)
     assert view.position(types.Position(1, 2)) == Position(11, 2)
-    assert view.extent == Range(Position(10, 0), Position(11, 2))
     assert view.holds(Range(Position(11, 0), Position(12, 0)))
     assert not view.holds(Range(Position(12, 0), Position(12, 1)))
     assert view.to_position(Position(12, 0)) == types.Position(1, 2)

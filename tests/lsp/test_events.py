@@ -26,8 +26,8 @@ async def test_status_is_told_with_what_runs_and_the_way_out(
     await client.initialize(recorded("vscode_139")["initialize"])
     status = Status(ROOT, "failed", "there is no jax: choose another python", "/py", "on PATH")
     session.events.put_nowait(status)
-    (told,) = await client.heard("jaxsight/status")
-    assert told == {
+    (params,) = await client.heard("jaxsight/status")
+    assert params == {
         "root": "file:///home/user/project",
         "state": "failed",
         "detail": "there is no jax: choose another python",
@@ -37,9 +37,9 @@ async def test_status_is_told_with_what_runs_and_the_way_out(
     }
     (logged,) = await client.heard("window/logMessage")
     assert "there is no jax" in logged["message"]
-    asked = {"command": "jaxsight.info"}
-    info = await client.request("workspace/executeCommand", asked)
-    assert info["statuses"] == [told]
+    command = {"command": "jaxsight.info"}
+    info = await client.request("workspace/executeCommand", command)
+    assert info["statuses"] == [params]
 
 
 async def test_busy_and_ready_do_not_fill_the_log(client: Client, session: FakeSession) -> None:
@@ -65,8 +65,8 @@ async def test_output_is_a_notification_for_clients_that_know_it(
 ) -> None:
     await client.initialize(knowing())
     session.events.put_nowait(Output("/home/user/x y.py", "hello\n"))
-    (told,) = await client.heard("jaxsight/output")
-    assert told == {"uri": "file:///home/user/x%20y.py", "text": "hello\n"}
+    (params,) = await client.heard("jaxsight/output")
+    assert params == {"uri": "file:///home/user/x%20y.py", "text": "hello\n"}
     assert "window/logMessage" not in dict(client.notifications)
 
 

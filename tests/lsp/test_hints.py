@@ -23,8 +23,8 @@ async def test_hint_stands_after_its_name(client: Client) -> None:
 async def test_only_hints_of_the_range_are_given(client: Client) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "a = 1\nb = 2\nc = 3\n")
-    asked = {"textDocument": {"uri": URI}, "range": span(1, 0, 5)}
-    (hint,) = await client.request("textDocument/inlayHint", asked)
+    params = {"textDocument": {"uri": URI}, "range": span(1, 0, 5)}
+    (hint,) = await client.request("textDocument/inlayHint", params)
     assert hint["label"] == ": b"
 
 

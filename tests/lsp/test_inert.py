@@ -23,6 +23,7 @@ from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text import markdown
 from jaxsight.text.inert import Formatter, clause, one_line, printed, visible
+from jaxsight.text.markdown_reader import plain
 from jaxsight.wire.messages.requests import SourceOptions
 from tests.hostile import EVERYTHING, HARMLESS, TEXTS, hidden
 from tests.lsp.client import Client, Ready, at, connected, on, recorded
@@ -77,9 +78,9 @@ def _passive(token: Token) -> bool:
     ids=["escaped", "prose", "span", "fenced", "inside", "coded", "unpaired", "after"],
 )
 def test_text_in_markdown_is_only_text(make: Any, text: str) -> None:
-    made = make(text)
-    assert active(made) == []
-    assert hidden(made) == []
+    markdown_text = make(text)
+    assert active(markdown_text) == []
+    assert hidden(markdown_text) == []
 
 
 @pytest.mark.parametrize("name", ["link", "rich", "image", "reference"])
@@ -91,9 +92,9 @@ def test_addresses_in_markdown_are_no_links(name: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_markdown_reads_back_as_the_text_that_went_in(text: str) -> None:
-    assert markdown.plain(markdown.escaped(text)) == one_line(text).strip()
-    assert markdown.plain(markdown.span(text)) == one_line(text).strip()
-    assert markdown.plain(markdown.fenced(text)) == visible(text)
+    assert plain(markdown.escaped(text)) == one_line(text).strip()
+    assert plain(markdown.span(text)) == one_line(text).strip()
+    assert plain(markdown.fenced(text)) == visible(text)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -108,7 +109,7 @@ def test_a_cell_of_a_table_stays_one_cell(text: str) -> None:
 def test_foreign_text_stays_as_it_is(text: str) -> None:
     assert visible(text) == one_line(text) == printed(text) == text
     assert clause(text, 200) == " ".join(text.split()), "spaces of all kinds are one"
-    assert markdown.plain(markdown.escaped(text)) == text
+    assert plain(markdown.escaped(text)) == text
 
 
 def test_a_joiner_stays_only_where_it_joins() -> None:
@@ -128,11 +129,11 @@ def test_each_record_of_a_log_begins_one_line() -> None:
     import logging
 
     record = logging.LogRecord("x", 30, "", 0, "%s", (EVERYTHING,), None)
-    first, *rest = Formatter("%(name)s: %(message)s").format(record).split("\n")
+    first, *further = Formatter("%(name)s: %(message)s").format(record).split("\n")
     assert first.startswith("x: ")
-    assert rest
-    assert all(line.startswith("  | ") for line in rest)
-    assert hidden("\n".join(rest)) == []
+    assert further
+    assert all(line.startswith("  | ") for line in further)
+    assert hidden("\n".join(further)) == []
 
 
 def test_no_command_is_left_in_a_notice() -> None:
@@ -152,8 +153,8 @@ class HostileSession(FakeSession):
         return [Hint(WHOLE, f": {EVERYTHING}", markdown.span(EVERYTHING))]
 
     async def report(self, path: str) -> Findings:
-        place = Place("/other.py", WHOLE, EVERYTHING)
-        return Findings([Finding("JX1", Severity.WARNING, WHOLE, EVERYTHING, related=(place,))])
+        mention = Place("/other.py", WHOLE, EVERYTHING)
+        return Findings([Finding("JX1", Severity.WARNING, WHOLE, EVERYTHING, related=(mention,))])
 
     async def lenses(self, path: str) -> list[Lens]:
         return [Lens(WHOLE, EVERYTHING, "jaxsight.chooseSet", (path, "f"))]
@@ -202,11 +203,11 @@ def strings(value: object, key: str = "") -> Iterator[tuple[str, str]]:
         case str():
             yield key, value
         case dict():
-            for name, each in value.items():
-                yield from strings(each, name)
+            for name, member in value.items():
+                yield from strings(member, name)
         case list():
-            for each in value:
-                yield from strings(each, key)
+            for member in value:
+                yield from strings(member, key)
 
 
 MULTIPLE_LINES = {"message", "value", "text", "documentation"}
@@ -219,25 +220,28 @@ async def test_all_answers_and_messages_are_inert(
     await client.initialize(recorded(name)["initialize"])
     client.open(URI, "word = 1\n")
     document = {"textDocument": {"uri": URI}}
-    whole = {"start": at(0, 0), "end": at(0, 4)}
+    everywhere = {"start": at(0, 0), "end": at(0, 4)}
     context = {"diagnostics": []}
     answers = [
         await client.request("textDocument/hover", on(URI, 0, 0)),
         await client.request("textDocument/codeLens", document),
         await client.request("textDocument/completion", on(URI, 0, 0)),
         await client.request(
-            "textDocument/codeAction", {**document, "range": whole, "context": context}
+            "textDocument/codeAction", {**document, "range": everywhere, "context": context}
         ),
     ]
-    hints = await client.request("textDocument/inlayHint", {**document, "range": whole})
+    hints = await client.request("textDocument/inlayHint", {**document, "range": everywhere})
     answers += hints
     answers += [await client.request("inlayHint/resolve", hint) for hint in hints]
     if "diagnosticProvider" in client.capabilities:
         answers.append(await client.request("textDocument/diagnostic", document))
-    for action in [each for each in answers[3] or [] if "data" in each]:
+    for action in [action for action in answers[3] or [] if "data" in action]:
         answers.append(await client.request("codeAction/resolve", action))
-    for made in ("jaxsight-jaxpr:" + PATH + "/f.jaxpr", "jaxsight-lax:" + PATH + "/nothing.lax.py"):
-        answers.append(await client.request("jaxsight/textDocumentContent", {"uri": made}))
+    for virtual in (
+        "jaxsight-jaxpr:" + PATH + "/f.jaxpr",
+        "jaxsight-lax:" + PATH + "/nothing.lax.py",
+    ):
+        answers.append(await client.request("jaxsight/textDocumentContent", {"uri": virtual}))
     for command in (["jaxsight.chooseSet", PATH, "f"], ["jaxsight.chooseTarget", "x"]):
         params = {"command": command[0], "arguments": command[1:]}
         await client.request("workspace/executeCommand", params)
@@ -251,22 +255,22 @@ async def test_all_answers_and_messages_are_inert(
     session.events.put_nowait(Message("info", "last"))
     while (await client.heard("window/showMessage"))[-1]["message"] != "last":
         await client.settled()
-    heard = [*client.notifications, *client.requests]
+    received = [*client.notifications, *client.requests]
     assert {"window/showMessage", "window/logMessage", "jaxsight/status"} <= {
-        method for method, _ in heard
+        method for method, _ in received
     }
-    for key, text in strings([answers, [params for _, params in heard]]):
+    for key, text in strings([answers, [params for _, params in received]]):
         assert hidden(text) == [], (key, text)
         assert key in MULTIPLE_LINES or "\n" not in text, (key, text)
-    for method, params in heard:
+    for method, params in received:
         if method in ("window/showMessage", "window/showMessageRequest", "$/progress"):
             assert not re.search(r"\]\(command:|\$\(", json.dumps(params))
             assert all("\n" not in text for _, text in strings(params))
         if method == "window/logMessage":
-            _, *rest = params["message"].split("\n")
-            assert all(line.startswith("  | ") for line in rest)
-    for each in ("title", "tooltip", "label"):
-        assert not any(key == each and "$(" in text for key, text in strings(answers[1])), each
+            _, *further = params["message"].split("\n")
+            assert all(line.startswith("  | ") for line in further)
+    for field in ("title", "tooltip", "label"):
+        assert not any(key == field and "$(" in text for key, text in strings(answers[1])), field
 
 
 async def test_source_reaches_the_editor_exactly(client: Client, session: HostileSession) -> None:

@@ -204,8 +204,8 @@ async def test_a_document_that_the_client_does_not_show_is_given_all_the_same(
     client.answers["window/showDocument"] = lambda params: "no"
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "def f(): pass\n")
-    asked = {"command": "jaxsight.show", "arguments": [URI, "f"]}
-    assert (await client.request("workspace/executeCommand", asked))["text"] == "{ f }\n"
+    command = {"command": "jaxsight.show", "arguments": [URI, "f"]}
+    assert (await client.request("workspace/executeCommand", command))["text"] == "{ f }\n"
 
 
 @pytest.mark.parametrize("id", [[], {}, None, 1.5, "none", 5])
@@ -229,8 +229,8 @@ async def test_an_answer_that_makes_no_sense_ends_what_waited_for_it(
     client.answers["window/showMessageRequest"] = lambda params: 5
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "def f(): pass\n")
-    asked = {"command": "jaxsight.chooseSet", "arguments": [URI, "f"]}
+    command = {"command": "jaxsight.chooseSet", "arguments": [URI, "f"]}
     with pytest.raises(ResponseError) as error:
-        await client.request("workspace/executeCommand", asked)
+        await client.request("workspace/executeCommand", command)
     assert error.value.code == INVALID_PARAMS
     assert session.chosen == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.text.markdown import plain
+from jaxsight.text.markdown_reader import plain
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,11 @@ from jaxsight.text.markdown import plain
             "```text\n{ lambda ; a:f32[8]. let\n    b:f32[8] = *c* in (b,) }\n```",
             "{ lambda ; a:f32[8]. let\n    b:f32[8] = *c* in (b,) }",
         ),
+        ("see [`f`](https://docs.jax.dev/f_1)", "see f (https://docs.jax.dev/f_1)"),
+        ("at [model.py:3](file:///a%20b/model.py)", "at model.py:3 (file:///a%20b/model.py)"),
+        ("__init__ is *not* __run__", "__init__ is not __run__"),
+        ("`` a`b ``", "a`b"),
+        ("* one\n* two\n\n| a | b |", "* one\n* two\n\n| a | b |"),
         ("f32\\[8\\]", "f32[8]"),
         ("\\*\\*a\\*\\* \\[x\\](command:y) \\`", "**a** [x](command:y) `"),
     ],

@@ -67,8 +67,8 @@ async def test_hover_knows_its_cell(client: Client) -> None:
 async def test_hints_and_lenses_are_those_of_the_cell(client: Client) -> None:
     await client.initialize(recorded("vscode_139_notebook")["initialize"])
     open_notebook(client, a="x = 1\ndef f(): pass", b="y = 2")
-    asked = {**document("b"), "range": {"start": at(0, 0), "end": at(1, 0)}}
-    (hint,) = await client.request("textDocument/inlayHint", asked)
+    params = {**document("b"), "range": {"start": at(0, 0), "end": at(1, 0)}}
+    (hint,) = await client.request("textDocument/inlayHint", params)
     assert (hint["label"], hint["position"]) == (": y", at(0, 1))
     assert await client.request("textDocument/codeLens", document("b")) == []
     (lens,) = await client.request("textDocument/codeLens", document("a"))
@@ -90,13 +90,13 @@ async def test_diagnostics_of_each_cell_lead_to_others(client: Client) -> None:
 async def test_actions_and_completions_edit_the_cell(client: Client) -> None:
     await client.initialize(recorded("vscode_139_notebook")["initialize"])
     open_notebook(client, a="x = 1\n", b="y = 2\nf")
-    asked = {**document("b"), "range": span(1, 0, 0), "context": {"diagnostics": []}}
-    (action,) = await client.request("textDocument/codeAction", asked)
+    params = {**document("b"), "range": span(1, 0, 0), "context": {"diagnostics": []}}
+    (action,) = await client.request("textDocument/codeAction", params)
     (change,) = action["edit"]["documentChanges"]
     assert change["textDocument"]["uri"] == cell_uri("b")
     assert change["edits"][0]["range"] == span(1, 0, 0)
-    found = await client.request("textDocument/completion", on(cell_uri("b"), 1, 1))
-    assert found["items"][0]["textEdit"]["range"] == span(1, 0, 1)
+    completions = await client.request("textDocument/completion", on(cell_uri("b"), 1, 1))
+    assert completions["items"][0]["textEdit"]["range"] == span(1, 0, 1)
 
 
 async def test_edits_in_a_cell_reach_the_engine(client: Client, session: FakeSession) -> None:

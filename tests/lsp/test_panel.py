@@ -17,8 +17,8 @@ async def test_panel_names_the_function_its_documents_and_what_to_choose_from(
 ) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, '"😋"; def f(): pass\n')
-    asked = {"uri": URI, "position": at(0, 10)}
-    shown = await client.request("jaxsight/panel", asked)
+    params = {"uri": URI, "position": at(0, 10)}
+    shown = await client.request("jaxsight/panel", params)
     assert shown["function"] == "f"
     assert shown["range"] == span(0, 10, 11), "in the client's units"
     assert (shown["set"], shown["sets"]) == ("", ["", "decode"])

@@ -31,18 +31,21 @@ def actions_at(line: int, **context: Any) -> dict[str, Any]:
 async def test_completion_replaces_what_is_typed(client: Client) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "'😋': f\n")
-    found = await client.request("textDocument/completion", on(URI, 0, 7))
-    (item,) = found["items"]
-    assert item["textEdit"] == {"range": span(0, 6, 7), "newText": "f32"}
-    assert item["documentation"] == {"kind": "markdown", "value": "of *four* bytes"}
+    completions = await client.request("textDocument/completion", on(URI, 0, 7))
+    (proposal,) = completions["items"]
+    assert proposal["textEdit"] == {"range": span(0, 6, 7), "newText": "f32"}
+    assert proposal["documentation"] == {"kind": "markdown", "value": "of *four* bytes"}
     assert client.capabilities["completionProvider"]["triggerCharacters"]
 
 
 async def test_completion_documents_in_plain_text_where_asked(client: Client) -> None:
     await client.initialize(recorded("vim9_ale")["initialize"])
     client.open(URI, "f\n")
-    found = await client.request("textDocument/completion", on(URI, 0, 1))
-    assert found["items"][0]["documentation"] == {"kind": "plaintext", "value": "of four bytes"}
+    completions = await client.request("textDocument/completion", on(URI, 0, 1))
+    assert completions["items"][0]["documentation"] == {
+        "kind": "plaintext",
+        "value": "of four bytes",
+    }
 
 
 async def test_lens_runs_a_command_of_the_server(client: Client) -> None:
@@ -85,14 +88,14 @@ async def test_named_set_is_chosen_without_a_question(client: Client, session: F
 
 async def test_command_that_finds_nothing_says_so(client: Client) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
-    asked = command("jaxsight.chooseSet", URI, "nothing")
-    assert await client.request("workspace/executeCommand", asked) is None
+    params = command("jaxsight.chooseSet", URI, "nothing")
+    assert await client.request("workspace/executeCommand", params) is None
     (message,) = await client.heard("window/showMessage")
     assert message["message"] == "there is no function nothing"
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "params",
     [
         command("jaxsight.chooseSet"),
         command("jaxsight.show", URI, "f", "poetry"),
@@ -103,11 +106,11 @@ async def test_command_that_finds_nothing_says_so(client: Client) -> None:
     ],
 )
 async def test_command_with_wrong_arguments_is_refused(
-    asked: dict[str, Any], client: Client
+    params: dict[str, Any], client: Client
 ) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     with pytest.raises(ResponseError) as error:
-        await client.request("workspace/executeCommand", asked)
+        await client.request("workspace/executeCommand", params)
     assert error.value.code == -32602
 
 
@@ -219,8 +222,8 @@ async def test_source_is_a_document_by_its_style_and_its_transformation(client: 
     client.answers["window/showDocument"] = lambda params: {"success": True}
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "def f(): pass\n")
-    asked = command("jaxsight.show", PATH, "f", "pretty", "grad")
-    shown = await client.request("workspace/executeCommand", asked)
+    params = command("jaxsight.show", PATH, "f", "pretty", "grad")
+    shown = await client.request("workspace/executeCommand", params)
     uri = "jaxsight-pretty:/home/user/project/sample.py/grad(f).pretty.py"
     assert shown == {"uri": uri, "text": "# pretty grad f\n"}
     (document,) = await client.heard("window/showDocument")
@@ -277,8 +280,8 @@ async def test_show_command_opens_the_document_in_clients_that_can(client: Clien
     client.answers["window/showDocument"] = lambda params: {"success": True}
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "def f(): pass\n")
-    asked = command("jaxsight.show", PATH, "f", "jaxpr")
-    shown = await client.request("workspace/executeCommand", asked)
+    params = command("jaxsight.show", PATH, "f", "jaxpr")
+    shown = await client.request("workspace/executeCommand", params)
     assert shown == {"uri": JAXPR, "text": "{ f }\n"}
     (document,) = await client.heard("window/showDocument")
     assert document["uri"] == JAXPR

@@ -72,13 +72,15 @@ def test_made_documents_survive_any_encoding_of_their_uri(
     kind: str, transform: str, windows: bool, names: list[str], function: str
 ) -> None:
     path = "c:\\" + "\\".join(names) if windows else "/" + "/".join(names)
-    made = VirtualDocument(path, function, kind, transform)
-    uri = made.uri(windows=windows)
-    assert VirtualDocument.parse(uri, windows=windows) == made
-    scheme, _, rest = uri.partition(":")
-    assert VirtualDocument.parse(f"{scheme}://{rest}", windows=windows) == made
-    encoded = "/".join(quote(part.replace("%3A", ":"), safe="%") for part in rest.split("/"))
-    assert VirtualDocument.parse(f"{scheme}:{encoded}", windows=windows) == made
+    document = VirtualDocument(path, function, kind, transform)
+    uri = document.uri(windows=windows)
+    assert VirtualDocument.parse(uri, windows=windows) == document
+    scheme, _, encoded_path = uri.partition(":")
+    assert VirtualDocument.parse(f"{scheme}://{encoded_path}", windows=windows) == document
+    encoded = "/".join(
+        quote(part.replace("%3A", ":"), safe="%") for part in encoded_path.split("/")
+    )
+    assert VirtualDocument.parse(f"{scheme}:{encoded}", windows=windows) == document
 
 
 def test_title_of_a_made_document_is_the_function() -> None:
@@ -92,11 +94,11 @@ def test_source_is_titled_as_python_and_by_its_transformation() -> None:
 
 
 def test_view_is_titled_by_its_interpreter() -> None:
-    made = VirtualDocument("/home/user/model.py", "Model.loss", "view", "flops")
-    uri = made.uri(windows=False)
+    document = VirtualDocument("/home/user/model.py", "Model.loss", "view", "flops")
+    uri = document.uri(windows=False)
     assert uri == "jaxsight-view:/home/user/model.py/flops(Model.loss).txt"
-    assert VirtualDocument.parse(uri, windows=False) == made
-    assert made.what == "flops"
+    assert VirtualDocument.parse(uri, windows=False) == document
+    assert document.what == "flops"
 
 
 @pytest.mark.parametrize(

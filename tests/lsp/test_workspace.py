@@ -36,7 +36,8 @@ async def test_options_without_a_section_are_settings(client: Client, session: F
 
 async def test_client_is_asked_for_its_settings(client: Client, session: FakeSession) -> None:
     client.answers["workspace/configuration"] = lambda params: [
-        {"codeLens": False} if item["section"] == "jaxsight" else None for item in params["items"]
+        {"codeLens": False} if question["section"] == "jaxsight" else None
+        for question in params["items"]
     ]
     await client.initialize(recorded("vscode_139")["initialize"])
     await client.heard("workspace/configuration")
@@ -48,7 +49,8 @@ async def test_settings_that_arrive_late_take_effect(client: Client, session: Fa
     await client.initialize(recorded("vscode_139")["initialize"])
     await client.heard("workspace/configuration")
     client.answers["workspace/configuration"] = lambda params: [
-        {"codeLens": False} if item["section"] == "jaxsight" else None for item in params["items"]
+        {"codeLens": False} if question["section"] == "jaxsight" else None
+        for question in params["items"]
     ]
     client.notify("workspace/didChangeConfiguration", {"settings": None})
     await client.heard("workspace/configuration", 2)
@@ -92,9 +94,9 @@ async def test_interpreter_of_the_editors_python_settings_is_taken_for_its_folde
     def answer(params: Any) -> list[Any]:
         return [
             {"defaultInterpreterPath": "${workspaceFolder}/.venv/bin/python"}
-            if item["section"] == "python" and item.get("scopeUri") == folder("b")["uri"]
+            if question["section"] == "python" and question.get("scopeUri") == folder("b")["uri"]
             else None
-            for item in params["items"]
+            for question in params["items"]
         ]
 
     client.answers["workspace/configuration"] = answer
@@ -111,8 +113,10 @@ async def test_folder_has_settings_of_its_own(client: Client, session: FakeSessi
         special = {**general, "inlayHints": {"shapes": False}}
         own = {folder("b")["uri"]: special}
         return [
-            own.get(item.get("scopeUri"), general) if item["section"] == "jaxsight" else None
-            for item in params["items"]
+            own.get(question.get("scopeUri"), general)
+            if question["section"] == "jaxsight"
+            else None
+            for question in params["items"]
         ]
 
     client.answers["workspace/configuration"] = answer
@@ -159,9 +163,9 @@ async def test_questions_to_the_user_are_put_to_the_client_and_answers_told(
         session.events.put_nowait(consent)
         await client.heard("window/showMessageRequest", len(session.decided) + 1)
         await client.settled()
-    asked = {"type": 2, "message": "Run it?"}
-    asked["actions"] = [{"title": "Trust this folder"}, {"title": "No"}]
-    assert await client.heard("window/showMessageRequest") == [asked, asked]
+    question = {"type": 2, "message": "Run it?"}
+    question["actions"] = [{"title": "Trust this folder"}, {"title": "No"}]
+    assert await client.heard("window/showMessageRequest") == [question, question]
     assert session.decided == [(consent, "No"), (consent, None)]
 
 
@@ -200,8 +204,8 @@ async def test_jupyters_invented_folder_is_the_real_one(
 
 async def test_changes_on_disk_are_watched_and_told(client: Client, session: FakeSession) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
-    (asked,) = await client.heard("client/registerCapability")
-    methods = {registration["method"] for registration in asked["registrations"]}
+    (registered,) = await client.heard("client/registerCapability")
+    methods = {registration["method"] for registration in registered["registrations"]}
     assert methods == {"workspace/didChangeConfiguration", "workspace/didChangeWatchedFiles"}
     changes = [{"uri": "file:///home/user/a%20b.py", "type": 2}]
     client.notify("workspace/didChangeWatchedFiles", {"changes": changes})

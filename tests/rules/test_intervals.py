@@ -13,8 +13,8 @@ import pytest
 from jax import lax
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.intervals import Range
-from jaxsight.rules.program.integers.ranges import Ranges
+from jaxsight.rules.program.integers.inference import Intervals
+from jaxsight.rules.program.integers.intervals import Interval
 from jaxsight.tracer.handlers.outline import ProgramOutliner
 
 ROWS, COLUMNS = 4, 5
@@ -24,7 +24,7 @@ def flow_of(function: Callable[..., Any], *arguments: Any) -> Flow:
     return Flow(ProgramOutliner().program(jax.jit(function).trace(*arguments)))
 
 
-def holds(known: Range | None, computed: Any) -> bool:
+def holds(known: Interval | None, computed: Any) -> bool:
     """Whether a range is true of an array: of all elements, in all iterations."""
     array = np.asarray(computed).astype(np.int64)
     if known is None or array.size == 0:
@@ -122,7 +122,7 @@ def test_ranges_hold(seed: int) -> None:
         return grown(rng, unknown, rng.randint(1, 5))
 
     flow = flow_of(function, jnp.zeros((ROWS, COLUMNS), jnp.int32))
-    known = Ranges(flow).of(flow.outputs[0])
+    known = Intervals(flow).of(flow.outputs[0])
     inputs = np.random.default_rng(seed).integers(-(2**31), 2**31, (8, ROWS, COLUMNS))
     for unknown in (*inputs, np.zeros((ROWS, COLUMNS)), np.arange(20).reshape(ROWS, COLUMNS)):
         assert holds(known, jax.jit(function)(jnp.asarray(unknown, jnp.int32)))
@@ -148,7 +148,7 @@ def test_ranges_hold_in_loops(seed: int) -> None:
     unknown = jnp.arange(20).reshape(ROWS, COLUMNS)
     flow = flow_of(function, unknown)
     scan = next(step for step in flow.steps.values() if step.primitive == "scan")
-    known = Ranges(flow).of(scan.bodies[0].outputs[-1])
+    known = Intervals(flow).of(scan.bodies[0].outputs[-1])
     assert holds(known, jax.jit(function)(unknown))
 
 
@@ -160,7 +160,7 @@ def test_counters_of_while_loops_are_exact(start: int, end: int, by: int) -> Non
     flow = flow_of(counted)
     loop = next(step for step in flow.steps.values() if step.primitive == "while")
     body = next(part for part in loop.bodies if part.name == "body")
-    known = Ranges(flow).of(body.inputs[-1])
+    known = Intervals(flow).of(body.inputs[-1])
     counters = range(start, end, by)
     assert known is not None
     assert (known.least, known.most) == (counters[0], counters[-1])
@@ -172,6 +172,6 @@ def test_windows_are_exact() -> None:
         return jnp.arange(1000)[:, None] * 2 + jnp.arange(5)[None, :]
 
     flow = flow_of(function)
-    known = Ranges(flow).of(flow.outputs[0])
+    known = Intervals(flow).of(flow.outputs[0])
     assert known is not None
     assert (known.least, known.low, known.high, known.most) == (0, 0, 2002, 2002)

@@ -70,17 +70,17 @@ def test_names_select_and_ignore_as_codes_do(
     assert not ignored("JX207", ("JX208", "meshgrid"))
 
 
-_RULE = '''"""JX299: a function adds one."""
+_RULE = '''"""JX298: a function adds one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.violation import Violation
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
 
-RULE = Rule("JX299", "adds-one", "The function adds one.", severity="warning")
+RULE = Rule("JX298", "adds-one", "The function adds one.", severity="warning")
 
 
 @RULE.finds_in_program
@@ -90,14 +90,14 @@ def find(view: ProgramView) -> Iterator[Violation]:
         if step.primitive == "add":
             yield Violation("addition of one", step.path, help="subtract one")
 '''
-_FIX = '''"""JX299: subtract."""
+_FIX = '''"""JX298: subtract."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import FixContext, Candidate
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.remedy import Remedy
 
 
@@ -123,13 +123,13 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
     """No file outside of the folder changes."""
     server = tmp_path / "server"
     shutil.copytree(ROOT / "server", server, ignore=shutil.ignore_patterns("__pycache__"))
-    folder = server / "jaxsight" / "rules" / "jx299_adds_one"
+    folder = server / "jaxsight" / "rules" / "jx298_adds_one"
     folder.mkdir()
     for name, text in {
         "__init__.py": "",
         "rule.py": _RULE,
         "fix.py": _FIX,
-        "page.md": "# adds-one (JX299)\n\nAdding one.\n",
+        "page.md": "# adds-one (JX298)\n\nAdding one.\n",
     }.items():
         (folder / name).write_text(text)
     project = tmp_path / "project"
@@ -152,7 +152,7 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
     checked = run("-m", "jaxsight", "check", "--output-format", "json")
     [found] = json.loads(checked.stdout)
     assert (found["code"], found["message"], found["help"]) == (
-        "JX299",
+        "JX298",
         "addition of one",
         "subtract one",
     )
@@ -160,5 +160,5 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
     assert "Severity: warning · has a fix" in run("-m", "jaxsight", "explain", "adds-one").stdout
     table = run("-c", "from jaxsight.rules.documentation import table; print(table())")
     assert (
-        "| [JX299](JX299.md) | adds-one | The function adds one. | program | fix |" in table.stdout
+        "| [JX298](JX298.md) | adds-one | The function adds one. | program | fix |" in table.stdout
     )

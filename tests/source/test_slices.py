@@ -235,7 +235,7 @@ def test_whoever_looks_names_up_gets_all_of_them() -> None:
     text = "A = 1\ndef g(x): ...\ndef f(x): return globals()['A']\n"
     assert len(slice_of(text).chunks) == 3
     assert len(slice_of(text.replace("globals()['A']", "x")).chunks) == 1
-    assert len(slice_for(Module.parse("A = 1\ndef f(x): ...\n"), ["f"], whole=True).chunks) == 2
+    assert len(slice_for(Module.parse("A = 1\ndef f(x): ...\n"), ["f"], keep_all=True).chunks) == 2
 
 
 def test_marks_decide() -> None:

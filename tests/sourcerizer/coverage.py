@@ -39,7 +39,7 @@ import jax
 
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.api import write
-from jaxsight.sourcerizer.equations import fallback as bound
+from jaxsight.sourcerizer.equations import fallback
 from jaxsight.sourcerizer.written import Written
 from tests.sourcerizer.programs import third_party
 
@@ -230,7 +230,9 @@ def by_rule(primitive: Any, home: str) -> str:
     """How a primitive that no program has would be written: by its name, bound, or not at all
     (empty).
     """
-    public = None if ".pallas" in home else bound._public(primitive.name)  # as the rule looks it up
+    public = (
+        None if ".pallas" in home else fallback.public_function(primitive.name)
+    )  # as the rule looks it up
     if public is not None:
         return f"{public[0]}(…)"
     try:
@@ -245,7 +247,7 @@ def why_bound(name: str, ways: list[str]) -> str:
         return "where that gives another equation"
     if any(shown.startswith("jax.experimental.sparse.") for shown in ways):
         return "the public functions take matrices as objects"
-    public = bound._public(name)
+    public = fallback.public_function(name)
     if public is None:
         return "no public function is this primitive"
     if hasattr(resolved(public[0]), "lower"):

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from jaxsight.examples.example_settings import Outside
+from jaxsight.examples.example_settings import ExampleSettings
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.traces import tracer_requests
@@ -103,7 +103,7 @@ def request(folder: Path, main: str, text: str, files: Sequence[str] = ()) -> Re
     path = folder / main
     document = Document(str(path), text)
     functions = []
-    for subject in document.subjects(Outside({}, {})):
+    for subject in document.subjects(ExampleSettings({}, {})):
         if not traceable(subject):
             continue
         first = subject.examples.sets[0]

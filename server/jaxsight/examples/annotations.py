@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import re
 
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.shapes import read_size
-from jaxsight.examples.notation.tokens import Reader
+from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
 
@@ -92,7 +92,7 @@ def _example(tree: ast.expr) -> Node | None:
             "Annotated",
         ):
             options = inside.elts if isinstance(inside, ast.Tuple) else [inside]
-            return next((found for option in options if (found := _example(option))), None)
+            return next((node for option in options if (node := _example(option))), None)
         case _:
             return None
 
@@ -116,7 +116,7 @@ def shape_of(axes: str) -> tuple[Size, ...] | None:
         if name.startswith("_"):
             shape.append(Number(1))
             continue
-        reader = Reader(Source(name))
+        reader = TokenReader(ChunkText(name))
         try:
             size = read_size(reader)
             reader.finish()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.examples.annotations import example_of
-from jaxsight.examples.docstrings.lines import DeclaredSet, Given
+from jaxsight.examples.docstrings.lines import DeclaredSet, ExampleLine
 from jaxsight.examples.notation.expressions import Expression
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.values import (
@@ -102,8 +102,8 @@ class _Binding:
     arguments: list[Argument] = field(default_factory=list)
     places: list[tuple[str, Range]] = field(default_factory=list)
 
-    def report(self, found: Problem, *, shared: bool) -> None:
-        (self.shared_problems if shared else self.problems).append(found)
+    def report(self, problem: Problem, *, shared: bool) -> None:
+        (self.shared_problems if shared else self.problems).append(problem)
 
 
 def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Bound:
@@ -111,23 +111,23 @@ def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Boun
     defined = {d.name: d.size for layer in layers.all for d in layer.sizes}
     binding = _Binding(signature, Sizes(defined, sizes))
     for layer in layers.shared:
-        for given in layer.given:
-            if given.stars == 0 and given.name in signature.plain:
-                binding.values[given.name] = _Value(given.value, given.value.range, shared=True)
+        for line in layer.examples:
+            if line.stars == 0 and line.name in signature.plain:
+                binding.values[line.name] = _Value(line.value, line.value.range, shared=True)
     for layer in layers.own:
         binding.problems += layer.problems
-        for given in layer.given:
-            _place(binding, given)
+        for line in layer.examples:
+            _place(binding, line)
     missing = _fill(binding, frozenset().union(*(layer.spoiled for layer in layers.all)))
     for name in dict.fromkeys((*signature.slots, *binding.values)):
         if name in binding.values:
             _argument(binding, name, binding.values[name])
     numbers = _numbers(binding, layers)
     wrong = any(p.severity is Severity.ERROR for p in (*binding.problems, *binding.shared_problems))
-    made: ExampleSet | None = None
+    example_set: ExampleSet | None = None
     if not wrong and not missing:
         names = binding.expression_names
-        made = ExampleSet(
+        example_set = ExampleSet(
             layers.last.name,
             tuple(binding.arguments),
             numbers,
@@ -137,77 +137,77 @@ def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Boun
             tuple(sorted(names - {name for name, _ in numbers})),
             tuple(binding.places),
         )
-    return Bound(made, missing, tuple(binding.problems), tuple(binding.shared_problems))
+    return Bound(example_set, missing, tuple(binding.problems), tuple(binding.shared_problems))
 
 
-def _place(binding: _Binding, given: Given) -> None:
+def _place(binding: _Binding, line: ExampleLine) -> None:
     """Bind a line of the function's own section to the parameter that it names."""
     signature = binding.signature
-    name, stars = given.name, given.stars
-    value = _Value(given.value, given.value.range, shared=False)
+    name, stars = line.name, line.stars
+    value = _Value(line.value, line.value.range, shared=False)
     if stars == 0 and name in signature.plain:
-        if name in signature.function.static_names and _holds_array(given.value):
+        if name in signature.function.static_names and _holds_array(line.value):
             message = f"static parameter {quoted(name)} cannot be an array"
             help = f"use a literal, or a Python expression: `{name} = …`"
-            binding.problems.append(problem(MALFORMED, given.value.range, message, help))
+            binding.problems.append(problem(MALFORMED, line.value.range, message, help))
         binding.values[name] = value
     elif stars == 1 and name == signature.variadic:
-        if isinstance(given.value, Tree) and given.value.kind != "dict":
+        if isinstance(line.value, Tree) and line.value.kind != "dict":
             binding.values["*"] = value
         else:
             message = f"{quoted(f'*{name}')} takes a tuple of examples"
             help = f"write `*{name}: (f32[8], f32[8])`"
-            binding.problems.append(problem(MALFORMED, given.value.range, message, help))
+            binding.problems.append(problem(MALFORMED, line.value.range, message, help))
     elif stars == 2 and name == signature.keywords:
-        _place_keywords(binding, given)
+        _place_keywords(binding, line)
     elif stars == 0 and name in (signature.variadic, signature.keywords):
         written = f"*{name}" if name == signature.variadic else f"**{name}"
         display = "(f32[8], f32[8])" if name == signature.variadic else "{'a': f32[8]}"
         kind = "positional" if name == signature.variadic else "keyword"
         message = f"{quoted(name)} collects {kind} arguments"
         help = f"write `{written}: {display}`"
-        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message, help))
+        binding.problems.append(problem(UNKNOWN_ARGUMENT, line.range, message, help))
     elif stars == 0 and name == signature.class_parameter:
         message = f"{quoted(name)} is bound to the class and takes no example"
-        binding.problems.append(problem(UNKNOWN_ARGUMENT, given.range, message, _REMOVE))
+        binding.problems.append(problem(UNKNOWN_ARGUMENT, line.range, message, _REMOVE))
     elif stars == 0 and signature.keywords is not None:
         binding.values[name] = value
     else:
-        binding.problems.append(_unknown(signature, given))
+        binding.problems.append(_unknown(signature, line))
 
 
-def _place_keywords(binding: _Binding, given: Given) -> None:
-    tree = given.value
-    write = f"write `**{given.name}: {{'a': f32[8]}}`"
+def _place_keywords(binding: _Binding, line: ExampleLine) -> None:
+    tree = line.value
+    write = f"write `**{line.name}: {{'a': f32[8]}}`"
     if not isinstance(tree, Tree) or tree.kind != "dict":
-        message = f"{quoted(f'**{given.name}')} takes a dict of examples"
+        message = f"{quoted(f'**{line.name}')} takes a dict of examples"
         binding.problems.append(problem(MALFORMED, tree.range, message, write))
         return
     for key, child in zip(tree.keys, tree.children, strict=True):
         name = key[1:-1]
         if key[0] not in "'\"" or not name.isidentifier():
             message = f"expected a quoted parameter name as key, found {quoted(key)}"
-            binding.problems.append(problem(MALFORMED, given.range, message, write))
+            binding.problems.append(problem(MALFORMED, line.range, message, write))
         elif name in binding.signature.plain:
-            message = f"{quoted(name)} is a parameter and cannot be a key of `**{given.name}`"
+            message = f"{quoted(name)} is a parameter and cannot be a key of `**{line.name}`"
             help = f"write its example on a line of its own: `{name}: …`"
-            binding.problems.append(problem(CONFLICT, given.range, message, help))
+            binding.problems.append(problem(CONFLICT, line.range, message, help))
         else:
             binding.values[name] = _Value(child, child.range, shared=False)
 
 
-def _unknown(signature: Signature, given: Given) -> Problem:
-    shown = "*" * given.stars + given.name
+def _unknown(signature: Signature, line: ExampleLine) -> Problem:
+    shown = "*" * line.stars + line.name
     names = [p.name for p in signature.parameters]
     message = f"{quoted(signature.function.qualname)} has no parameter {quoted(shown)}"
-    near = nearest(given.name, names)
+    near = nearest(line.name, names)
     if near is not None:
         help = f"did you mean `{near}`?"
     elif names:
         help = f"use a parameter of the function: {', '.join(f'`{name}`' for name in names)}"
     else:
         help = _REMOVE
-    return problem(UNKNOWN_ARGUMENT, given.range, message, help)
+    return problem(UNKNOWN_ARGUMENT, line.range, message, help)
 
 
 def _holds_array(value: Node | Expression) -> bool:
@@ -279,8 +279,8 @@ def _numbers(binding: _Binding, layers: Layers) -> tuple[tuple[str, int], ...]:
         except Malformed as malformed:
             binding.report(malformed.problem, shared=not own)
     for name in sorted(binding.used_sizes):
-        if name not in sizes.defined and name in sizes.given:
-            numbers[name] = sizes.given[name]
+        if name not in sizes.defined and name in sizes.configured:
+            numbers[name] = sizes.configured[name]
     return tuple(numbers.items())
 
 
@@ -289,24 +289,24 @@ def missing_problems(
 ) -> list[Problem]:
     """Return problems for parameters without example, at the heading of the set."""
     problems: list[Problem] = []
-    if any(one.name == signature.self_name for one in missing):
+    if any(argument.name == signature.self_name for argument in missing):
         message = f"no example for `{signature.self_name}`"
         help = (
             f"add `{signature.self_name} = {signature.class_name}(…)` here, or to an"
             f" `Example inputs:` section in the docstring of `{signature.class_name}`"
         )
         problems.append(problem(MISSING_ARGUMENT, heading, message, help))
-    rest = [one for one in missing if one.name != signature.self_name]
-    sizes = dict.fromkeys(size for one in rest for size in one.sizes)
+    arguments = [argument for argument in missing if argument.name != signature.self_name]
+    sizes = dict.fromkeys(size for argument in arguments for size in argument.sizes)
     if sizes:
-        annotated = [one.name for one in rest if one.sizes]
+        annotated = [argument.name for argument in arguments if argument.sizes]
         of = f"annotation{'s' * (len(annotated) > 1)} of {listed(annotated)}"
-        what = f"size{'s' * (len(sizes) > 1)} {listed(sizes)}"
+        undefined = f"size{'s' * (len(sizes) > 1)} {listed(sizes)}"
         help = f"add `where {', '.join(f'{size}=…' for size in sizes)}`"
         problems.append(
-            problem(UNKNOWN_SIZE, heading, clause(f"undefined {what} in the {of}", 100), help)
+            problem(UNKNOWN_SIZE, heading, clause(f"undefined {undefined} in the {of}", 100), help)
         )
-    if bare := [one.name for one in rest if not one.sizes]:
+    if bare := [argument.name for argument in arguments if not argument.sizes]:
         help = f"add `{', '.join(bare)}: f32[8, 8]`"
         problems.append(problem(MISSING_ARGUMENT, heading, f"no example for {listed(bare)}", help))
     return problems

@@ -33,7 +33,7 @@ def of(function: Function, *, sizes: Mapping[str, int], project: str | None = No
     if own.sets:
         examples = _declared(signature, own, shared, sizes)
     else:
-        examples = _elsewhere(signature, shared, sizes, project)
+        examples = _other_sources(signature, shared, sizes, project)
     problems = (*own.problems, *examples.problems)
     sets = examples.sets
     if own.expects and sets:
@@ -57,13 +57,13 @@ def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[P
     reported: set[str] = set()
     problems: list[Problem] = []
     for declared, bound in zip(own.sets, bounds, strict=True):
-        new = [one for one in bound.missing if one.name not in reported]
-        reported.update(one.name for one in new)
-        problems += missing_problems(signature, new, declared.heading)
+        unreported = [argument for argument in bound.missing if argument.name not in reported]
+        reported.update(argument.name for argument in unreported)
+        problems += missing_problems(signature, unreported, declared.heading)
     return problems
 
 
-def _elsewhere(
+def _other_sources(
     signature: Signature, shared: Declared, sizes: Mapping[str, int], project: str | None
 ) -> Examples:
     """Return the first source after the docstring's section with all arguments."""
@@ -136,8 +136,8 @@ def _of_annotations(
     needed = [p for p in signature.required if p.name != signature.self_name]
     if not needed:
         return None
-    place = DeclaredSet("", function.name_range)
-    bound = bind(signature, Layers(shared.sets[:1], (place,)), sizes)
+    head = DeclaredSet("", function.name_range)
+    bound = bind(signature, Layers(shared.sets[:1], (head,)), sizes)
     return bound.set
 
 
@@ -170,7 +170,7 @@ def _problems_of(declared: Declared) -> list[Problem]:
 def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return each problem once, ordered by place."""
 
-    def place(found: Problem) -> tuple[bool, Range]:
-        return found.code == PROJECT_EXAMPLE, found.range
+    def place(problem: Problem) -> tuple[bool, Range]:
+        return problem.code == PROJECT_EXAMPLE, problem.range
 
     return tuple(sorted(dict.fromkeys(problems), key=place))

@@ -10,7 +10,7 @@ LIBRARIES = frozenset({"site-packages", "dist-packages"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ExampleSettings:
     """Settings that a document's example inputs depend on: sizes, and the project's examples."""
 
     sizes: Mapping[str, int]

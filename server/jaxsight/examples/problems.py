@@ -94,20 +94,20 @@ def python_error(error: Exception, subject: str) -> tuple[str, str]:
         subject: the noun phrase for the invalid part, such as `Python literal`.
     """
     reason = str((error.msg if isinstance(error, SyntaxError) else None) or error)
-    what, _, advice = clause(reason, 200).replace(". ", "; ", 1).partition("; ")
-    if not what or what == "invalid syntax":
+    error_text, _, advice = clause(reason, 200).replace(". ", "; ", 1).partition("; ")
+    if not error_text or error_text == "invalid syntax":
         return f"invalid {subject}", advice
-    return clause(f"invalid {subject}: {what}", 100), advice
+    return clause(f"invalid {subject}: {error_text}", 100), advice
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, words: Iterable[str]) -> str | None:
     """Return the known word that `word` is probably a misspelling of."""
-    exact = {name.lower(): name for name in known}
+    exact = {name.lower(): name for name in words}
     letters = sorted(word.lower())
     for lower, name in exact.items():
         if sorted(lower) == letters:
             # Swapped letters are the most common typo, and `i23` is otherwise closer to `i2` than
             # `i32`.
             return name
-    found = difflib.get_close_matches(word.lower(), exact, n=1, cutoff=0.6)
-    return exact[found[0]] if found else None
+    matches = difflib.get_close_matches(word.lower(), exact, n=1, cutoff=0.6)
+    return exact[matches[0]] if matches else None

@@ -20,7 +20,7 @@ from jaxsight.queries.documents import Subject, module_name, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.run_marks import ALWAYS, NEVER, mark_of, marking
+from jaxsight.source.run_marks import ALWAYS, NEVER, mark_edit, mark_of
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.replies import Failed, Traced
@@ -109,7 +109,7 @@ def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterat
         current_mark = mark_of(module, chunk)
         for mark, title in _RUN_TITLES.items():
             if current_mark is None or current_mark[0] != mark:
-                yield Action(title, RUN, (marking(module, chunk, mark),))
+                yield Action(title, RUN, (mark_edit(module, chunk, mark),))
 
 
 def _at(module: Module, caveat: Caveat) -> ModuleChunk | None:

@@ -15,11 +15,11 @@ from jaxsight.examples.docstrings.sections import (
     opened,
 )
 from jaxsight.examples.docstrings.style import heading_lines, style_of
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import METRICS
 from jaxsight.examples.notation.dtypes import DTYPES, short
 from jaxsight.examples.notation.expressions import Expression
-from jaxsight.examples.notation.tokens import Reader, Token
+from jaxsight.examples.notation.tokens import Token, TokenReader
 from jaxsight.examples.notation.values import Node, names_in, show_size, sizes_of
 from jaxsight.examples.signature import Signature
 from jaxsight.features.model import Completion
@@ -38,7 +38,7 @@ _BEGUN_HEADING = re.compile(
 class _Cursor:
     """The cursor: `start` and `end` of the word around it, and its logical line."""
 
-    source: Source
+    source: ChunkText
     section: Section
     start: int
     end: int
@@ -72,7 +72,7 @@ def complete(function: Function, position: Position, sizes: Mapping[str, int]) -
     """Return completions at a position of the function's chunk; `sizes` are the settings'."""
     if function.docstring is None:
         return []
-    source = Source(function.docstring.text, function.docstring.start)
+    source = ChunkText(function.docstring.text, function.docstring.start)
     offset = source.offset(position)
     if offset is None:
         return []
@@ -91,7 +91,9 @@ def complete(function: Function, position: Position, sizes: Mapping[str, int]) -
     return list(_inside(cursor, function, sizes))
 
 
-def _section_around(source: Source, sections: tuple[Section, ...], offset: int) -> Section | None:
+def _section_around(
+    source: ChunkText, sections: tuple[Section, ...], offset: int
+) -> Section | None:
     """Return the section that a line typed at the offset belongs to."""
     line = source.line_of(offset)
     for section in reversed(sections):
@@ -115,7 +117,7 @@ def _section_around(source: Source, sections: tuple[Section, ...], offset: int) 
     return None
 
 
-def _line_around(source: Source, section: Section, offset: int) -> LogicalLine:
+def _line_around(source: ChunkText, section: Section, offset: int) -> LogicalLine:
     """Return the logical line that the offset continues; an empty one if it begins one."""
     if source.line_of(offset) == section.line and section.inline is None:
         return LogicalLine(offset, offset)
@@ -131,10 +133,10 @@ def _line_around(source: Source, section: Section, offset: int) -> LogicalLine:
     return LogicalLine(offset, offset)
 
 
-def _in_comment(source: Source, start: int, offset: int) -> bool:
+def _in_comment(source: ChunkText, start: int, offset: int) -> bool:
     line_start = max(start, source.line_bounds(source.line_of(offset))[0])
     # A comment hides the character that is appended at the offset from the reader.
-    probe = Reader(Source(source.text[line_start:offset] + "\x00"))
+    probe = TokenReader(ChunkText(source.text[line_start:offset] + "\x00"))
     while not probe.token.is_a("end"):
         if probe.token.text == "\x00":
             return False
@@ -168,7 +170,7 @@ def _inside(cursor: _Cursor, function: Function, sizes: Mapping[str, int]) -> It
 
 
 def _tokens(cursor: _Cursor) -> Iterator[Token]:
-    reader = Reader(cursor.source, cursor.line.start, max(cursor.line.start, cursor.start))
+    reader = TokenReader(cursor.source, cursor.line.start, max(cursor.line.start, cursor.start))
     while not reader.token.is_a("end"):
         yield reader.advance()
 
@@ -178,7 +180,7 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
     text = cursor.source.text
     end = max(cursor.line.end, cursor.end)
     blanked = re.sub(r"[^\r\n]", " ", text[cursor.line.start : end])
-    source = Source(text[: cursor.line.start] + blanked + text[end:], cursor.source.origin)
+    source = ChunkText(text[: cursor.line.start] + blanked + text[end:], cursor.source.origin)
     for declared in read_source(source).sets:
         if declared.heading == cursor.section.heading:
             return declared
@@ -187,9 +189,9 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
 
 def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
     signature = Signature(function)
-    covered = {g.name for g in declared.given}
+    covered = {g.name for g in declared.examples}
     words = {token.text for token in _tokens(cursor)}
-    shared = {g.name for s in _class_sets(function) for g in s.given}
+    shared = {g.name for s in _class_sets(function) for g in s.examples}
     for parameter in signature.parameters:
         name = parameter.name
         if name in covered or name in words or (name == signature.self_name and name in shared):
@@ -227,7 +229,7 @@ def _sizes_to_define(
     if words[-1] not in ("where", ","):
         return
     defined = {d.name for d in declared.sizes} | set(words)
-    used = [n for g in declared.given for n in _size_names(g.value)]
+    used = [n for g in declared.examples for n in _size_names(g.value)]
     for name in dict.fromkeys(used):
         if name not in defined:
             yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
@@ -240,7 +242,7 @@ def _known_sizes(
     sizes_shown: dict[str, str] = {name: f"{value} (settings)" for name, value in sizes.items()}
     for section in (*_class_sets(function), *own.sets[:1], declared):
         sizes_shown |= {d.name: show_size(d.size) for d in section.sizes}
-    names = [n for g in declared.given for n in _size_names(g.value)]
+    names = [n for g in declared.examples for n in _size_names(g.value)]
     for name in dict.fromkeys((*sizes_shown, *names)):
         yield cursor.propose(name, "size", name, sizes_shown.get(name, ""))
 
@@ -278,7 +280,9 @@ def _at_dict_key(tokens: list[Token]) -> bool:
     return bool(open_) and tokens[open_[-1]].is_("{") and not tokens[-1].is_(":")
 
 
-def _headings(source: Source, sections: tuple[Section, ...], offset: int) -> Iterator[Completion]:
+def _headings(
+    source: ChunkText, sections: tuple[Section, ...], offset: int
+) -> Iterator[Completion]:
     """Yield completions of a line that contains only the beginning of a heading."""
     line = source.line_of(offset)
     start, end = source.line_bounds(line)

@@ -9,7 +9,7 @@ from itertools import groupby
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.docstrings.style import Style, heading_lines, style_of
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.values import names_in, show, sizes_of
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Docstring, Function, Parameter
@@ -51,8 +51,8 @@ def skeleton(function: Function) -> Edit:
     return _appended(function.docstring, body, indent, section)
 
 
-def _source(docstring: Docstring) -> Source:
-    return Source(docstring.text, docstring.start)
+def _source(docstring: Docstring) -> ChunkText:
+    return ChunkText(docstring.text, docstring.start)
 
 
 def _section(function: Function, style: Style, indent: str) -> str:
@@ -70,7 +70,7 @@ def _lines(function: Function) -> list[str]:
     """
     signature = Signature(function)
     shared = read_docstring(function.class_docstring).sets[:1]
-    covered = {g.name for declared in shared for g in declared.given}
+    covered = {g.name for declared in shared for g in declared.examples}
     defined = {d.name for declared in shared for d in declared.sizes}
     lines: list[str] = []
     sizes: dict[str, int] = {}

@@ -35,6 +35,8 @@ class Hint:
     label: str
     tooltip: str = ""
     stale: bool = False
+    attached: bool = False
+    """Whether it follows the text without a space."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ class NotOurs(Exception):
     """The file or folder is not trusted; the message says why."""
 
 
-def own_folder(place: Callable[..., str]) -> Path | None:
+def own_folder(folder_of: Callable[..., str]) -> Path | None:
     """Return one of this user's folders for jaxsight, by a function of `platformdirs`.
 
     Returns `None` if the user has no home folder.
     """
     try:
-        folder = Path(place("jaxsight", appauthor=False))
+        folder = Path(folder_of("jaxsight", appauthor=False))
     except RuntimeError:  # raised by newer versions; older ones leave the `~`
         return None
     return folder if folder.is_absolute() else None

@@ -87,7 +87,7 @@ def load(path: Path, kind: str, limit: int) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError, reading.MissingError):
         return None
     except OSError as error:
-        _ignored(path, error)
+        _warn_ignored(path, error)
         return None
     body = content[len(head) + _DIGEST + 1 :]
     if not content.startswith(head):
@@ -106,7 +106,7 @@ def store(path: Path, kind: str, payload: bytes, mode: int = 0o600) -> bool:
     """
     try:
         _secure(path.parent)
-        _replace(path, _head(kind) + _digest(path, kind, payload) + b"\n" + payload, mode)
+        replace(path, _head(kind) + _digest(path, kind, payload) + b"\n" + payload, mode)
     except OSError as error:
         log.warning("cannot store %s: %s", path, _reason(error))
         return False
@@ -120,7 +120,7 @@ def write(path: Path, content: bytes, *, executable: bool = False) -> None:
         OSError: others may write in the folder, or the file cannot be written.
     """
     _secure(path.parent)
-    _replace(path, content, 0o700 if executable else 0o600)
+    replace(path, content, 0o700 if executable else 0o600)
 
 
 @contextlib.contextmanager
@@ -154,10 +154,10 @@ def _check(path: Path) -> None:
     real = Path(os.path.realpath(path, strict=True))
     if not _OWNERS:
         return
-    for each in (path.absolute(), *path.absolute().parents):
-        status = each.lstat()
+    for above in (path.absolute(), *path.absolute().parents):
+        status = above.lstat()
         if stat.S_ISLNK(status.st_mode) and status.st_uid not in (0, os.geteuid()):
-            raise _UnsafeError(f"the link {each} belongs to the user {status.st_uid}")
+            raise _UnsafeError(f"the link {above} belongs to the user {status.st_uid}")
     _owned(real, real.stat(), sticky=False)
     for folder in real.parents:
         _owned(folder, folder.stat(), sticky=True)
@@ -184,10 +184,10 @@ def _of_user_alone(group: int) -> bool:
     import pwd
 
     try:
-        found, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid())
+        entry, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid())
     except KeyError:
         return False
-    return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
+    return entry.gr_name == user.pw_name and set(entry.gr_mem) <= {user.pw_name}
 
 
 def _secure(folder: Path) -> None:
@@ -196,24 +196,29 @@ def _secure(folder: Path) -> None:
     Raises:
         OSError: a folder cannot be created, or others may have written in it.
     """
-    for each in reversed((folder, *folder.parents)):
-        if not reading.is_folder(each):
+    for above in reversed((folder, *folder.parents)):
+        if not reading.is_folder(above):
             with contextlib.suppress(FileExistsError):  # another process was faster
-                each.mkdir(mode=0o700)
+                above.mkdir(mode=0o700)
     if not reading.is_folder(folder):
         raise NotADirectoryError(errno.ENOTDIR, "it is not a folder")
     if not _OWNERS:
         return
     _check(folder)
     tops = [top for top in (cache_folder(), state_folder()) if top is not None]
-    for each in (folder, *folder.parents):
-        if any(each.is_relative_to(top) for top in tops):
-            status = each.stat()
+    for above in (folder, *folder.parents):
+        if any(above.is_relative_to(top) for top in tops):
+            status = above.stat()
             if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO) and status.st_uid == os.geteuid():
-                each.chmod(0o700)
+                above.chmod(0o700)
 
 
-def _replace(path: Path, content: bytes, mode: int) -> None:
+def replace(path: Path, content: bytes, mode: int = 0o600, *, sync: bool = False) -> None:
+    """Write a file beside a path and move it there; `sync` waits until it is on the disk.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     beside = path.with_name(f"{UNFINISHED}{os.urandom(8).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
@@ -222,6 +227,9 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(descriptor)
         beside.chmod(mode)
         if path.is_dir() and not path.is_symlink():
             path.rmdir()  # removes an empty folder; a non-empty one is an error
@@ -243,15 +251,15 @@ def _digest(path: Path, kind: str, payload: bytes) -> bytes:
     return sum.hexdigest().encode()
 
 
-def _ignored(path: Path, error: OSError) -> None:
+def _warn_ignored(path: Path, error: OSError) -> None:
     if isinstance(error, _UnsafeError):
-        _told_once(f"files in {path.parent} are ignored: {error}")
+        _warn_once(f"files in {path.parent} are ignored: {error}")
     else:
         log.warning("%s is ignored: %s", path, _reason(error))
 
 
 @lru_cache(maxsize=64)
-def _told_once(message: str) -> None:
+def _warn_once(message: str) -> None:
     """Log a warning once, as an unsafe folder concerns every file in it."""
     log.warning("%s", message)
 

@@ -46,16 +46,16 @@ class Configuration:
             else {key: value for key, value in options.items() if key not in _NOT_SETTINGS}
         )
         self._pushed: Mapping[str, Any] = {}
-        self._asked: Mapping[str, Any] = {}
-        self._asked_by_root: dict[str, Mapping[str, Any]] = {}
+        self._pulled: Mapping[str, Any] = {}
+        self._pulled_by_root: dict[str, Mapping[str, Any]] = {}
         self._pythons: dict[str, str] = {}
-        self._told: object = None
+        self._applied: object = None
         self.choose_interpreters(options.get("interpreters"))
 
     @property
     def settings(self) -> dict[str, Any]:
         """Settings of the whole workspace, unchecked."""
-        return _merged(self._initial, self._pushed, self._asked)
+        return _merged(self._initial, self._pushed, self._pulled)
 
     @property
     def settings_by_root(self) -> dict[str, dict[str, Any]]:
@@ -63,7 +63,7 @@ class Configuration:
         base = self.settings
         return {
             root: merged
-            for root, own in self._asked_by_root.items()
+            for root, own in self._pulled_by_root.items()
             if (merged := _merged(base, own)) != base
         }
 
@@ -77,16 +77,16 @@ class Configuration:
 
         The engine reports invalid values each time that it is configured.
         """
-        told = (
+        configuration = (
             list(self.roots),
             self.settings,
             self.trusted,
             self.pythons,
             self.settings_by_root,
         )
-        if told != self._told:
-            self._told = told
-            roots, settings, trusted, pythons, by_root = told
+        if configuration != self._applied:
+            self._applied = configuration
+            roots, settings, trusted, pythons, by_root = configuration
             engine.configure(
                 roots,
                 settings,
@@ -112,33 +112,32 @@ class Configuration:
     ) -> None:
         """Take the client's answers to `questions`; missing answers change nothing."""
         for (section, root), answer in zip(questions, answers, strict=False):
-            given = _mapping(answer)
+            settings = _mapping(answer)
             if section == PYTHON_SECTION:
-                python = given.get("pythonPath") or given.get("defaultInterpreterPath")
+                python = settings.get("pythonPath") or settings.get("defaultInterpreterPath")
                 if root is not None and isinstance(python, str) and python != "python":
                     # Clients send variables without expanding them.
                     self._pythons[root] = python.replace("${workspaceFolder}", root)
             elif root is None:
-                self._asked = given
+                self._pulled = settings
             else:
-                self._asked_by_root[root] = given
+                self._pulled_by_root[root] = settings
 
     def choose_interpreters(self, interpreters: object) -> None:
         """Take the environments selected in the client: a mapping of folder URIs to paths."""
-        given = _mapping(interpreters).items()
         self.interpreters = {
             root: python
-            for uri, python in given
+            for uri, python in _mapping(interpreters).items()
             if isinstance(python, str) and (root := path_of(uri)) is not None
         }
 
     def move(self, added: Sequence[str], removed: Sequence[str]) -> None:
         """Add and remove workspace folders, given as URIs."""
         gone = {path_of(uri) for uri in removed}
-        kept = [root for root in self.roots if root not in gone]
+        remaining = [root for root in self.roots if root not in gone]
         new = [path for uri in added if (path := path_of(uri)) is not None]
-        self.roots = list(dict.fromkeys(kept + new))
-        self._asked_by_root = {r: s for r, s in self._asked_by_root.items() if r not in gone}
+        self.roots = list(dict.fromkeys(remaining + new))
+        self._pulled_by_root = {r: s for r, s in self._pulled_by_root.items() if r not in gone}
         self._pythons = {r: p for r, p in self._pythons.items() if r not in gone}
 
 
@@ -157,12 +156,12 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
             if isinstance(value, Mapping):
-                below = result.get(key)
-                result[key] = _merged(below if isinstance(below, Mapping) else {}, value)
+                below = merged.get(key)
+                merged[key] = _merged(below if isinstance(below, Mapping) else {}, value)
             elif value is not None:
-                result[key] = value
-    return result
+                merged[key] = value
+    return merged

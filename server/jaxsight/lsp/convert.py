@@ -14,7 +14,6 @@ from jaxsight.lsp.documents.text import View
 from jaxsight.rules.finding import Severity
 from jaxsight.source.text import Edit
 from jaxsight.text.inert import one_line, visible
-from jaxsight.text.markdown import plain
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -38,6 +37,9 @@ def markup(text: str, *, markdown: bool) -> types.MarkupContent:
     """Convert the engine's Markdown to the format that the client supports."""
     if markdown:
         return types.MarkupContent(kind=types.MarkupKind.Markdown, value=visible(text))
+    # Most clients show Markdown, and importing a parser takes 40 ms.
+    from jaxsight.text.markdown_reader import plain
+
     return types.MarkupContent(kind=types.MarkupKind.PlainText, value=visible(plain(text)))
 
 
@@ -60,7 +62,7 @@ def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
         position=view.to_position(hint.range.end),
         label=one_line(hint.label),
         kind=types.InlayHintKind.Type,
-        padding_left=not hint.label.startswith(":"),
+        padding_left=not hint.attached,
     )
 
 

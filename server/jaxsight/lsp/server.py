@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.start.bytecode import file_for, kept
+from jaxsight.lsp.start.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.start.loop_watch import SlowTurns, Watch
 from jaxsight.lsp.transport.streams import (
     ByteSink,
@@ -128,7 +128,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _engine(configuration: Configuration, trust: str) -> Engine:
-    with kept(file_for("projects"), dataclasses):
+    with cached_bytecode(file_for("projects"), dataclasses):
         from jaxsight.lsp.start.early_engine import EngineAhead
 
     return EngineAhead(configuration, trust)
@@ -160,7 +160,7 @@ async def serve(
 def _import_server() -> None:
     import attr._make
 
-    with kept(file_for("protocol"), attr._make, dataclasses):
+    with cached_bytecode(file_for("protocol"), attr._make, dataclasses):
         importlib.import_module("jaxsight.lsp.language_server")
 
 

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Protocol, TypeVar
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
-from jaxsight.examples.example_settings import Outside
+from jaxsight.examples.example_settings import ExampleSettings
 from jaxsight.projects.python_discovery import (
     Interpreter,
     InterpreterError,
@@ -102,7 +102,7 @@ class Project:
         """The folder whose trust covers this project."""
         self.read = read
         self.settings: Settings = merge(read, editor)
-        self.outside = Outside(self.settings.sizes, self.settings.examples)
+        self.outside = ExampleSettings(self.settings.sizes, self.settings.examples)
         self._owner = owner
         self._tracers: Tracers | None = None
         self._listener: asyncio.Task[None] | None = None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxsight import examples
 from jaxsight.examples import Examples
-from jaxsight.examples.example_settings import LIBRARIES, Outside
+from jaxsight.examples.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.source.functions import Function
@@ -62,7 +62,7 @@ class _Reading:
     """
 
     module: Module
-    outside: Outside
+    outside: ExampleSettings
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
@@ -108,7 +108,7 @@ class Document:
         if self._unread is not None:
             self.change(self._unread)
 
-    def put(self, text: str, outside: Outside, aside: Aside, turns: Turns) -> None:
+    def put(self, text: str, outside: ExampleSettings, aside: Aside, turns: Turns) -> None:
         """Take a text.
 
         A small change is parsed at once, a short text soon, and any other in a thread. Until then
@@ -136,7 +136,7 @@ class Document:
         if self._reading is not None:
             self._reading.cancel()
 
-    async def _read_later(self, outside: Outside, aside: Aside, turns: Turns) -> None:
+    async def _read_later(self, outside: ExampleSettings, aside: Aside, turns: Turns) -> None:
         try:
             while (text := self._unread) is not None:
                 if len(text) <= SHORT:
@@ -153,12 +153,12 @@ class Document:
         finally:
             self._reading = None
 
-    def _read_whole(self, text: str, outside: Outside) -> _Reading:
+    def _read_whole(self, text: str, outside: ExampleSettings) -> _Reading:
         module = self.module.edited(text)
-        module.work_out()
+        module.precompute()
         return _reading(self.path, module, outside, self._read)
 
-    def subjects(self, outside: Outside) -> tuple[Subject, ...]:
+    def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:
         """Return the functions with example inputs, valid or not, in text order."""
         read = self._read
         if read is None or read.module is not self.module or read.outside is not outside:
@@ -166,7 +166,9 @@ class Document:
         return read.subjects
 
 
-def _reading(path: str, module: Module, outside: Outside, last: _Reading | None) -> _Reading:
+def _reading(
+    path: str, module: Module, outside: ExampleSettings, last: _Reading | None
+) -> _Reading:
     """Find the functions of a module that have example inputs.
 
     The example inputs of unchanged functions are not read again.

@@ -20,5 +20,5 @@ def cut(text: str, most: int) -> str:
 
 
 def short(text: str) -> str:
-    """Return a text of at most 60 characters."""
+    """Return code of at most 60 characters, for a help."""
     return text if len(text) <= 60 else text[:57] + "…"

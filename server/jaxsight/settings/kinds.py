@@ -54,7 +54,7 @@ def shown(value: object) -> str:
         case Mapping():
             text = "a table"
         case Sequence():
-            text = f"[{', '.join(shown(item) for item in value[:40])}]"
+            text = f"[{', '.join(shown(element) for element in value[:40])}]"
         case int() if value.bit_length() > _DIGITS:
             text = f"an integer of {value.bit_length():,} bits"
         case _:
@@ -67,20 +67,20 @@ def shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def nearest(name: str, known: Sequence[str]) -> str:
-    """Return `did you mean …?` with the nearest of `known`; empty if none is near."""
-    found = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean `{found[0]}`?" if found else ""
+def nearest(name: str, names: Sequence[str]) -> str:
+    """Return `did you mean …?` with the nearest of `names`; empty if none is near."""
+    matches = get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean `{matches[0]}`?" if matches else ""
 
 
 def _scalar(
-    expected: str, schema: Mapping[str, object], keep: Callable[[object], T | None]
+    expected: str, schema: Mapping[str, object], convert: Callable[[object], T | None]
 ) -> Kind[T]:
     def read(value: object, complain: Complain) -> T | None:
-        kept = keep(value)
-        if kept is None:
+        converted = convert(value)
+        if converted is None:
             complain((), f"expected {expected}, got {shown(value)}", "")
-        return kept
+        return converted
 
     return Kind(expected, schema, read)
 
@@ -144,15 +144,15 @@ def list_of(kind: Kind[T], expected: str) -> Kind[tuple[T, ...]]:
         if not isinstance(value, list | tuple):
             complain((), f"expected {expected}, got {shown(value)}", "")
             return None
-        kept = []
-        for index, item in enumerate(value):
+        elements = []
+        for index, element in enumerate(value):
 
             def complain_below(path: Path, message: str, help: str, index: int = index) -> None:
                 complain((index, *path), message, help)
 
-            if (read := kind.read(item, complain_below)) is not None:
-                kept.append(read)
-        return tuple(kept)
+            if (read := kind.read(element, complain_below)) is not None:
+                elements.append(read)
+        return tuple(elements)
 
     return Kind(expected, {"type": "array", "items": dict(kind.schema)}, read)
 
@@ -174,9 +174,9 @@ _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 def _bytes(value: object) -> int | None:
     match value:
-        case str() if found := _AMOUNT.fullmatch(value):
-            unit = BYTES_PER_UNIT.get(found[2].upper())
-            return int(min(float(found[1]) * unit, LARGEST)) or None if unit else None
+        case str() if match := _AMOUNT.fullmatch(value):
+            unit = BYTES_PER_UNIT.get(match[2].upper())
+            return int(min(float(match[1]) * unit, LARGEST)) or None if unit else None
         case str():
             return None
         case _:
@@ -200,18 +200,18 @@ def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     if len(value) > MOST_CODES:
         complain((), f"expected at most {MOST_CODES} rules, got {len(value):,}", "")
         return None
-    kept = []
-    for index, item in enumerate(value):
-        if not isinstance(item, str):
-            complain((index,), f"expected a rule or rule prefix, got {shown(item)}", "")
-        elif not is_selector(item):
-            meant = item.upper().replace("O", "0").replace("I", "1").replace("L", "1")
-            known = [meant] if meant in RULES else [*RULES, *NAMES]
-            hint = nearest(item, known) if len(item) >= CODE_LENGTH else ""
-            complain((index,), f"unknown rule {shown(item)}", hint)
+    codes = []
+    for index, code in enumerate(value):
+        if not isinstance(code, str):
+            complain((index,), f"expected a rule or rule prefix, got {shown(code)}", "")
+        elif not is_selector(code):
+            meant = code.upper().replace("O", "0").replace("I", "1").replace("L", "1")
+            names = [meant] if meant in RULES else [*RULES, *NAMES]
+            hint = nearest(code, names) if len(code) >= CODE_LENGTH else ""
+            complain((index,), f"unknown rule {shown(code)}", hint)
         else:
-            kept.append(item)
-    return tuple(kept)
+            codes.append(code)
+    return tuple(codes)
 
 
 CODE_LIST: Kind[tuple[str, ...]] = Kind(
@@ -228,15 +228,15 @@ def table_of(kind: Kind[T], expected: str) -> Kind[Mapping[str, T]]:
         if not isinstance(value, Mapping):
             complain((), f"expected {expected}, got {shown(value)}", "")
             return None
-        kept = {}
-        for name, item in value.items():
+        entries = {}
+        for name, entry in value.items():
 
             def complain_below(path: Path, message: str, help: str, name: str = str(name)) -> None:
                 complain((name, *path), message, help)
 
-            if (read := kind.read(item, complain_below)) is not None:
-                kept[str(name)] = read
-        return kept
+            if (read := kind.read(entry, complain_below)) is not None:
+                entries[str(name)] = read
+        return entries
 
     schema = {"type": "object", "additionalProperties": dict(kind.schema)}
     return Kind(expected, schema, read, table=True)

@@ -53,9 +53,9 @@ class _Problem:
     on_key: bool
     severity: Severity
 
-    def range(self, found: Mapping[Keys, TomlPlace]) -> Range:
-        place = _place(found, self.keys)
-        return place.key if self.on_key else place.value
+    def range(self, places: Mapping[Keys, TomlPlace]) -> Range:
+        key_place = _place(places, self.keys)
+        return key_place.key if self.on_key else key_place.value
 
 
 def read_project(root: str | Path) -> ProjectSettings:
@@ -89,18 +89,19 @@ def parse_project(text: str, path: str) -> ProjectSettings:
     table = tool.get("jaxsight") if isinstance(tool, dict) else None
     if table is None:
         return ProjectSettings(path)
-    found = places(text)
+    toml_places = places(text)
     if not isinstance(table, dict):
-        range = _place(found, ()).value
+        range = _place(toml_places, ()).value
         message = f"expected a table of settings, got {shown(table)}"
         return ProjectSettings(path, problems=(_finding(range, message),))
     values, problems = _read(table, project=True)
     findings = tuple(
-        _finding(problem.range(found), problem.message, problem.severity, problem.help)
+        _finding(problem.range(toml_places), problem.message, problem.severity, problem.help)
         for problem in problems
     )
     ranges = {
-        str(name): _place(found, ("examples", name)).value for name in values.get("examples", {})
+        str(name): _place(toml_places, ("examples", name)).value
+        for name in values.get("examples", {})
     }
     return ProjectSettings(path, values, findings, ranges)
 
@@ -120,10 +121,10 @@ def merge(project: ProjectSettings, editor: Mapping[str, Any]) -> Settings:
         )
     )
     for key, setting in SCHEMA.items():
-        given = [ranked[key] for ranked in (project.values, values) if key in ranked]
-        if not given:
+        layers = [layer[key] for layer in (project.values, values) if key in layer]
+        if not layers:
             continue
-        value = {**given[0], **given[-1]} if setting.kind.table else given[-1]
+        value = {**layers[0], **layers[-1]} if setting.kind.table else layers[-1]
         settings = _with(settings, setting.attributes, value)
     return settings
 
@@ -188,21 +189,21 @@ def _unknown(written: Keys, key: str, raw: object) -> _Problem:
         message = f"expected a table, got {shown(raw)}"
         return _Problem(written, message, "", on_key=False, severity=Severity.ERROR)
     group = key.rpartition(".")[0]
-    known = {
+    names = {
         name.removeprefix(f"{group}." if group else "") for name in SCHEMA if name.startswith(group)
     }
-    known = {name.partition(".")[0] for name in known}
-    help = nearest(key.rpartition(".")[2], sorted(known))
+    names = {name.partition(".")[0] for name in names}
+    help = nearest(key.rpartition(".")[2], sorted(names))
     message = f"unknown setting `{shortened(key)}`"
     return _Problem(written, message, help, on_key=True, severity=Severity.WARNING)
 
 
-def _place(found: Mapping[Keys, TomlPlace], keys: Keys) -> TomlPlace:
+def _place(places: Mapping[Keys, TomlPlace], keys: Keys) -> TomlPlace:
     """Return the place of a key below `[tool.jaxsight]`, or of the nearest enclosing table."""
     path: Keys = ("tool", "jaxsight", *keys)
-    while path and path not in found:
+    while path and path not in places:
         path = path[:-1]
-    return found.get(path) or TomlPlace(_at(0, 0), _at(0, 0))
+    return places.get(path) or TomlPlace(_at(0, 0), _at(0, 0))
 
 
 def _at(line: int, column: int) -> Range:
@@ -238,9 +239,9 @@ def _nesting_problem(text: str) -> Finding | None:
             case "," | "=" | "\n":
                 dots = 0
         if depth > DEEPEST or dots > DEEPEST:
-            what = "values" if depth > DEEPEST else "keys"
+            nested = "values" if depth > DEEPEST else "keys"
             return _finding(
-                _place_of(text, token.start()), f"{what} nested more than {DEEPEST} levels deep"
+                _place_of(text, token.start()), f"{nested} nested more than {DEEPEST} levels deep"
             )
     return None
 
@@ -249,8 +250,8 @@ _LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")
 
 
 def _long_integer(text: str) -> Range:
-    found = _LONG_INTEGER.search(text)
-    return _place_of(text, found.start() if found else 0)
+    match = _LONG_INTEGER.search(text)
+    return _place_of(text, match.start() if match else 0)
 
 
 def _place_of(text: str, offset: int) -> Range:
@@ -264,8 +265,8 @@ _DECODE_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\
 def _decode_finding(error: tomllib.TOMLDecodeError, text: str) -> Finding:
     message = str(error)
     line, column = text.count("\n"), len(text) - text.rfind("\n") - 1
-    if found := _DECODE_PLACE.search(message):
-        message = message[: found.start()]
-        if found[1]:
-            line, column = int(found[1]) - 1, int(found[2]) - 1
+    if match := _DECODE_PLACE.search(message):
+        message = message[: match.start()]
+        if match[1]:
+            line, column = int(match[1]) - 1, int(match[2]) - 1
     return _finding(_at(line, column), clause(f"invalid TOML: {message}", 100))

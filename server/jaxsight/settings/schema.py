@@ -274,29 +274,31 @@ class Settings:
 
 def camel(name: str) -> str:
     """Return `per-file-ignores` and `per_file_ignores` as `perFileIgnores`."""
-    first, *rest = name.replace("-", "_").split("_")
-    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+    first, *words = name.replace("-", "_").split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in words)
 
 
 def _settings_of(group: type, keys: tuple[str, ...], attributes: tuple[str, ...]) -> list[Setting]:
-    found = []
-    for one in fields(group):
-        if "kind" in one.metadata:
-            found.append(
+    settings = []
+    for attribute in fields(group):
+        if "kind" in attribute.metadata:
+            settings.append(
                 Setting(
-                    key=".".join((*keys, camel(one.name))),
-                    kind=one.metadata["kind"],
-                    default=one.metadata["default"],
-                    description=one.metadata["description"],
-                    scope=one.metadata["scope"],
-                    attributes=(*attributes, one.name),
-                    editor_only=one.metadata["editor_only"],
+                    key=".".join((*keys, camel(attribute.name))),
+                    kind=attribute.metadata["kind"],
+                    default=attribute.metadata["default"],
+                    description=attribute.metadata["description"],
+                    scope=attribute.metadata["scope"],
+                    attributes=(*attributes, attribute.name),
+                    editor_only=attribute.metadata["editor_only"],
                 )
             )
-        elif "internal" not in one.metadata and one.default_factory is not MISSING:
-            below = type(one.default_factory())
-            found += _settings_of(below, (*keys, camel(one.name)), (*attributes, one.name))
-    return found
+        elif "internal" not in attribute.metadata and attribute.default_factory is not MISSING:
+            below = type(attribute.default_factory())
+            settings += _settings_of(
+                below, (*keys, camel(attribute.name)), (*attributes, attribute.name)
+            )
+    return settings
 
 
 SCHEMA: dict[str, Setting] = {setting.key: setting for setting in _settings_of(Settings, (), ())}

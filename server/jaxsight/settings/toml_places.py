@@ -46,7 +46,7 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.places: dict[Path, TomlPlace] = {}
-        self._line_starts = [0, *(found.end() for found in re.finditer(r"\n", text))]
+        self._line_starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
 
     def document(self) -> None:
         table: Path = ()
@@ -88,15 +88,15 @@ class _Scanner:
         while True:
             if path in counts:
                 path = (*path, counts[path])
-            if found := _STRING.match(self.text, self.at):
-                part = str(tomllib.loads(f"k = {found[0]}")["k"])
+            if match := _STRING.match(self.text, self.at):
+                part = str(tomllib.loads(f"k = {match[0]}")["k"])
             else:
-                found = _BARE_KEY.match(self.text, self.at)
-                if found is None:
+                match = _BARE_KEY.match(self.text, self.at)
+                if match is None:
                     raise ValueError(f"no key at offset {self.at} of a TOML document")
-                part = found[0]
+                part = match[0]
             path = (*path, part)
-            self.at = end = found.end()
+            self.at = end = match.end()
             self._blank()
             if not self.text.startswith(".", self.at):
                 return path, end
@@ -117,10 +117,10 @@ class _Scanner:
                 while not self._closes("}"):
                     self._pair(path, {})
             case _:
-                found = _STRING.match(self.text, start) or _WORD.match(self.text, start)
-                if found is None:
+                match = _STRING.match(self.text, start) or _WORD.match(self.text, start)
+                if match is None:
                     raise ValueError(f"no value at offset {start} of a TOML document")
-                self.at = found.end()
+                self.at = match.end()
         value = self._range(start, self.at)
         self.places[path] = TomlPlace(key or value, value)
 
@@ -136,9 +136,9 @@ class _Scanner:
         return True
 
     def _blank(self) -> None:
-        found = _BLANK.match(self.text, self.at)
-        if found is not None:
-            self.at = found.end()
+        match = _BLANK.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
 
     def _range(self, start: int, end: int) -> Range:
         return Range(self._position(start), self._position(end))

@@ -19,7 +19,8 @@ from jaxsight.source.functions import (
     Parameter,
     ParameterKind,
 )
-from jaxsight.source.text import Position, Range, code_point_column
+from jaxsight.source.source_text import SourceText
+from jaxsight.source.text import Position, Range
 
 _ONE_STRING = re.compile(
     r"""[rRuU]?(?:'''([^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*)'''"""
@@ -34,43 +35,6 @@ _PROPERTIES = frozenset({"property", "cached_property"})
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Source:
-    """A text, to convert the lines and UTF-8 columns of its syntax tree."""
-
-    def __init__(self, text: str) -> None:
-        self.lines = text.split("\n")
-        self.yields = "yield" in text
-
-    def position(self, line: int, byte: int) -> Position:
-        """Return the position of a tree's line (from 1) and column (in bytes)."""
-        return Position(line - 1, code_point_column(self.lines[line - 1], byte))
-
-    def range(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword | ast.pattern) -> Range:
-        """Return the range of a node."""
-        line, column = node.lineno, node.col_offset
-        return Range(
-            self.position(line, column),
-            self.position(node.end_lineno or line, node.end_col_offset or column),
-        )
-
-    def between(self, range: Range) -> str:
-        """Return the text of a range."""
-        first, last = range.start.line, range.end.line
-        if first == last:
-            return self.lines[first][range.start.column : range.end.column]
-        return "\n".join(
-            (
-                self.lines[first][range.start.column :],
-                *self.lines[first + 1 : last],
-                self.lines[last][: range.end.column],
-            )
-        )
-
-    def of(self, node: ast.expr) -> str:
-        """Return the text of an expression."""
-        return self.between(self.range(node))
-
-
 def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
     """Return every `def` of the text, outer ones first, in text order.
 
@@ -78,12 +42,12 @@ def functions_in(tree: ast.Module, text: str) -> tuple[Function, ...]:
     """
     if "def" not in text:
         return ()
-    source = Source(text)
-    return tuple(_in_block(tree.body, source, _Where()))
+    source = SourceText(text)
+    return tuple(_in_block(tree.body, source, _Context()))
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
+class _Context:
     """The surroundings of a `def`: the prefix of its qualified name, its class, its function."""
 
     prefix: str = ""
@@ -92,49 +56,51 @@ class _Where:
     class_docstring: Docstring | None = None
 
 
-def _in_block(body: Sequence[ast.stmt], source: Source, where: _Where) -> Iterator[Function]:
+def _in_block(
+    body: Sequence[ast.stmt], source: SourceText, context: _Context
+) -> Iterator[Function]:
     for statement in body:
         match statement:
             case ast.FunctionDef(decorator_list=decorators) if any(map(_is_overload, decorators)):
                 pass
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield _function(statement, source, where)
-                inside = _Where(f"{where.prefix}{statement.name}.<locals>.", nested=True)
+                yield _function(statement, source, context)
+                inside = _Context(f"{context.prefix}{statement.name}.<locals>.", nested=True)
                 yield from _in_block(statement.body, source, inside)
             case ast.ClassDef():
-                inside = _Where(
-                    f"{where.prefix}{statement.name}.",
+                inside = _Context(
+                    f"{context.prefix}{statement.name}.",
                     in_class=True,
-                    nested=where.nested,
+                    nested=context.nested,
                     class_docstring=_docstring(statement.body, source),
                 )
                 yield from _in_block(statement.body, source, inside)
             case _:
                 for block in blocks_of(statement):
-                    yield from _in_block(block, source, where)
+                    yield from _in_block(block, source, context)
 
 
-def _function(node: FunctionNode, source: Source, where: _Where) -> Function:
-    whole = source.range(node)
-    start = whole.start
+def _function(node: FunctionNode, source: SourceText, context: _Context) -> Function:
+    statement_range = source.range(node)
+    start = statement_range.start
     if node.decorator_list:
         first = source.range(node.decorator_list[0]).start
         start = _at_sign(source, first)
     parameters = tuple(_parameters(node.args, source))
     body = source.range(node.body[0])
     return Function(
-        qualname=where.prefix + node.name,
-        kind=_kind(node, where),
-        range=Range(start, whole.end),
-        name_range=_name_range(node, source, whole),
+        qualname=context.prefix + node.name,
+        kind=_kind(node, context),
+        range=Range(start, statement_range.end),
+        name_range=_name_range(node, source, statement_range),
         parameters=parameters,
-        returns=source.of(node.returns) if node.returns else None,
-        decorators=tuple(source.of(decorator) for decorator in node.decorator_list),
+        returns=source.text_of(node.returns) if node.returns else None,
+        decorators=tuple(source.text_of(decorator) for decorator in node.decorator_list),
         docstring=_docstring(node.body, source),
-        class_docstring=where.class_docstring,
+        class_docstring=context.class_docstring,
         static_names=_decorated_static(node, parameters),
-        refused=_refused(node, source, where),
-        body_indent=_body_indent(source, whole.start, body.start),
+        refused=_refused(node, source, context),
+        body_indent=_body_indent(source, statement_range.start, body.start),
         body_start=body.start,
     )
 
@@ -147,7 +113,7 @@ def _is_overload(decorator: ast.expr) -> bool:
             return False
 
 
-def _at_sign(source: Source, expression: Position) -> Position:
+def _at_sign(source: SourceText, expression: Position) -> Position:
     """Return the position of the `@` before a decorator's expression.
 
     It may be on an earlier line, before a backslash or a bracket.
@@ -160,8 +126,8 @@ def _at_sign(source: Source, expression: Position) -> Position:
     return expression
 
 
-def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
-    start = whole.start
+def _name_range(node: FunctionNode, source: SourceText, statement_range: Range) -> Range:
+    start = statement_range.start
     head = source.lines[start.line][start.column :]
     name = _NAME_AFTER_DEF.match(head)
     if name is not None:
@@ -169,7 +135,7 @@ def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
         return Range(
             Position(start.line, start.column + first), Position(start.line, start.column + last)
         )
-    text = source.between(whole)
+    text = source.between(statement_range)
     name = _NAME_AFTER_DEF.match(text)
     if name is None:
         return Range(start, start)
@@ -178,7 +144,7 @@ def _name_range(node: FunctionNode, source: Source, whole: Range) -> Range:
     return Range(Position(line, column), Position(line, column + len(name.group(1))))
 
 
-def _parameters(arguments: ast.arguments, source: Source) -> Iterator[Parameter]:
+def _parameters(arguments: ast.arguments, source: SourceText) -> Iterator[Parameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
@@ -194,18 +160,18 @@ def _parameters(arguments: ast.arguments, source: Source) -> Iterator[Parameter]
 
 
 def _parameter(
-    node: ast.arg, kind: ParameterKind, default: ast.expr | None, source: Source
+    node: ast.arg, kind: ParameterKind, default: ast.expr | None, source: SourceText
 ) -> Parameter:
     return Parameter(
         name=node.arg,
         kind=kind,
         range=name_of_argument(node, source),
-        annotation=source.of(node.annotation) if node.annotation else None,
-        default=source.of(default) if default else None,
+        annotation=source.text_of(node.annotation) if node.annotation else None,
+        default=source.text_of(default) if default else None,
     )
 
 
-def name_of_argument(node: ast.arg, source: Source) -> Range:
+def name_of_argument(node: ast.arg, source: SourceText) -> Range:
     """Return the range of a parameter's name, without its annotation."""
     start = source.position(node.lineno, node.col_offset)
     written = _IDENTIFIER.match(source.lines[start.line], start.column)
@@ -213,24 +179,24 @@ def name_of_argument(node: ast.arg, source: Source) -> Range:
     return Range(start, Position(start.line, start.column + length))
 
 
-def _docstring(body: Sequence[ast.stmt], source: Source) -> Docstring | None:
+def _docstring(body: Sequence[ast.stmt], source: SourceText) -> Docstring | None:
     """Return the docstring if it is one plain string literal.
 
     An implicit concatenation has no single source text.
     """
     match body:
         case [ast.Expr(value=ast.Constant(value=str()) as node), *_]:
-            whole = source.range(node)
-            literal = _ONE_STRING.fullmatch(source.between(whole))
+            literal_range = source.range(node)
+            literal = _ONE_STRING.fullmatch(source.between(literal_range))
             if literal is None:
                 return None
-            start, group = whole.start, literal.lastindex or 0
-            place = Position(start.line, start.column + literal.start(group))
-            return Docstring(place, literal.group(group))
+            start, group = literal_range.start, literal.lastindex or 0
+            text_start = Position(start.line, start.column + literal.start(group))
+            return Docstring(text_start, literal.group(group))
     return None
 
 
-def _body_indent(source: Source, definition: Position, body: Position) -> str:
+def _body_indent(source: SourceText, definition: Position, body: Position) -> str:
     before = source.lines[body.line][: body.column]
     if body.line != definition.line and not before.strip():
         return before
@@ -238,8 +204,8 @@ def _body_indent(source: Source, definition: Position, body: Position) -> str:
     return line[: len(line) - len(line.lstrip())] + "    "
 
 
-def _kind(node: FunctionNode, where: _Where) -> FunctionKind:
-    if not where.in_class:
+def _kind(node: FunctionNode, context: _Context) -> FunctionKind:
+    if not context.in_class:
         return "function"
     for decorator in node.decorator_list:
         match decorator:
@@ -254,8 +220,8 @@ def _kind(node: FunctionNode, where: _Where) -> FunctionKind:
     return "staticmethod" if node.name == "__new__" else "method"
 
 
-def _refused(node: FunctionNode, source: Source, where: _Where) -> str:
-    if where.nested:
+def _refused(node: FunctionNode, source: SourceText, context: _Context) -> str:
+    if context.nested:
         return "nested"
     if isinstance(node, ast.AsyncFunctionDef):
         return "async"

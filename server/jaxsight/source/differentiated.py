@@ -32,30 +32,32 @@ def parameters(module: Module, function: str, *, chosen: bool = False) -> frozen
         chosen: leave out what only transformations by all arguments differentiate by: who calls
             `jax.vjp(f, x, mask)` need not want a gradient with respect to `mask`.
     """
-    found: set[str] = set()
+    differentiated: set[str] = set()
     names: tuple[str, ...] | None = None
     for chunk in module.chunks:
         if chunk.statement.broken is not None or not _WORDS.search(chunk.statement.text):
             continue
-        for name, numbers in _of(chunk.statement):
+        for name, numbers in _transformed_in(chunk.statement):
             if name != function or (chosen and numbers is None):
                 continue
             names = _parameters(module, function) if names is None else names
             indices = range(len(names)) if numbers is None else numbers
-            found.update(names[index] for index in indices if -len(names) <= index < len(names))
-    return frozenset(found)
+            differentiated.update(
+                names[index] for index in indices if -len(names) <= index < len(names)
+            )
+    return frozenset(differentiated)
 
 
 def gradients(module: Module) -> frozenset[str]:
     """Return the names that a module gives to functions that compute derivatives."""
-    found: set[str] = set()
+    gradients: set[str] = set()
     for chunk in module.chunks:
         if chunk.statement.broken is None and _WORDS.search(chunk.statement.text):
             names = _names.get(chunk.statement)
             if names is None:
                 names = _names[chunk.statement] = frozenset(_bound(tree_of(chunk.statement.text)))
-            found |= names
-    return frozenset(found)
+            gradients |= names
+    return frozenset(gradients)
 
 
 _names: WeakKeyDictionary[TopLevelStatement, frozenset[str]] = WeakKeyDictionary()
@@ -75,22 +77,24 @@ def _bound(tree: ast.AST) -> Iterator[str]:
 def _transforms(node: ast.AST) -> bool:
     """Whether an expression is a transformed function: `jax.jit(jax.grad(f))`, not `grad(f)(x)`."""
     names = [
-        each.attr if isinstance(each, ast.Attribute) else each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Attribute | ast.Name)
+        inner.attr if isinstance(inner, ast.Attribute) else inner.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Attribute | ast.Name)
     ]
     applied = isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
     return not applied and not TRANSFORMATIONS.isdisjoint(names)
 
 
-def _of(statement: TopLevelStatement) -> tuple[tuple[str, _Numbers], ...]:
-    known = _known.get(statement)
-    if known is None:
-        known = _known[statement] = tuple(_read(tree_of(statement.text)))
-    return known
+def _transformed_in(statement: TopLevelStatement) -> tuple[tuple[str, _Numbers], ...]:
+    transformed = _transformed.get(statement)
+    if transformed is None:
+        transformed = _transformed[statement] = tuple(_read(tree_of(statement.text)))
+    return transformed
 
 
-_known: WeakKeyDictionary[TopLevelStatement, tuple[tuple[str, _Numbers], ...]] = WeakKeyDictionary()
+_transformed: WeakKeyDictionary[TopLevelStatement, tuple[tuple[str, _Numbers], ...]] = (
+    WeakKeyDictionary()
+)
 """By statement: the functions that it differentiates, and by which arguments."""
 
 
@@ -110,19 +114,19 @@ def _read(tree: ast.AST) -> Iterator[tuple[str, _Numbers]]:
 
 def _numbers(call: ast.Call) -> _Numbers:
     """Return the positions that a call differentiates by; `None` where they are not known."""
-    given = [key.value for key in call.keywords if key.arg == "argnums"]
-    if not given:
-        given = call.args[1:2]
-    if not given:
+    argnums = [key.value for key in call.keywords if key.arg == "argnums"]
+    if not argnums:
+        argnums = call.args[1:2]
+    if not argnums:
         return (0,)
     try:
-        said = ast.literal_eval(given[0])
+        numbers = ast.literal_eval(argnums[0])
     except ValueError:
         return None
-    if isinstance(said, int):
-        return (said,)
-    if isinstance(said, tuple | list) and all(isinstance(each, int) for each in said):
-        return tuple(said)
+    if isinstance(numbers, int):
+        return (numbers,)
+    if isinstance(numbers, tuple | list) and all(isinstance(number, int) for number in numbers):
+        return tuple(numbers)
     return None
 
 
@@ -133,5 +137,5 @@ def _parameters(module: Module, function: str) -> tuple[str, ...]:
             continue
         for node in tree_of(chunk.statement.text).body:
             if isinstance(node, ast.FunctionDef) and node.name == function:
-                return tuple(each.arg for each in (*node.args.posonlyargs, *node.args.args))
+                return tuple(argument.arg for argument in (*node.args.posonlyargs, *node.args.args))
     return ()

@@ -124,7 +124,7 @@ class Module:
         if reason := limits.file_problem(text):
             return Module(text, (), [], [], too_large=reason)
         # A text that is not analyzed has no chunks to keep.
-        return _Rereading(self if not self.too_large else _EMPTY, text).result()
+        return _Reparse(self if not self.too_large else _EMPTY, text).result()
 
     def quickly_edited(self, text: str) -> bool:
         """Return whether `edited` would parse little for another text."""
@@ -132,10 +132,10 @@ class Module:
             return True
         if len(self.chunks) > _FEW_CHUNKS:
             return False
-        rereading = _Rereading(self, normalized(text))
-        if len(text) > _NOT_LONG and _DELIMITERS & {*rereading.replaced}:
+        reparse = _Reparse(self, normalized(text))
+        if len(text) > _NOT_LONG and _DELIMITERS & {*reparse.replaced}:
             return False  # a quote or a bracket may join all that follows
-        return rereading.size <= SHORT
+        return reparse.size <= SHORT
 
     @functools.cached_property
     def bindings(self) -> Bindings:
@@ -150,7 +150,7 @@ class Module:
         """
         return len(self.chunks) > _MANY_CHUNKS
 
-    def work_out(self) -> None:
+    def precompute(self) -> None:
         """Compute now what is slow and cached: bindings, and the meanings of long statements."""
         _ = self.bindings
         for chunk in self.chunks:
@@ -189,7 +189,7 @@ class Module:
         return self.bindings.future_flags
 
     @property
-    def unread(self) -> Iterator[SyntaxProblem]:
+    def too_large_parts(self) -> Iterator[SyntaxProblem]:
         """The parts that are too large to be analyzed: the whole file, or some of its statements.
 
         Ranges are absolute.
@@ -204,7 +204,7 @@ class Module:
     def syntax_problem(self) -> SyntaxProblem | None:
         """The first syntax error or too large part, its range absolute; `None` without any."""
         if self.too_large:
-            return next(self.unread)
+            return next(self.too_large_parts)
         for chunk in self.chunks:
             if chunk.broken is not None:
                 return replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
@@ -249,7 +249,7 @@ class Module:
 _EMPTY = Module("", (), [], [])
 
 
-class _Rereading:
+class _Reparse:
     """Builds the module of a new text from the old one: keeps unchanged chunks, parses the rest."""
 
     def __init__(self, old: Module, text: str) -> None:
@@ -284,7 +284,7 @@ class _Rereading:
         tail = len(old.chunks)
         while position < len(self.text):
             index = bisect.bisect_left(old._starts, position)
-            if position < self.changed_from and self._holds(index, position):
+            if position < self.changed_from and self._is_unchanged(index, position):
                 step = old._steps[index]
                 self._keep(old.chunks[index], position, step)
             elif (index_after := self._index_after(position)) is not None:
@@ -310,7 +310,7 @@ class _Rereading:
             self._bindings(read_to if read_from is None else read_from, read_to),
         )
 
-    def _holds(self, index: int, position: int) -> bool:
+    def _is_unchanged(self, index: int, position: int) -> bool:
         """Return whether old chunk `index` is at `position` and was read from unchanged text."""
         if index >= len(self.old.chunks) or self.old._starts[index] != position:
             return False

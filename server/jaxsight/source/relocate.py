@@ -11,8 +11,9 @@ import ast
 import functools
 
 from jaxsight.source.analysis import syntax_digest
-from jaxsight.source.definitions import Source, name_of_argument
+from jaxsight.source.definitions import name_of_argument
 from jaxsight.source.module import ModuleChunk
+from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import statement_of, tree_of
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift
@@ -31,8 +32,8 @@ def relocate(span: Span, traced_text: str, now: ModuleChunk) -> Range | None:
         traced_text: the text of the chunk when it was traced.
         now: the chunk that takes its place now.
     """
-    found = _within(span, traced_text, now.text)
-    return found.shifted(now.first_line) if found is not None else None
+    range = _within(span, traced_text, now.text)
+    return range.shifted(now.first_line) if range is not None else None
 
 
 def _within(span: Span, old: str, new: str) -> Range | None:
@@ -45,29 +46,32 @@ def _within(span: Span, old: str, new: str) -> Range | None:
         end = carried.ends.get((span.end_line, span.end_column))
         if start is not None and end is not None:
             return _range(_source(new), start, end)
-    found = _range(source, (span.line, span.column), (span.end_line, span.end_column))
-    return _shift(old, new).range(found) if found is not None else None
+    old_range = _range(source, (span.line, span.column), (span.end_line, span.end_column))
+    return _shift(old, new).range(old_range) if old_range is not None else None
 
 
 class _Carried:
-    """The positions of one text's nodes in another text with the same syntax_digest."""
+    """The positions of one text's nodes in another text with the same meaning."""
 
     def __init__(self, old: str, new: str) -> None:
         self.starts: dict[Pair, Pair] = {}
         self.ends: dict[Pair, Pair] = {}
-        for one, other in syntax_digest.paired(tree_of(old), tree_of(new)):
-            if isinstance(one, _PLACED) and isinstance(other, _PLACED):
-                self.starts[one.lineno, one.col_offset] = (other.lineno, other.col_offset)
-                if one.end_lineno is not None and other.end_lineno is not None:
-                    self.ends[one.end_lineno, one.end_col_offset or 0] = (
-                        other.end_lineno,
-                        other.end_col_offset or 0,
+        for before, after in syntax_digest.paired(tree_of(old), tree_of(new)):
+            if isinstance(before, _PLACED) and isinstance(after, _PLACED):
+                self.starts[before.lineno, before.col_offset] = (
+                    after.lineno,
+                    after.col_offset,
+                )
+                if before.end_lineno is not None and after.end_lineno is not None:
+                    self.ends[before.end_lineno, before.end_col_offset or 0] = (
+                        after.end_lineno,
+                        after.end_col_offset or 0,
                     )
-                if isinstance(one, ast.arg) and one.annotation is not None:
-                    length = len(one.arg.encode())
-                    self.ends[one.lineno, one.col_offset + length] = (
-                        other.lineno,
-                        other.col_offset + length,
+                if isinstance(before, ast.arg) and before.annotation is not None:
+                    length = len(before.arg.encode())
+                    self.ends[before.lineno, before.col_offset + length] = (
+                        after.lineno,
+                        after.col_offset + length,
                     )
 
 
@@ -85,11 +89,11 @@ def _shift(old: str, new: str) -> TextShift:
 
 
 @functools.lru_cache(maxsize=_MAPS_KEPT)
-def _source(text: str) -> Source:
-    return Source(text)
+def _source(text: str) -> SourceText:
+    return SourceText(text)
 
 
-def _range(source: Source, start: Pair, end: Pair) -> Range | None:
+def _range(source: SourceText, start: Pair, end: Pair) -> Range | None:
     if not (1 <= start[0] <= len(source.lines) and 1 <= end[0] <= len(source.lines)):
         return None
     return Range(source.position(*start), source.position(*end))
@@ -112,8 +116,8 @@ def expressions_at(chunk: ModuleChunk, position: Position) -> tuple[Range, ...]:
             return ()
         inside = Position(inside.line, inside.column - 1)
     elif not _is_word(line[inside.column]) and _is_word(line[max(inside.column - 1, 0)]):
-        behind = Position(inside.line, inside.column - 1)
-        return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, behind))
+        preceding = Position(inside.line, inside.column - 1)
+        return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, preceding))
     return tuple(r.shifted(chunk.first_line) for r in _holding(chunk.text, inside))
 
 
@@ -128,7 +132,7 @@ def _is_word(character: str) -> bool:
 def _holding(text: str, position: Position) -> list[Range]:
     """Return the ranges of the expressions around a position, innermost first."""
     source = _source(text)
-    found: list[Range] = []
+    ranges: list[Range] = []
     stack: list[ast.AST] = [tree_of(text)]
     while stack:
         node = stack.pop()
@@ -139,11 +143,11 @@ def _holding(text: str, position: Position) -> list[Range]:
             stack.extend(getattr(node, "decorator_list", ()))
             continue
         if isinstance(node, ast.expr):
-            found.append(source.range(node))
+            ranges.append(source.range(node))
         elif isinstance(node, ast.arg):
-            found.append(name_of_argument(node, source))
+            ranges.append(name_of_argument(node, source))
         stack.extend(ast.iter_child_nodes(node))
-    holding = {r for r in found if r.start <= position < r.end}
+    holding = {r for r in ranges if r.start <= position < r.end}
     return sorted(holding, key=lambda r: (-r.start.line, -r.start.column, r.end))
 
 

@@ -23,23 +23,23 @@ def mark_of(module: Module, chunk: ModuleChunk) -> tuple[str, Range] | None:
     """
     for line in dict.fromkeys((0, max(chunk.statement.lines_used - 1, 0))):
         start = _comment(chunk.text, line)
-        if start is not None and (found := _MARK.search(_line(chunk.text, line), start)):
-            return _word(found, chunk.first_line + line)
+        if start is not None and (match := _MARK.search(_line(chunk.text, line), start)):
+            return _word(match, chunk.first_line + line)
     above = module.line(chunk.first_line - 1)
-    if above.lstrip().startswith("#") and (found := _MARK.search(above)) is not None:
-        return _word(found, chunk.first_line - 1)
+    if above.lstrip().startswith("#") and (match := _MARK.search(above)) is not None:
+        return _word(match, chunk.first_line - 1)
     return None
 
 
-def marking(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
+def mark_edit(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
     """Return the edit that marks a statement.
 
     It replaces the other mark, or adds a comment at the end of the statement's first line; above
     the statement if that line ends inside a string or with a backslash.
     """
-    known = mark_of(module, chunk)
-    if known is not None:
-        return Edit(known[1], mark)
+    present = mark_of(module, chunk)
+    if present is not None:
+        return Edit(present[1], mark)
     first = chunk.first_line
     line = module.line(first)
     if _comment(chunk.text, 0, or_end=True) is None:
@@ -49,8 +49,8 @@ def marking(module: Module, chunk: ModuleChunk, mark: str) -> Edit:
     return Edit(Range(end, Position(first, len(line))), f"  # jaxsight: {mark}")
 
 
-def _word(found: re.Match[str], line: int) -> tuple[str, Range]:
-    return found[1], Range(Position(line, found.start(1)), Position(line, found.end(1)))
+def _word(match: re.Match[str], line: int) -> tuple[str, Range]:
+    return match[1], Range(Position(line, match.start(1)), Position(line, match.end(1)))
 
 
 def _line(text: str, line: int) -> str:

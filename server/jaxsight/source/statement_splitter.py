@@ -151,25 +151,20 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
     decorating = _begins_with(text, start, "@")
     starters = decorators = 0
     while position < len(text):
-        if starters > _MOST_STARTERS or decorators > _MOST_DECORATORS:
-            return None, position
         match = _TOKEN.match(text, position)
-        if match is None:
+        if match is None or starters > _MOST_STARTERS or decorators > _MOST_DECORATORS:
             return None, position
         token = match.group()
         position = match.end()
         if token in _STRING_END:
             closed = _STRING_END[token].match(text, position)
             if closed is None:
-                line_end = text.find("\n", position)
-                open_ended = len(token) == 3 or line_end < 0
-                return None, len(text) if open_ended else _unterminated(text, position)
+                return None, _unterminated(text, position, token)
             position = closed.end()
         elif token in "([{":
             brackets.append(token)
-        elif token in _CLOSES:
-            if not brackets or brackets.pop() != _CLOSES[token]:
-                return None, position
+        elif token in _CLOSES and (not brackets or brackets.pop() != _CLOSES[token]):
+            return None, position
         elif token == "\\\n" and _STARTER.match(text, position):
             starters += 1
         elif token == "\n" and (starter := _STARTER.match(text, position)):
@@ -185,10 +180,12 @@ def _logical_end(text: str, start: int) -> tuple[int | None, int]:
     return (None if brackets else len(text)), len(text)
 
 
-def _unterminated(text: str, position: int) -> int:
-    """Return the end of the line with an unclosed one-line string.
+def _unterminated(text: str, position: int, quote: str) -> int:
+    """Return how far an unclosed string reaches: one in single quotes ends with its line.
 
     Lines that backslashes join to it are part of it.
     """
+    if len(quote) == 3 or text.find("\n", position) < 0:
+        return len(text)
     match = _REST_OF_LINES.match(text, position)
     return match.end() if match else position

@@ -37,9 +37,9 @@ class Range:
         """
         return Range(self.start.down(lines), self.end.down(lines)) if lines else self
 
-    def touches(self, other: Range) -> bool:
+    def touches(self, range: Range) -> bool:
         """Return whether the two overlap or meet."""
-        return self.start <= other.end and other.start <= self.end
+        return self.start <= range.end and range.start <= self.end
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,11 @@ import bisect
 import difflib
 import functools
 from dataclasses import dataclass
+from typing import TypeVar
 
 from jaxsight.source.text import Position, Range, lines_of
+
+Text = TypeVar("Text", str, list[str])
 
 _MATCHED_LINES = 400
 """Number of changed lines, old and new together, up to which they are matched line by line.
@@ -21,24 +24,27 @@ In larger changes all positions are gone.
 """
 
 
-def common_prefix(one: str, other: str) -> int:
-    """Return the length of the common prefix of two texts."""
-    low, high = 0, min(len(one), len(other))
+def common_prefix(first: Text, second: Text, *, limit: int | None = None) -> int:
+    """Return the length of the common prefix of two texts or lists of lines, at most `limit`."""
+    low, high = 0, min(len(first), len(second)) if limit is None else limit
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def common_suffix(one: str, other: str, *, limit: int) -> int:
+def common_suffix(first: str, second: str, *, limit: int) -> int:
     """Return the length of the common suffix of two texts, at most `limit`."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+        if (
+            first[len(first) - middle : len(first) - low]
+            == second[len(second) - middle : len(second) - low]
+        ):
             low = middle
         else:
             high = middle - 1
@@ -46,7 +52,7 @@ def common_suffix(one: str, other: str, *, limit: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _UnchangedLines:
     """`count` unchanged lines, from line `old` of the old text and line `new` of the new text."""
 
     old: int
@@ -55,7 +61,7 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Typed:
+class _EditedLine:
     """A line that was edited: its first `head` and last `tail` characters are unchanged."""
 
     line: int
@@ -91,12 +97,13 @@ class TextShift:
     """The mapping of positions from one text to another."""
 
     def __init__(self, old: str, new: str) -> None:
-        self._kept: list[_Kept] = []
-        self._typed: dict[int, _Typed] = {}
+        self._kept: list[_UnchangedLines] = []
+        self._typed: dict[int, _EditedLine] = {}
         before, after = lines_of(old), lines_of(new)
-        head = _common(before, after, min(len(before), len(after)))
+        head = common_prefix(before, after)
         self._keep(0, 0, head)
-        tail = _common(before[::-1], after[::-1], min(len(before), len(after)) - head)
+        limit = min(len(before), len(after)) - head
+        tail = common_prefix(before[::-1], after[::-1], limit=limit)
         self._match(before, after, head, len(before) - tail, len(after) - tail)
         self._keep(len(before) - tail, len(after) - tail, tail)
 
@@ -124,19 +131,19 @@ class TextShift:
 
     def keeps(self, line: int) -> bool:
         """Return whether a whole line of the old text is unchanged in the new one."""
-        at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.old) - 1
+        at = bisect.bisect_right(self._kept, line, key=lambda lines: lines.old) - 1
         return at >= 0 and line < self._kept[at].old + self._kept[at].count
 
     def kept(self, line: int) -> bool:
         """Return whether a whole line of the new text is unchanged from the old one."""
-        at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.new) - 1
+        at = bisect.bisect_right(self._kept, line, key=lambda lines: lines.new) - 1
         return at >= 0 and line < self._kept[at].new + self._kept[at].count
 
     def _part(
         self, line: int, first: int, last: int
     ) -> tuple[Position, Position] | tuple[None, None]:
         """Return the new positions of a part of one old line, if it is unchanged."""
-        at = bisect.bisect_right(self._kept, line, key=lambda kept: kept.old) - 1
+        at = bisect.bisect_right(self._kept, line, key=lambda lines: lines.old) - 1
         if at >= 0 and line < self._kept[at].old + self._kept[at].count:
             new = line + self._kept[at].new - self._kept[at].old
             return Position(new, first), Position(new, last)
@@ -148,7 +155,7 @@ class TextShift:
 
     def _keep(self, old: int, new: int, count: int) -> None:
         if count:
-            self._kept.append(_Kept(old, new, count))
+            self._kept.append(_UnchangedLines(old, new, count))
 
     def _match(self, before: list[str], after: list[str], first: int, last: int, end: int) -> None:
         """Match changed lines: `first` to `last` of the old text, `first` to `end` of the new."""
@@ -169,22 +176,10 @@ class TextShift:
     def _type(self, line: int, new_line: int, old: str, new: str) -> None:
         head = common_prefix(old, new)
         tail = common_suffix(old, new, limit=min(len(old), len(new)) - head)
-        self._typed[line] = _Typed(new_line, head, tail, old, new)
+        self._typed[line] = _EditedLine(new_line, head, tail, old, new)
 
 
 @functools.lru_cache(maxsize=8)
 def shift_between(old: str, new: str) -> TextShift:
     """Return the shift from one text to another, cached."""
     return TextShift(old, new)
-
-
-def _common(one: list[str], other: list[str], limit: int) -> int:
-    """Return the length of the common prefix of two lists, at most `limit`."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -3,32 +3,38 @@
 This package runs in the user's Python environment: it imports the standard library, NumPy and JAX
 only. Private API of JAX is used in `compat` only, and never in the written text.
 
-How it works, in the order of the modules:
+The folders, of which each imports only those above it:
 
-* `api` binds the arguments (`signature`), traces the function and has the jaxpr written.
-* `writer` walks programs. A `Scope` is a function being written; `Writer` holds the module: shared
-  functions (one per jitted function, written once for equal text), constants, names.
-* An equation without inner programs is *spelled*: `rules` yield candidate expressions (`exprs`),
-  the best first: `view.PRETTY` in the pretty style, then `view.LAX`, then the public function of
-  the same name, then `bind` (`rules.bound`). The `prover` traces each candidate alone on the
-  equation's own abstract inputs and takes the first that results in exactly that equation. So a
-  rule may be speculative, need not know versions of JAX, and cannot make the text wrong. Proved
-  expressions are cached by primitive, parameters and inputs.
-* An equation with inner programs (`writer.STRUCTURES`: scan, cond, jit, custom_jvp …) is written by
-  a rule that is correct by construction: it writes the functions and returns the call.
-* In the pretty style, `folding` first finds equal runs of equations and replaces each with a step:
-  a helper function named after the user's, or a Python loop. `rules.folded` writes them, `paths`
-  finds the part of an argument to pass as a whole, `gathering` makes comprehensions of results. If
-  the text is not the same program in the end, it is written again without folding.
-* `primal` is the program without derivative rules, which is written with `derivatives="primal"`.
-* `module` holds the text as statements, so that passes can change them; `layout` turns them into
-  lines as `ruff format` would.
-* `interpreters.same` compares two jaxprs: `api.check` executes a written module and compares.
+* `text` has Python text as trees: `exprs`, `statements`, their `layout` as `ruff format` would do
+  it, and `names`. It knows no equations.
+* `values` spells values as expressions: parameters of equations (`spelling`), constant arrays,
+  pytrees. An expression holds the module to import for each public name in it.
+* `proof` traces a candidate expression alone on the equation's own abstract inputs, and accepts it
+  only if that results in exactly that equation (`prover`). `running` runs the text beside the
+  original.
+* `equations` has what rules see of an equation (`view`, `idioms`), the registries of rules
+  (`registry`), and candidates for any primitive (`fallback`).
+* `folding` finds equal runs of equations, in the pretty style, and replaces each with a step.
+* `writing` walks programs. A `scope.Scope` is a function being written; `writer.Writer` holds the
+  module: shared functions (one per jitted function, written once for equal text), constants,
+  proofs, passed values.
+* `rules` has the rules: `lax` and `pretty` for the two styles, `functions` for equations with inner
+  programs, `steps` for what `folding` finds.
+* `calls` reads the call of the original function: `signature`, static arguments, `jax.jit`.
+* `passes` makes the statements more readable, and adds comments.
 
-To add a primitive: try whether `by_name` or `bind` already proves it (most do); else add a
-candidate to the module of its group. To add an idiom: register it in `view.PRETTY` for its last
-primitive.
+At the top, `api` binds the arguments, `attempts` writes the program in the style that was asked
+for, or else in a simpler one, until the text is proved, `main_function` writes the function that
+callers use, and `module_text` the text around it. `interpreters.same` compares two jaxprs.
 
-Never allowed: text that was neither proved nor built by a rule whose result `check` compares; a
+An equation without inner programs is *spelled*: rules yield candidate expressions, the best first:
+`PRETTY` in the pretty style, then `LAX`, then the public function of the same name, then `bind`.
+The first one that is proved is written. So a rule may be speculative, need not know versions of
+JAX, and cannot make the text wrong. Proved expressions are cached by primitive, parameters and
+inputs. An equation with inner programs (scan, cond, jit, custom_jvp …) is written by a rule of
+`STRUCTURES` that is correct by construction: it writes the functions and returns the call. If a
+folded text is not the same program in the end, it is written again without folding.
+
+Never allowed: text that was neither proved nor built by a rule whose result `api.check` compares; a
 value that changes; a name that shadows another name in use.
 """

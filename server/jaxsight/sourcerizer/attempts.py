@@ -113,13 +113,13 @@ def _shortest(
     is_long = len(written.lines) >= LEAST_SHARED
     if not (is_long and options.folds and options.share):
         return written
-    known = writer.folds.known
-    repeats = repeats_of(writer.folds.programs, known)
+    cache = writer.folds.cache
+    repeats = repeats_of(writer.folds.programs, cache)
     if not repeats.by_first:
         return written
 
     def with_repeats() -> Writer:
-        return Writer(options, original, Folds(known, repeats))
+        return Writer(options, original, Folds(cache, repeats))
 
     try:
         shorter, _ = write_once(call, traced_call, with_repeats, name)

@@ -119,9 +119,9 @@ def _record_path(scope: Scope, var: Any, expr: Expr) -> None:
         return
     folds = scope.writer.folds
     folds.paths[id(var)] = scope.paths[id(var)] = path
-    for place, (kind, text) in enumerate(path.steps):
+    for position, (kind, text) in enumerate(path.steps):
         if kind == "[" and text.isdecimal():
-            collection = (path.root, *path.steps[:place])
+            collection = (path.root, *path.steps[:position])
             folds.sizes[collection] = max(folds.sizes.get(collection, 0), int(text) + 1)
 
 

@@ -70,23 +70,23 @@ def _docstring(name: str, options: Options) -> list[str]:
 def _companion(writer: Writer) -> list[Statement]:
     """Return statements that read the stored arrays from the file next to the module."""
     reading: list[Statement] = []
-    for name, held in writer.constants.stored.items():
+    for name, array in writer.constants.stored.items():
         stored = Index(Atom("_stored"), (scalars.text(name),))
-        reading.append(Assign(name, arrays.read_back(stored, held)))
+        reading.append(Assign(name, arrays.read_back(stored, array)))
     opened_ = Atom('np.load(Path(__file__).with_suffix(".npz")) as _stored')
     return [With(opened_, reading)]
 
 
 def _imports(text: str, statements: Sequence[Statement], writer: Writer) -> list[str]:
-    found = roots(text)
+    used = roots(text)
     standard = [
         f"import {module}"
         for module in ("base64", "zlib")
-        if module in found and writer.constants.packed
+        if module in used and writer.constants.packed
     ]
-    if "Path" in found and writer.constants.stored:
+    if "Path" in used and writer.constants.stored:
         standard.append("from pathlib import Path")
-    short = [line for name, line in IMPORTS.items() if name in found]
+    short = [line for name, line in IMPORTS.items() if name in used]
     full = {f"import {module}" for module in modules_read(statements)}
     groups = [standard, _merged(sorted({*short, *full}, key=_import_order))]
     lines_: list[str] = []
@@ -105,8 +105,8 @@ def _merged(imports: list[str]) -> list[str]:
     """Merge sorted `from` imports of the same module into one line."""
     joined: list[str] = []
     for line in imports:
-        module, found, name = line.partition(" import ")
-        if found and joined and joined[-1].startswith(f"{module} import "):
+        module, separator, name = line.partition(" import ")
+        if separator and joined and joined[-1].startswith(f"{module} import "):
             joined[-1] += f", {name}"
         else:
             joined.append(line)

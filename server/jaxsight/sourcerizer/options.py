@@ -54,7 +54,7 @@ class Options:
     def __post_init__(self) -> None:
         """Raise `ValueError` for an invalid choice."""
         for name, choices in _CHOICES:
-            given = getattr(self, name)
-            if given not in choices:
+            chosen = getattr(self, name)
+            if chosen not in choices:
                 expected = ", ".join(map(repr, choices))
-                raise ValueError(f"{name} must be one of {expected}, not {given!r}")
+                raise ValueError(f"{name} must be one of {expected}, not {chosen!r}")

@@ -35,29 +35,29 @@ def equations_of(jaxpr: Any) -> int:
     count = 0
     for equation in opened(jaxpr).jaxpr.eqns:
         count += 1
-        for given in equation.params.values():
-            parts = given if isinstance(given, (tuple, list)) else (given,)
+        for parameter in equation.params.values():
+            parts = parameter if isinstance(parameter, (tuple, list)) else (parameter,)
             count += sum(equations_of(part) for part in parts if is_jaxpr(part))
     return count
 
 
-def _primal(jaxpr: Any, known: dict[int, tuple[Any, Any]]) -> Any:
-    if id(jaxpr) not in known:
+def _primal(jaxpr: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
+    if id(jaxpr) not in cache:
         inside = inner_jaxpr(jaxpr)
         equations: list[Any] = []
         values: dict[int, Any] = {}
-        _inline(inside.eqns, equations, values, known, renamed=False)
+        _inline(inside.eqns, equations, values, cache, renamed=False)
         outputs = [_read(atom, values) for atom in inside.outvars]
-        made = with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs))
-        known[id(jaxpr)] = jaxpr, made
-    return known[id(jaxpr)][1]
+        with_primal = with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs))
+        cache[id(jaxpr)] = jaxpr, with_primal
+    return cache[id(jaxpr)][1]
 
 
 def _inline(
-    given: Sequence[Any],
+    originals: Sequence[Any],
     equations: list[Any],
     values: dict[int, Any],
-    known: dict[int, tuple[Any, Any]],
+    cache: dict[int, tuple[Any, Any]],
     *,
     renamed: bool,
 ) -> None:
@@ -66,13 +66,13 @@ def _inline(
     Args:
         renamed: give results new variables, since the equations may be appended several times.
     """
-    for equation in given:
+    for equation in originals:
         operands = [_read(atom, values) for atom in equation.invars]
         if equation.primitive.name in _CUSTOM:
             program = opened(equation.params["call_jaxpr"])
             if not program.consts and not program.jaxpr.constvars:
                 own = dict(zip(map(id, program.jaxpr.invars), operands, strict=True))
-                _inline(program.jaxpr.eqns, equations, own, known, renamed=True)
+                _inline(program.jaxpr.eqns, equations, own, cache, renamed=True)
                 for var, atom in zip(equation.outvars, program.jaxpr.outvars, strict=True):
                     values[id(var)] = _read(atom, own)
                 continue
@@ -80,15 +80,15 @@ def _inline(
         if renamed:
             results = [var if is_dropped(var) else new_variable(var.aval) for var in results]
             values.update(zip(map(id, equation.outvars), results, strict=True))
-        params = {name: _inside(value, known) for name, value in equation.params.items()}
+        params = {name: _inside(value, cache) for name, value in equation.params.items()}
         equations.append(equation.replace(invars=operands, outvars=results, params=params))
 
 
-def _inside(value: Any, known: dict[int, tuple[Any, Any]]) -> Any:
+def _inside(value: Any, cache: dict[int, tuple[Any, Any]]) -> Any:
     if is_jaxpr(value):
-        return _primal(value, known)
+        return _primal(value, cache)
     if isinstance(value, tuple) and any(is_jaxpr(part) for part in value):
-        parts = [_inside(part, known) for part in value]
+        parts = [_inside(part, cache) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value
 

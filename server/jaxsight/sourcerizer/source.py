@@ -43,12 +43,12 @@ class Source(str):
         proofs: tuple[str, ...] = (),
         not_run: str = "",
     ) -> Self:
-        made = super().__new__(cls, text)
-        made.constants = {name: arrays.plain(value) for name, value in (constants or {}).items()}
-        made.passed = dict(passed or {})
-        made.proofs = proofs
-        made.not_run = not_run
-        return made
+        source = super().__new__(cls, text)
+        source.constants = {name: arrays.plain(value) for name, value in (constants or {}).items()}
+        source.passed = dict(passed or {})
+        source.proofs = proofs
+        source.not_run = not_run
+        return source
 
     def save(self, path: str | Path) -> None:
         """Write the module to `path`, and its arrays next to it: `layer.npz` for `layer.py`."""

@@ -88,5 +88,5 @@ def load(written: Written) -> Callable[..., Any]:
             namespace["__file__"] = f"{folder}/{written.name}.py"
             written.source.save(namespace["__file__"])
         exec(code, namespace)  # noqa: S102 - its own text
-    made: Callable[..., Any] = namespace[written.name]
-    return functools.partial(made, **written.passed) if written.passed else made
+    function: Callable[..., Any] = namespace[written.name]
+    return functools.partial(function, **written.passed) if written.passed else function

@@ -25,15 +25,15 @@ _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """`before` + opening bracket + items + `after`, which begins with the closing bracket."""
+    """`before` + opening bracket + children + `after`, which begins with the closing bracket."""
 
     before: str
-    items: tuple[_Tree, ...]
+    children: tuple[_Tree, ...]
     after: str
 
     @property
     def folded(self) -> str:
-        return f"{self.before}{ELLIPSIS if self.items else ''}{self.after}"
+        return f"{self.before}{ELLIPSIS if self.children else ''}{self.after}"
 
 
 _Tree = _Node | str
@@ -87,7 +87,9 @@ def _line(tree: _Tree, depth: int) -> str:
         return tree
     if depth == 0:
         return tree.folded
-    return f"{tree.before}{', '.join(_line(item, depth - 1) for item in tree.items)}{tree.after}"
+    return (
+        f"{tree.before}{', '.join(_line(child, depth - 1) for child in tree.children)}{tree.after}"
+    )
 
 
 def _block(tree: _Tree, depth: int, width: int) -> list[str]:
@@ -96,23 +98,23 @@ def _block(tree: _Tree, depth: int, width: int) -> list[str]:
     if isinstance(tree, str) or depth == 0 or len(line) <= width:
         return [line]
     lines = [tree.before]
-    for item in tree.items:
-        block = _block(item, depth - 1, width - len(_INDENT))
-        lines += [f"{_INDENT}{each}" for each in block]
+    for child in tree.children:
+        block = _block(child, depth - 1, width - len(_INDENT))
+        lines += [f"{_INDENT}{line}" for line in block]
         lines[-1] += "" if block[-1] == ELLIPSIS else ","
     return [*lines, tree.after]
 
 
 def _shortened(tree: _Tree, width: int) -> str:
-    """Return as many of the outermost items as fit, folded."""
+    """Return as many of the outermost children as fit, folded."""
     if isinstance(tree, str):
         return tree
-    items = [_line(item, 0) for item in tree.items]
-    while items:
-        line = f"{tree.before}{', '.join([*items, ELLIPSIS])}{tree.after}"
+    children = [_line(child, 0) for child in tree.children]
+    while children:
+        line = f"{tree.before}{', '.join([*children, ELLIPSIS])}{tree.after}"
         if len(line) <= width:
             return line
-        items.pop()
+        children.pop()
     return tree.folded
 
 
@@ -123,11 +125,15 @@ def _arrays_only(tree: _Tree, dropped: tuple[_Tree, ...] = ()) -> _Tree:
     """
     if isinstance(tree, str):
         return tree
-    items = tuple(item for item in tree.items if _holds_array(item) or not _is_field(item))
-    if not any(_holds_array(item) for item in items):
+    children = tuple(
+        child for child in tree.children if _holds_array(child) or not _is_field(child)
+    )
+    if not any(_holds_array(child) for child in children):
         return tree
-    parts = tuple(_arrays_only(item, dropped) for item in items)
-    return _Node(tree.before, parts + (dropped if len(items) < len(tree.items) else ()), tree.after)
+    parts = tuple(_arrays_only(child, dropped) for child in children)
+    return _Node(
+        tree.before, parts + (dropped if len(children) < len(tree.children) else ()), tree.after
+    )
 
 
 def _holds_array(tree: _Tree) -> bool:
@@ -143,33 +149,33 @@ def _depth(tree: _Tree) -> int:
     """Return the nesting depth of containers."""
     if isinstance(tree, str):
         return 0
-    return 1 + max((_depth(item) for item in tree.items), default=0)
+    return 1 + max((_depth(child) for child in tree.children), default=0)
 
 
 def _read(text: str) -> _Tree:
     """Return the tree of a display; the text itself if its brackets do not match."""
-    items, end = _items(text, 0, "")
-    return items[0] if end == len(text) and len(items) == 1 else text
+    children, end = _children(text, 0, "")
+    return children[0] if end == len(text) and len(children) == 1 else text
 
 
-def _items(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]:
-    """Return the items from `at` up to the closing bracket, and its offset (-1 if missing)."""
-    items: list[_Tree] = []
+def _children(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]:
+    """Return the children from `at` up to the closing bracket, and its offset (-1 if missing)."""
+    children: list[_Tree] = []
     begin = at
     inner: _Node | None = None
 
     def ended(end: int) -> None:
         if inner is not None:
-            items.append(_Node(inner.before, inner.items, inner.after + text[after:end]))
+            children.append(_Node(inner.before, inner.children, inner.after + text[after:end]))
         elif text[begin:end].strip():
-            items.append(text[begin:end])
+            children.append(text[begin:end])
 
     after = at
     while at < len(text):
         if (atom := _ATOM.match(text, at)) is not None:
             at = atom.end()
         elif text[at] in _CLOSES and inner is None:
-            parts, end = _items(text, at + 1, _CLOSES[text[at]])
+            parts, end = _children(text, at + 1, _CLOSES[text[at]])
             if end < 0:
                 return (), -1
             inner = _Node(text[begin : at + 1], parts, text[end])
@@ -178,7 +184,7 @@ def _items(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]:
             if text[at] != closing:
                 return (), -1
             ended(at)
-            return tuple(items), at
+            return tuple(children), at
         elif text.startswith(", ", at) and closing:
             ended(at)
             inner, at = None, at + 2
@@ -188,4 +194,4 @@ def _items(text: str, at: int, closing: str) -> tuple[tuple[_Tree, ...], int]:
         else:
             at += 1
     ended(at)
-    return (tuple(items), at) if not closing else ((), -1)
+    return (tuple(children), at) if not closing else ((), -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.kept_traces import Traces
@@ -23,7 +23,7 @@ class Module:
     """
 
     trace: Trace
-    namespace: Mapping[str, Any]
+    namespace: Mapping[str, object]
     recorder: Recorder
     evaluator: Evaluator
 

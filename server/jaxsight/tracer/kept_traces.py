@@ -6,7 +6,8 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from jax.stages import Traced
 
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.compat import config, contexts, lowering
@@ -26,14 +27,14 @@ class KeptTrace:
     `stage` is compiled; `shown` is for users, without results that only a library's `jit` returns.
     """
 
-    stage: Any
-    shown: Any
+    stage: Traced
+    shown: Traced
     outcome: Outcome
     settings: Settings
     """Settings of the trace, as JAX traces functions of its own during lowering."""
 
     @staticmethod
-    def of(stage: Any, outcome: Outcome) -> KeptTrace:
+    def of(stage: Traced, outcome: Outcome) -> KeptTrace:
         """Keep a trace with the current settings."""
         shown = lowering.without_first(stage, outcome.markers)
         return KeptTrace(stage, shown, outcome, _settings())

@@ -24,7 +24,7 @@ _SHOWWARNING = warnings.showwarning
 def collected(into: list[Warned]) -> Iterator[None]:
     """Collect Python's warnings, each with the innermost expression of a chunk that caused it."""
 
-    def show(message: Any, category: type, *_: Any, **__: Any) -> None:
+    def show(message: object, category: type, *_: object, **__: object) -> None:
         if len(into) < _WARNINGS:
             span = innermost_span(sys._getframe(1))
             into.append(Warned(category.__name__, clean(str(message)), span))

@@ -42,9 +42,9 @@ def over_ssh(host: str, python: str) -> str:
     return f"{SSH}{host}" if python == PYTHON else f"{SSH}{host} {python}"
 
 
-def in_terminal(folder: str, what: str = "") -> str:
+def in_terminal(folder: str, target: str = "") -> str:
     """Return the command that lets a folder's code run, or lets it reach something."""
-    option = f" --allow {shlex.quote(what)}" if what else ""
+    option = f" --allow {shlex.quote(target)}" if target else ""
     return f"jaxsight trust {shlex.quote(folder)}{option}"
 
 
@@ -55,7 +55,7 @@ class Trust:
         self,
         policy: Policy = Policy.ASK,
         store: Store | None = None,
-        given: Iterable[str] = (),
+        trusted: Iterable[str] = (),
         allowed: Iterable[str] = (),
         *,
         terminal: bool = False,
@@ -65,7 +65,7 @@ class Trust:
         Args:
             policy: the policy for folders without a decision.
             store: the user's decisions; without it, decisions last as long as this process.
-            given: folders that are trusted because the user named them.
+            trusted: folders that are trusted because the user named them.
             allowed: what every folder may reach, because the user named it.
             terminal: whether a command runs, which asks nothing.
         """
@@ -75,7 +75,7 @@ class Trust:
         """Whether the client trusts its workspace, if it says so."""
         self._store = store if store is not None else Store(None)
         self._taken_up = self._store.read()
-        self._here = Decisions(frozenset(map(os.path.realpath, given)))
+        self._here = Decisions(frozenset(map(os.path.realpath, trusted)))
         """This process's own decisions; not stored."""
         self._allowed = set(allowed)
         self._asked: dict[tuple[str, str], Consent] = {}
@@ -115,9 +115,9 @@ class Trust:
         named = f"{SSH}{host}" in self._allowed
         return named or self._may_reach(folder, over_ssh(host, python))
 
-    def allow(self, what: str) -> None:
+    def allow(self, target: str) -> None:
         """Let every folder reach something that the user named, as long as this process lives."""
-        self._allowed.add(what)
+        self._allowed.add(target)
 
     def consent_to_run(
         self, folder: str, python: str, reason: str, *, elsewhere: bool
@@ -133,7 +133,7 @@ class Trust:
         """
         if self.policy is not Policy.ASK or self.client is False:
             return None
-        place = shown_path(folder)
+        shown_folder = shown_path(folder)
         lies_in = os.path.dirname(python)  # noqa: PTH120 (plain text)
         real = os.path.realpath(lies_in) if python else ""
         leads = f" in {shown_path(real)}" if real != lies_in else ""
@@ -142,7 +142,7 @@ class Trust:
         return Consent(
             folder,
             "",
-            f"jaxsight runs the code of {place}{interpreter} to trace its functions. "
+            f"jaxsight runs the code of {shown_folder}{interpreter} to trace its functions. "
             "Do you trust this folder?",
             _FOLDER_ANSWERS,
             python if elsewhere else "",
@@ -169,11 +169,11 @@ class Trust:
             _REACH_ANSWERS,
         )
 
-    def remedy(self, folder: str, what: str = "") -> str:
+    def remedy(self, folder: str, target: str = "") -> str:
         """Return an instruction that lets a folder's code run, or lets it reach something."""
         if not self._terminal:
             return f"run the command `{COMMAND}` to decide"
-        return f"run `{in_terminal(folder, what)}` to allow it"
+        return f"run `{in_terminal(folder, target)}` to allow it"
 
     def first_time(self, consent: Consent) -> bool:
         """Return whether this is asked for the first time, and record it."""
@@ -186,9 +186,9 @@ class Trust:
         """Return the questions about a folder that are not allowed yet."""
         real = os.path.realpath(folder)
         return [
-            each
-            for (of, what), each in self._asked.items()
-            if of == real and not self._allows(folder, what)
+            consent
+            for (of, target), consent in self._asked.items()
+            if of == real and not self._allows(folder, target)
         ]
 
     def decide(self, consent: Consent, answer: str | None) -> bool:
@@ -208,36 +208,36 @@ class Trust:
         if answer not in (TRUST, ALLOW) or answer not in consent.answers:
             return
         folder = os.path.realpath(consent.folder)
-        self._store.change(lambda known: _with(known, folder, consent))
+        self._store.change(lambda decisions: _with(decisions, folder, consent))
 
     def changed(self) -> bool:
         """Return whether the decisions on disk changed since the last call."""
         before, self._taken_up = self._taken_up, self._store.read()
         return self._taken_up != before
 
-    def _allows(self, folder: str, what: str) -> bool:
-        if not what:
+    def _allows(self, folder: str, target: str) -> bool:
+        if not target:
             return self.may_run(folder)
-        if what.startswith(SSH):
-            return self._may_reach(folder, what)
-        return self.may_start(folder, what)
+        if target.startswith(SSH):
+            return self._may_reach(folder, target)
+        return self.may_start(folder, target)
 
     def _covers(self, folder: str) -> bool:
         real = os.path.realpath(folder)
         return self._here.covers(real) or self._store.read().covers(real)
 
-    def _may_reach(self, folder: str, what: str) -> bool:
+    def _may_reach(self, folder: str, target: str) -> bool:
         real = os.path.realpath(folder)
         return (
-            what in self._allowed
-            or self._here.approves(real, what)
-            or self._store.read().approves(real, what)
+            target in self._allowed
+            or self._here.approves(real, target)
+            or self._store.read().approves(real, target)
         )
 
 
-def _with(known: Decisions, folder: str, consent: Consent) -> Decisions:
+def _with(decisions: Decisions, folder: str, consent: Consent) -> Decisions:
     """Return the decisions with a consent that was given."""
-    what = consent.what or consent.python
-    folders = known.folders if consent.what else known.folders | {folder}
-    approvals = known.approvals | {(folder, what)} if what else known.approvals
-    return replace(known, folders=folders, approvals=approvals)
+    target = consent.what or consent.python
+    folders = decisions.folders if consent.what else decisions.folders | {folder}
+    approvals = decisions.approvals | {(folder, target)} if target else decisions.approvals
+    return replace(decisions, folders=folders, approvals=approvals)

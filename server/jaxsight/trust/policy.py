@@ -51,10 +51,10 @@ def chosen_policy(option: str = "", environ: Mapping[str, str] | None = None) ->
     if option and option != Policy.EDITOR:
         return Policy(option)
     environ = os.environ if environ is None else environ
-    found = _read(environ.get(VARIABLE, ""), f"the environment variable {VARIABLE}") or _of_file()
-    if option == Policy.EDITOR and found in (None, Policy.ASK):
+    policy = _read(environ.get(VARIABLE, ""), f"the environment variable {VARIABLE}") or _of_file()
+    if option == Policy.EDITOR and policy in (None, Policy.ASK):
         return Policy.EDITOR
-    return found or Policy.ASK
+    return policy or Policy.ASK
 
 
 def config_file() -> Path | None:

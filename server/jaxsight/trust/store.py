@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path, PurePath
 
 import platformdirs
 
+from jaxsight.files import private
 from jaxsight.files.ownership import BY_OTHERS, NotOurs, check_own, own_folder, read_own
 
 log = logging.getLogger(__name__)
@@ -41,19 +41,19 @@ class Decisions:
 
     def covers(self, folder: str) -> bool:
         """Return whether a folder (a real path), or one above it, is trusted."""
-        return any(each in self.folders for each in upward(folder))
+        return any(above in self.folders for above in upward(folder))
 
-    def approves(self, folder: str, what: str) -> bool:
+    def approves(self, folder: str, target: str) -> bool:
         """Return whether a folder (a real path), or one above it, may reach something."""
-        return any((each, what) in self.approvals for each in upward(folder))
+        return any((above, target) in self.approvals for above in upward(folder))
 
 
 def upward(folder: str) -> Iterator[str]:
     """Yield a folder and those above it."""
     path = PurePath(folder)
     yield folder
-    for each in path.parents:
-        yield str(each)
+    for parent in path.parents:
+        yield str(parent)
 
 
 class Store:
@@ -70,9 +70,9 @@ class Store:
         """Return the current decisions; the file is read again only after it changed."""
         if self.file is None:
             return self._known
-        seen = self._signature()
-        if seen != self._seen:
-            self._seen = seen
+        signature = self._signature()
+        if signature != self._seen:
+            self._seen = signature
             self._known = self._read()
         return self._known
 
@@ -89,9 +89,9 @@ class Store:
                 now = self._read()
                 if self.problem.startswith(_NEWER):
                     return False
-                made = edit(now)
-                _write(self.file, made)
-                self._known, self._seen = made, self._signature()
+                changed = edit(now)
+                _write(self.file, changed)
+                self._known, self._seen = changed, self._signature()
         except (OSError, NotOurs) as error:
             log.warning("cannot write %s: %s", self.file, error)
             return False
@@ -142,9 +142,10 @@ def _decoded(data: bytes) -> Decisions:
         raise NotOurs(f"{_NEWER} (version {table['version']} of the file)")
     folders, approvals = table.get("folders"), table.get("approvals")
     return Decisions(
-        frozenset(_text(each) for each in _list(folders)),
+        frozenset(_text(entry) for entry in _list(folders)),
         frozenset(
-            (_text(each["folder"]), _text(each["what"])) for each in map(_table, _list(approvals))
+            (_text(entry["folder"]), _text(entry["what"]))
+            for entry in map(_table, _list(approvals))
         ),
     )
 
@@ -172,21 +173,10 @@ def _write(file: Path, decisions: Decisions) -> None:
         "version": VERSION,
         "folders": sorted(decisions.folders),
         "approvals": [
-            {"folder": folder, "what": what} for folder, what in sorted(decisions.approvals)
+            {"folder": folder, "what": target} for folder, target in sorted(decisions.approvals)
         ],
     }
-    descriptor, beside = tempfile.mkstemp(dir=file.parent, prefix=".trust-")  # mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as out:
-            json.dump(content, out, indent=2)
-            out.write("\n")
-            out.flush()
-            os.fsync(descriptor)
-        Path(beside).replace(file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(beside).unlink()
-        raise
+    private.replace(file, f"{json.dumps(content, indent=2)}\n".encode("ascii"), sync=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -118,7 +118,7 @@ class Driver:
         """
         self._ids += 1
         parsed = Module.parse(textwrap.dedent(text))
-        chunks = slice_for(parsed, [function.partition(".")[0]], whole=whole).chunks
+        chunks = slice_for(parsed, [function.partition(".")[0]], keep_all=whole).chunks
         shapes = shapes or {"x": (4,)}
         return Trace(
             id=self._ids,

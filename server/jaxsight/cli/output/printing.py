@@ -26,8 +26,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from jaxsight.text import markdown
 from jaxsight.text.inert import block, one_line, visible
+from jaxsight.text.markdown_reader import sections
 
 __all__ = ["Spinner", "Table", "Text"]
 
@@ -135,21 +135,14 @@ def print_page(text: str) -> None:
 
 
 def print_markdown(printer: Printer, text: str) -> None:
-    """Print the engine's Markdown: code unchanged, prose without markup."""
-    for number, (language, part) in enumerate(markdown.sections(text)):
+    """Print the engine's Markdown: code unchanged, prose without markup but for backticks."""
+    for number, (language, part) in enumerate(sections(text, code="`{}`", link="{}, {}")):
         if number:
             printer.print()
-        if language is None:
-            printer.print(prose(part))
-        elif language == "python" and printer.is_terminal:
+        if language == "python" and printer.is_terminal:
             printer.print(code(part))
         else:
             printer.print(part)
-
-
-def prose(text: str) -> str:
-    """Return prose without the markup of emphasis and links; code spans keep their backticks."""
-    return markdown.words(text, "`{}`", "{}, {}")
 
 
 def as_json(value: object) -> str:

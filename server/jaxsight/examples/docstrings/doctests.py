@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.expressions import free_names
 from jaxsight.source.functions import Docstring, Function
 from jaxsight.source.limits import docstring_problem
@@ -45,28 +45,28 @@ def calls_in(function: Function) -> tuple[Call, ...]:
     if function.kind not in ("function", "staticmethod"):
         return ()
     name = function.qualname.rpartition(".")[2]
-    known: dict[str, ast.expr | None] = {}
+    values: dict[str, ast.expr | None] = {}
     calls: dict[str, Call] = {}
     for statement, range in _statements(function.docstring):
         if _configures(statement):
             break  # the following calls are meant for other options than the module's
         for call in _calls_of(name, statement):
-            if _root(call.func) in known:
+            if _root(call.func) in values:
                 # A method of a value of the doctest, such as `x.sum()` in `sum`.
                 continue
-            inlined = _inline(call, known)
+            inlined = _inline(call, values)
             if inlined is None or not isinstance(inlined, ast.Call):
                 continue
             alone = ast.Call(ast.Name(name, ast.Load()), inlined.args, inlined.keywords)
             source = ast.unparse(alone)
             names = tuple(n for n in free_names(source) if n != name)
             calls.setdefault(source, Call(source, names, range))
-        _remember(statement, known)
+        _remember(statement, values)
     return tuple(calls.values())
 
 
 def _statements(docstring: Docstring) -> Iterator[tuple[ast.stmt, Range]]:
-    source = Source(docstring.text, docstring.start)
+    source = ChunkText(docstring.text, docstring.start)
     line = 0
     while line < source.line_count:
         prompt = _PROMPT.fullmatch(source.line(line))
@@ -130,27 +130,27 @@ def _configures(statement: ast.stmt) -> bool:
             return False
 
 
-def _remember(statement: ast.stmt, known: dict[str, ast.expr | None]) -> None:
+def _remember(statement: ast.stmt, values: dict[str, ast.expr | None]) -> None:
     """Record the values of names after a statement; `None` for one without an expression."""
     match statement:
         case ast.Import():
             for alias in statement.names:
-                _import(alias, alias.name, "", known)
+                _import(alias, alias.name, "", values)
         case ast.ImportFrom(module=str(module), level=0):
             for alias in statement.names:
-                _import(alias, module, alias.name, known)
+                _import(alias, module, alias.name, values)
         case ast.ImportFrom():
             for alias in statement.names:
-                known.pop(alias.asname or alias.name, None)
+                values.pop(alias.asname or alias.name, None)
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            known[name] = _inline(value, known)
+            values[name] = _inline(value, values)
         case _:
             for node in ast.walk(statement):
                 match node:
                     case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                        known[name] = None
+                        values[name] = None
                     case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                        known[name] = None
+                        values[name] = None
                     case _:
                         pass
 
@@ -160,7 +160,7 @@ _PLAIN = frozenset({"functools", "itertools", "jax", "math", "numpy", "operator"
 
 
 def _import(
-    alias: ast.alias, module: str, attribute: str, known: dict[str, ast.expr | None]
+    alias: ast.alias, module: str, attribute: str, values: dict[str, ast.expr | None]
 ) -> None:
     """Record what an import binds: the module itself, an attribute of it, or its outermost package.
 
@@ -169,27 +169,27 @@ def _import(
     name = alias.asname or (attribute or module.partition(".")[0])
     root = module.partition(".")[0]
     if root not in _PLAIN or (not attribute and name == root and alias.asname is None):
-        known.pop(name, None)
+        values.pop(name, None)
         return
     if name == _USUAL.get(f"{module}.{attribute}".rstrip(".")):
-        known.pop(name, None)
+        values.pop(name, None)
         return
     text = f"__import__({module!r}, fromlist=['_'])"
     if attribute:
         text = f"{text}.{attribute}"
-    known[name] = ast.parse(text, mode="eval").body
+    values[name] = ast.parse(text, mode="eval").body
 
 
 _USUAL = {"jax.numpy": "jnp", "numpy": "np"}
 """Names that a doctest may use without an import."""
 
 
-def _inline(value: ast.expr, known: dict[str, ast.expr | None]) -> ast.expr | None:
+def _inline(value: ast.expr, values: dict[str, ast.expr | None]) -> ast.expr | None:
     """Return a copy with known names replaced by their expressions.
 
     Returns `None` if one of them has no expression or the result is too long.
     """
-    replacer = _Replacer(known)
+    replacer = _Replacer(values)
     copy = ast.parse(ast.unparse(value), mode="eval").body
     inlined: ast.expr = replacer.visit(copy)
     if replacer.lost or len(ast.unparse(inlined)) > LONGEST:
@@ -198,8 +198,8 @@ def _inline(value: ast.expr, known: dict[str, ast.expr | None]) -> ast.expr | No
 
 
 class _Replacer(ast.NodeTransformer):
-    def __init__(self, known: dict[str, ast.expr | None]) -> None:
-        self.known = known
+    def __init__(self, values: dict[str, ast.expr | None]) -> None:
+        self.known = values
         self.lost = False
 
     def visit_Name(self, node: ast.Name) -> ast.expr:

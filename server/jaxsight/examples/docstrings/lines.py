@@ -14,14 +14,14 @@ from jaxsight.examples.docstrings.sections import (
     Section,
     find_sections,
     logical_lines,
-    whole,
+    whole_text,
 )
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import Expect, read_conditions
 from jaxsight.examples.notation.expressions import Expression, read_expression
-from jaxsight.examples.notation.parser import read_value
+from jaxsight.examples.notation.parser import parse_value
 from jaxsight.examples.notation.shapes import read_size
-from jaxsight.examples.notation.tokens import Reader
+from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import Node, Size
 from jaxsight.examples.problems import (
     CONFLICT,
@@ -42,7 +42,7 @@ _SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ExampleLine:
     """An example for one name.
 
     `stars` is 1 for `*args`, 2 for `**kwargs`; `range` includes them.
@@ -69,7 +69,7 @@ class DeclaredSet:
 
     name: str
     heading: Range
-    given: tuple[Given, ...] = ()
+    examples: tuple[ExampleLine, ...] = ()
     sizes: tuple[Definition, ...] = ()
     expects: tuple[Expect, ...] = ()
     spoiled: frozenset[str] = frozenset()
@@ -93,11 +93,11 @@ def read_docstring(docstring: Docstring | None) -> Declared:
     if docstring is None:
         return Declared()
     if reason := docstring_problem(docstring.text):
-        return _unread(docstring, reason)
-    return read_source(Source(docstring.text, docstring.start))
+        return _too_long(docstring, reason)
+    return read_source(ChunkText(docstring.text, docstring.start))
 
 
-def _unread(docstring: Docstring, reason: str) -> Declared:
+def _too_long(docstring: Docstring, reason: str) -> Declared:
     """Report a docstring that is too long to be searched, if it seems to have a section."""
     if _SECTION.search(docstring.text) is None:
         return Declared()
@@ -108,22 +108,22 @@ def _unread(docstring: Docstring, reason: str) -> Declared:
 
 def read_project(text: str) -> Declared:
     """Return the declarations of a project example: sections, or the lines of a single one."""
-    source = Source(text)
+    source = ChunkText(text)
     declared = read_source(source)
     if declared.sets or declared.problems:
         return declared
-    return Declared((_read_set(source, whole(source)),))
+    return Declared((_read_set(source, whole_text(source)),))
 
 
-def read_source(source: Source) -> Declared:
+def read_source(source: ChunkText) -> Declared:
     """Return the sections of a text, with the problems of their headings."""
-    found = find_sections(source)
-    problems = list(found.problems)
+    sections = find_sections(source)
+    problems = list(sections.problems)
     sets: list[DeclaredSet] = []
     loose: list[Expect] = []
-    for section in found.sections:
+    for section in sections.sections:
         if section.topic == "inputs":
-            if any(section.name == other.name for other in sets):
+            if any(section.name == earlier.name for earlier in sets):
                 message = (
                     f"duplicate example set {quoted(section.name)}"
                     if section.name
@@ -153,7 +153,7 @@ def read_source(source: Source) -> Declared:
 
 
 def _expect(
-    source: Source, target: str, range: Range, start: int, end: int
+    source: ChunkText, target: str, range: Range, start: int, end: int
 ) -> tuple[Expect, list[Problem]]:
     conditions, problems = read_conditions(source, start, end)
     return Expect(target, tuple(conditions), range), problems
@@ -163,20 +163,20 @@ def _expect(
 class _Lines:
     """The set read so far."""
 
-    source: Source
-    given: list[Given] = field(default_factory=list)
-    known: set[tuple[str, int]] = field(default_factory=set)
-    """The names of `given`, with their stars."""
+    source: ChunkText
+    examples: list[ExampleLine] = field(default_factory=list)
+    names: set[tuple[str, int]] = field(default_factory=set)
+    """The names of `examples`, with their stars."""
     sizes: list[Definition] = field(default_factory=list)
     expects: list[Expect] = field(default_factory=list)
     spoiled: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
 
-def _read_set(source: Source, section: Section) -> DeclaredSet:
+def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
     lines = _Lines(source)
     for line in logical_lines(source, section):
-        reader = Reader(source, line.start, line.end)
+        reader = TokenReader(source, line.start, line.end)
         try:
             _read_line(lines, reader, line)
         except Malformed as malformed:
@@ -184,7 +184,7 @@ def _read_set(source: Source, section: Section) -> DeclaredSet:
     return DeclaredSet(
         section.name,
         section.heading,
-        tuple(lines.given),
+        tuple(lines.examples),
         tuple(lines.sizes),
         tuple(lines.expects),
         frozenset(lines.spoiled),
@@ -192,7 +192,7 @@ def _read_set(source: Source, section: Section) -> DeclaredSet:
     )
 
 
-def _read_line(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+def _read_line(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
     first, after = reader.token, reader.peek()
     if first.kind == "name" and first.text == "Expect" and after.is_(":"):
         return _read_bare_expect(lines, reader, line)
@@ -201,10 +201,10 @@ def _read_line(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
             return _read_sizes(lines, reader)
         if first.text == "Expect":
             return _read_expect(lines, reader, line)
-    return _read_given(lines, reader, line)
+    return _read_example(lines, reader, line)
 
 
-def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
     names: list[tuple[str, int, Range]] = []
     try:
         while True:
@@ -223,7 +223,7 @@ def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
             value: Node | Expression = read_expression(reader.source, equals.end, line.end, name)
         elif reader.token.is_(":"):
             reader.advance()
-            value = read_value(reader, name)
+            value = parse_value(reader, name)
             reader.finish()
         else:
             raise reader.expected(
@@ -234,15 +234,15 @@ def _read_given(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
         lines.spoiled.update(name for name, _, _ in names)
         raise
     for name, stars, range in names:
-        if (name, stars) in lines.known:
+        if (name, stars) in lines.names:
             message = f"duplicate example for {quoted(name)}"
             lines.problems.append(problem(CONFLICT, range, message, _DUPLICATE_HELP))
             continue
-        lines.known.add((name, stars))
-        lines.given.append(Given(name, stars, value, range))
+        lines.names.add((name, stars))
+        lines.examples.append(ExampleLine(name, stars, value, range))
 
 
-def _name(reader: Reader) -> tuple[str, int, Range]:
+def _name(reader: TokenReader) -> tuple[str, int, Range]:
     start = reader.token.start
     stars = 0
     if reader.token.is_("*", "**"):
@@ -253,7 +253,7 @@ def _name(reader: Reader) -> tuple[str, int, Range]:
     return name, stars, reader.range_from(start)
 
 
-def _read_sizes(lines: _Lines, reader: Reader) -> None:
+def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
     reader.advance()
     while True:
         name = reader.token
@@ -263,7 +263,7 @@ def _read_sizes(lines: _Lines, reader: Reader) -> None:
         reader.take("=", f"`=` after {quoted(name.text)}", help=f"write `{name.text}=32`")
         size = read_size(reader)
         range = reader.token_range(name)
-        if any(name.text == other.name for other in lines.sizes):
+        if any(name.text == earlier.name for earlier in lines.sizes):
             message = f"duplicate definition of size {quoted(name.text)}"
             lines.problems.append(problem(CONFLICT, range, message, "remove one of them"))
         else:
@@ -273,7 +273,7 @@ def _read_sizes(lines: _Lines, reader: Reader) -> None:
         reader.take(",", "`,` or the end of the line")
 
 
-def _read_bare_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+def _read_bare_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
     """Read a contract for the configured target: `Expect: kernels <= 3`."""
     start = reader.advance().start
     range = reader.range_from(start)
@@ -283,7 +283,7 @@ def _read_bare_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
     lines.problems += problems
 
 
-def _read_expect(lines: _Lines, reader: Reader, line: LogicalLine) -> None:
+def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
     start = reader.advance().start
     try:
         opening = reader.take("(", "`(` after `Expect`", help=TARGET_HELP)

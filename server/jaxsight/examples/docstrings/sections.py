@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from jaxsight.examples.docstrings.style import Style
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.tokens import BLANK, STRING
 from jaxsight.examples.problems import MALFORMED, Problem, problem
 from jaxsight.source.text import Range
@@ -73,7 +73,7 @@ class Sections:
     problems: tuple[Problem, ...]
 
 
-def find_sections(source: Source) -> Sections:
+def find_sections(source: ChunkText) -> Sections:
     """Return the sections of a docstring, in order, and the problems of their headings."""
     sections: list[Section] = []
     problems: list[Problem] = []
@@ -96,22 +96,22 @@ def find_sections(source: Source) -> Sections:
             line += 1
             continue
         if not section.name and "(" in _text(source, section.heading):
-            what, help = (
+            missing, help = (
                 ("set name", SET_HELP) if section.topic == "inputs" else ("target", TARGET_HELP)
             )
-            message = f"missing {what} in parentheses"
+            message = f"missing {missing} in parentheses"
             problems.append(problem(MALFORMED, section.heading, message, help))
         sections.append(section)
         line = max(section.lines[1], line + 1)
     return Sections(tuple(sections), tuple(problems))
 
 
-def _text(source: Source, range: Range) -> str:
+def _text(source: ChunkText, range: Range) -> str:
     start, end = source.offset(range.start), source.offset(range.end)
     return source.text[start:end]
 
 
-def _section_at(source: Source, line: int) -> Section | None:
+def _section_at(source: ChunkText, line: int) -> Section | None:
     """Return the section whose heading is on this line, if any."""
     text = source.line(line)
     match = _HEADING.fullmatch(text)
@@ -124,8 +124,8 @@ def _section_at(source: Source, line: int) -> Section | None:
     start = source.line_bounds(line)[0]
     heading = source.range(start + match.start("heading"), start + match.end("heading"))
     indent = source.indent(line)
-    rest = match["rest"].strip()
-    says_nothing = not rest or rest.startswith("#")
+    after = match["rest"].strip()
+    says_nothing = not after or after.startswith("#")
     if match["colon"] is None:
         if not says_nothing:
             return None
@@ -146,13 +146,13 @@ def _section_at(source: Source, line: int) -> Section | None:
     return Section(topic, style, name, heading, line, indent, (line + 1, end), inline)
 
 
-def _begins_conditions(source: Source, line: int, match: re.Match[str]) -> bool:
+def _begins_conditions(source: ChunkText, line: int, match: re.Match[str]) -> bool:
     """Return whether a condition follows an `Expect` without a target, on its line or the next."""
     if match["colon"] is None:
         return False
-    rest = match["rest"]
-    if rest.strip() and not rest.lstrip().startswith("#"):
-        return _CONDITION.match(rest) is not None
+    after = match["rest"]
+    if after.strip() and not after.lstrip().startswith("#"):
+        return _CONDITION.match(after) is not None
     below = line + 1
     while below < source.line_count and not source.line(below).strip():
         below += 1
@@ -163,11 +163,11 @@ def _begins_conditions(source: Source, line: int, match: re.Match[str]) -> bool:
     )
 
 
-def _underlined(source: Source, line: int) -> bool:
+def _underlined(source: ChunkText, line: int) -> bool:
     return line + 1 < source.line_count and _UNDERLINE.fullmatch(source.line(line + 1)) is not None
 
 
-def _deeper_until(source: Source, first: int, indent: int) -> int:
+def _deeper_until(source: ChunkText, first: int, indent: int) -> int:
     """Return the line after the last one that is indented more than a heading."""
     end = first
     for line in range(first, source.line_count):
@@ -179,7 +179,7 @@ def _deeper_until(source: Source, first: int, indent: int) -> int:
     return end
 
 
-def _numpydoc_until(source: Source, first: int, indent: int) -> int:
+def _numpydoc_until(source: ChunkText, first: int, indent: int) -> int:
     """Return the line after the last one before the next underlined heading or a dedent."""
     end = first
     for line in range(first, source.line_count):
@@ -192,7 +192,7 @@ def _numpydoc_until(source: Source, first: int, indent: int) -> int:
     return end
 
 
-def _is_heading(source: Source, line: int) -> bool:
+def _is_heading(source: ChunkText, line: int) -> bool:
     return _underlined(source, line) or (
         (match := _HEADING.fullmatch(source.line(line))) is not None
         and match["title"] != "Expect"
@@ -200,7 +200,7 @@ def _is_heading(source: Source, line: int) -> bool:
     )
 
 
-def whole(source: Source) -> Section:
+def whole_text(source: ChunkText) -> Section:
     """Return a section without heading whose body is the whole text."""
     return Section(
         "inputs",
@@ -221,7 +221,7 @@ class LogicalLine:
     end: int
 
 
-def logical_lines(source: Source, section: Section) -> Iterator[LogicalLine]:
+def logical_lines(source: ChunkText, section: Section) -> Iterator[LogicalLine]:
     """Yield the items of a section's body, without blank lines and comments."""
     if section.inline is not None:
         yield LogicalLine(section.inline, source.line_bounds(section.line)[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal as OneOf
 
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 
 Style = OneOf["google", "numpydoc", "rest"]
 
@@ -15,7 +15,7 @@ _REST = re.compile(
 )
 
 
-def style_of(source: Source) -> Style:
+def style_of(source: ChunkText) -> Style:
     """Return the style of a docstring; Google's if nothing else is recognized."""
     if _NUMPYDOC.search(source.text):
         return "numpydoc"

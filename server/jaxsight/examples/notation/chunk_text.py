@@ -14,7 +14,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _START = Position(0, 0)
 
 
-class Source:
+class ChunkText:
     """A text whose first character is at `origin`."""
 
     __slots__ = ("_ends", "_starts", "origin", "text")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal as OneOf
 
-from jaxsight.examples.notation.chunk_text import Source
-from jaxsight.examples.notation.tokens import Reader
+from jaxsight.examples.notation.chunk_text import ChunkText
+from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.problems import (
     MALFORMED_EXPECT,
     Malformed,
@@ -68,12 +68,14 @@ class Expect:
     range: Range
 
 
-def read_conditions(source: Source, start: int, end: int) -> tuple[list[Condition], list[Problem]]:
+def read_conditions(
+    source: ChunkText, start: int, end: int
+) -> tuple[list[Condition], list[Problem]]:
     """Return the conditions between two offsets, separated by commas or lines.
 
     Reading stops at the first malformed condition, which is the problem returned.
     """
-    reader = Reader(source, start, end)
+    reader = TokenReader(source, start, end)
     conditions: list[Condition] = []
     try:
         if reader.token.is_a("end"):
@@ -90,7 +92,7 @@ def read_conditions(source: Source, start: int, end: int) -> tuple[list[Conditio
     return conditions, []
 
 
-def _condition(reader: Reader) -> Condition:
+def _condition(reader: TokenReader) -> Condition:
     name = reader.token
     if name.kind != "name":
         raise reader.expected("a metric", help=_METRICS_HELP)

@@ -97,5 +97,5 @@ def suggestion(name: str) -> str | None:
     meant = _MEANT.get(name)
     if meant is not None:
         return meant
-    found = nearest(name, BY_NAME)
-    return None if found is None else short(BY_NAME[found])
+    name_meant = nearest(name, BY_NAME)
+    return None if name_meant is None else short(BY_NAME[name_meant])

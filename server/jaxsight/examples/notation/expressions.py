@@ -7,8 +7,8 @@ import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jaxsight.examples.notation.chunk_text import Source
-from jaxsight.examples.notation.tokens import DEEPEST, Reader
+from jaxsight.examples.notation.chunk_text import ChunkText
+from jaxsight.examples.notation.tokens import DEEPEST, TokenReader
 from jaxsight.examples.problems import (
     MALFORMED,
     Malformed,
@@ -28,9 +28,9 @@ class Expression:
     range: Range = field(default=Range(Position(0, 0), Position(0, 0)), compare=False)
 
 
-def read_expression(source: Source, start: int, end: int, subject: str) -> Expression:
+def read_expression(source: ChunkText, start: int, end: int, subject: str) -> Expression:
     """Return the expression between two offsets; raise `Malformed` if Python cannot parse it."""
-    reader = Reader(source, start, end)
+    reader = TokenReader(source, start, end)
     if reader.token.kind == "end":
         raise reader.expected(f"a Python expression after {quoted(f'{subject} =')}")
     first = reader.token.start
@@ -51,7 +51,7 @@ def read_expression(source: Source, start: int, end: int, subject: str) -> Expre
     return Expression(written, free_names(written), reader.range_from(first))
 
 
-def _check_brackets(reader: Reader) -> None:
+def _check_brackets(reader: TokenReader) -> None:
     """Read to the end; raise `Malformed` at an unmatched bracket.
 
     The parentheses that `read_expression` adds would hide one.
@@ -76,7 +76,7 @@ def _check_brackets(reader: Reader) -> None:
         raise open_[-1][1]
 
 
-def _place(source: Source, first: int, end: int, error: SyntaxError) -> Range:
+def _place(source: ChunkText, first: int, end: int, error: SyntaxError) -> Range:
     """Return the range of a syntax error, inside the expression."""
 
     def offset(line: int | None, column: int | None) -> int | None:

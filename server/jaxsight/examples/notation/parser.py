@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.dtypes import BY_NAME, KEY_IMPLEMENTATIONS, suggestion
 from jaxsight.examples.notation.shapes import read_shape
-from jaxsight.examples.notation.tokens import DEEPEST, STRING, Reader, Token
+from jaxsight.examples.notation.tokens import DEEPEST, STRING, Token, TokenReader
 from jaxsight.examples.notation.values import Array, Key, Literal, Node, Tree, is_literal, show
 from jaxsight.examples.problems import (
     CONFLICT,
@@ -28,21 +28,21 @@ from jaxsight.examples.problems import (
 _KEY_HELP = "use `fry`, `rbg` or `urbg`"
 
 
-def read(text: str) -> Node:
+def parse_example(text: str) -> Node:
     """Return the example that a whole text is; raise `Malformed` for any other text."""
-    reader = Reader(Source(text))
-    node = read_value(reader)
+    reader = TokenReader(ChunkText(text))
+    node = parse_value(reader)
     reader.finish()
     return node
 
 
-def read_value(reader: Reader, subject: str = "x") -> Node:
+def parse_value(reader: TokenReader, subject: str = "x") -> Node:
     """Return the next example; `subject` is its parameter, for messages."""
-    return _Values(reader, subject).value()
+    return _Parser(reader, subject).value()
 
 
-class _Values:
-    def __init__(self, reader: Reader, subject: str) -> None:
+class _Parser:
+    def __init__(self, reader: TokenReader, subject: str) -> None:
         self.reader = reader
         self.subject = subject
         self._depth = 0
@@ -121,10 +121,10 @@ class _Values:
             help=f"write `'{name}'` for a string, or `{self.subject} = {name}` for an expression",
         )
 
-    def _expression(self, what: str, text: str = "…") -> Malformed:
+    def _expression(self, construct: str, text: str = "…") -> Malformed:
         """Return the error at the current token for a Python expression after `:`."""
         return self.reader.fail(
-            f"expected an example, found {what}",
+            f"expected an example, found {construct}",
             help=f"use `=` for Python expressions: `{self.subject} = {text}`",
         )
 
@@ -173,15 +173,8 @@ class _Values:
                     keys.append(self._dict_key(child, keys))
                     self.reader.take(":", "`:` after a dict key")
                     child = self.value()
-                elif not is_literal(child):
-                    raise Malformed(
-                        problem(
-                            MALFORMED,
-                            child.range,
-                            "a set can only contain literals",
-                            "write `key: example` for each item of a dict",
-                        )
-                    )
+                else:
+                    _check_set_element(child)
             children.append(child)
             comma = self.reader.token.is_(",")
             if comma:
@@ -262,6 +255,18 @@ class _Values:
         if self.reader.token.is_("+", "-", "*", "/", "//", "%", "**"):
             raise self._expression("arithmetic")
         return source
+
+
+def _check_set_element(node: Node) -> None:
+    if not is_literal(node):
+        raise Malformed(
+            problem(
+                MALFORMED,
+                node.range,
+                "a set can only contain literals",
+                "write `key: example` for each item of a dict",
+            )
+        )
 
 
 def _hashable(node: Node) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxsight.examples.notation.sizes import LARGEST
-from jaxsight.examples.notation.tokens import DEEPEST, Reader
+from jaxsight.examples.notation.tokens import DEEPEST, TokenReader
 from jaxsight.examples.notation.values import Arithmetic, Named, Number, Operator, Size
 from jaxsight.examples.problems import UNKNOWN_SIZE, quoted
 
 _OPERATORS: dict[str, Operator] = {"+": "+", "-": "-", "*": "*", "//": "//", "%": "%"}
 
 
-def read_shape(reader: Reader) -> tuple[Size, ...]:
+def read_shape(reader: TokenReader) -> tuple[Size, ...]:
     """Return the sizes between `[` and `]`."""
     opening = reader.take("[")
     sizes: list[Size] = []
@@ -28,7 +28,7 @@ def read_shape(reader: Reader) -> tuple[Size, ...]:
     return tuple(sizes)
 
 
-def read_size(reader: Reader) -> Size:
+def read_size(reader: TokenReader) -> Size:
     """Return a size: a number, a name, or arithmetic on them."""
     return _Arithmetic(reader).sum()
 
@@ -36,22 +36,22 @@ def read_size(reader: Reader) -> Size:
 class _Arithmetic:
     """A parser of one size; it limits the operations, because a long size exhausts the stack."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: TokenReader) -> None:
         self.reader = reader
         self._operations = 0
 
     def sum(self) -> Size:
         start = self.reader.token.start
-        left = self._product()
+        size = self._product()
         while self.reader.token.is_("+", "-"):
-            left = self._arithmetic(start, left, self._product)
-        return left
+            size = self._arithmetic(start, size, self._product)
+        return size
 
     def _product(self) -> Size:
         start = self.reader.token.start
-        left = self._factor()
+        size = self._factor()
         while self.reader.token.is_("*", "//", "%"):
-            left = self._arithmetic(start, left, self._factor)
+            size = self._arithmetic(start, size, self._factor)
         if self.reader.token.is_("/", "**"):
             operator = self.reader.token.text
             raise self.reader.fail(
@@ -60,13 +60,13 @@ class _Arithmetic:
                 if operator == "/"
                 else "use `+`, `-`, `*`, `//` or `%`",
             )
-        return left
+        return size
 
-    def _arithmetic(self, start: int, left: Size, operand: Callable[[], Size]) -> Size:
+    def _arithmetic(self, start: int, size: Size, operand: Callable[[], Size]) -> Size:
         operator = _OPERATORS[self.reader.advance().text]
         self._operate()
         right = operand()
-        return Arithmetic(operator, left, right, self.reader.range_from(start))
+        return Arithmetic(operator, size, right, self.reader.range_from(start))
 
     def _operate(self) -> None:
         self._operations += 1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jaxsight.examples.notation.values import (
     Arithmetic,
     Named,
     Number,
+    Operator,
     Size,
     names_in,
     show_size,
@@ -24,17 +26,24 @@ from jaxsight.examples.problems import (
 from jaxsight.text.inert import clause
 
 LARGEST = 2**63 - 1
+_OPERATIONS: Mapping[Operator, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes `defined` by `where` lines, and those `given` by the settings, which rank lower.
+    """Sizes `defined` by `where` lines, and those `configured` in the settings, which rank lower.
 
     A definition may refer to other sizes.
     """
 
     defined: Mapping[str, Size]
-    given: Mapping[str, int]
+    configured: Mapping[str, int]
 
     def value(self, size: Size) -> int:
         """Return the value of a size; raise `Malformed` at an undefined name or invalid value."""
@@ -42,19 +51,19 @@ class Sizes:
 
     def knows(self, name: str) -> bool:
         """Return whether a size has a value."""
-        return name in self.defined or name in self.given
+        return name in self.defined or name in self.configured
 
     def used(self, size: Size) -> frozenset[str]:
         """Return the names that a size depends on, directly or by their definitions."""
-        seen: set[str] = set()
+        names: set[str] = set()
         waiting = list(names_in(size))
         while waiting:
             name = waiting.pop()
-            if name not in seen:
-                seen.add(name)
+            if name not in names:
+                names.add(name)
                 if name in self.defined:
                     waiting.extend(names_in(self.defined[name]))
-        return frozenset(seen)
+        return frozenset(names)
 
     def _value(self, size: Size, inside: tuple[str, ...]) -> int:
         match size:
@@ -66,36 +75,24 @@ class Sizes:
                     raise Malformed(problem(CONFLICT, range, f"circular size definition: {circle}"))
                 if name in self.defined:
                     return self._value(self.defined[name], (*inside, name))
-                if name in self.given:
-                    return self.given[name]
+                if name in self.configured:
+                    return self.configured[name]
                 message = f"undefined size {quoted(name)}"
                 raise Malformed(problem(UNKNOWN_SIZE, range, message, self._remedy(name)))
-            case Arithmetic(operator, left, right, range):
+            case Arithmetic(sign, left, right, range):
                 first, second = self._value(left, inside), self._value(right, inside)
                 shown = quoted(show_size(size))
-                if operator in ("//", "%") and second == 0:
+                if sign in ("//", "%") and second == 0:
                     raise Malformed(problem(UNKNOWN_SIZE, range, f"division by zero in {shown}"))
-                match operator:
-                    case "+":
-                        result = first + second
-                    case "-":
-                        result = first - second
-                    case "*":
-                        result = first * second
-                    case "//":
-                        result = first // second
-                    case "%":
-                        result = first % second
-                if result < 0:
-                    raise Malformed(
-                        problem(UNKNOWN_SIZE, range, f"size {shown} is negative ({result})")
-                    )
-                if result > LARGEST:
-                    raise Malformed(
-                        problem(UNKNOWN_SIZE, range, f"size {shown} exceeds {LARGEST:,}")
-                    )
-                return result
+                value = _OPERATIONS[sign](first, second)
+                if value < 0:
+                    message = f"size {shown} is negative ({value})"
+                    raise Malformed(problem(UNKNOWN_SIZE, range, message))
+                if value > LARGEST:
+                    message = f"size {shown} exceeds {LARGEST:,}"
+                    raise Malformed(problem(UNKNOWN_SIZE, range, message))
+                return value
 
     def _remedy(self, name: str) -> str:
-        near = nearest(name, (*self.defined, *self.given))
+        near = nearest(name, (*self.defined, *self.configured))
         return f"did you mean `{near}`?" if near else f"add `where {name}=…`"

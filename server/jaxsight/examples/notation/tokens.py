@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from jaxsight.examples.notation.chunk_text import Source
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.problems import MALFORMED, Malformed, problem, quoted
 from jaxsight.source.text import Range
 
@@ -44,10 +44,10 @@ class Token:
         return self.kind == "operator" and self.text in operators
 
 
-class Reader:
+class TokenReader:
     """Read the tokens from `start` to `end` of a source, one at a time."""
 
-    def __init__(self, source: Source, start: int = 0, end: int | None = None) -> None:
+    def __init__(self, source: ChunkText, start: int = 0, end: int | None = None) -> None:
         self.source = source
         self._end = len(source.text) if end is None else end
         self._last = start
@@ -77,20 +77,20 @@ class Reader:
         """Return the error at a token, by default the current one."""
         return Malformed(problem(code, self.token_range(token or self.token), message, help))
 
-    def expected(self, what: str, *, help: str = "") -> Malformed:
+    def expected(self, noun: str, *, help: str = "") -> Malformed:
         """Return the error at the current token, which the message quotes."""
-        return self.fail(f"expected {what}, found {found(self.token)}", help=help)
+        return self.fail(f"expected {noun}, found {quoted_token(self.token)}", help=help)
 
-    def take(self, operator: str, what: str | None = None, *, help: str = "") -> Token:
+    def take(self, operator: str, noun: str | None = None, *, help: str = "") -> Token:
         """Return the current token, which must be an operator, and move to the next one."""
         if not self.token.is_(operator):
-            raise self.expected(what or f"`{operator}`", help=help)
+            raise self.expected(noun or f"`{operator}`", help=help)
         return self.advance()
 
-    def finish(self, what: str = "the end of the line") -> None:
+    def finish(self, noun: str = "the end of the line") -> None:
         """Raise `Malformed` unless all tokens were read."""
         if self.token.kind != "end":
-            raise self.expected(what)
+            raise self.expected(noun)
 
     def unclosed(self, opening: Token, closing: str) -> Malformed:
         """Return the error at a bracket without its closing bracket."""
@@ -120,6 +120,6 @@ class Reader:
         raise AssertionError("an operator is any character")
 
 
-def found(token: Token) -> str:
+def quoted_token(token: Token) -> str:
     """Return a token as messages quote it."""
     return "the end of the line" if token.kind == "end" else quoted(token.text)

@@ -99,8 +99,8 @@ def show(node: Node) -> str:
         case Literal(source):
             return source
         case Tree("dict", children, keys):
-            items = zip(keys, children, strict=True)
-            return "{" + ", ".join(f"{key}: {show(child)}" for key, child in items) + "}"
+            pairs = zip(keys, children, strict=True)
+            return "{" + ", ".join(f"{key}: {show(child)}" for key, child in pairs) + "}"
         case Tree("list", children):
             return "[" + ", ".join(map(show, children)) + "]"
         case Tree(_, (child,)):

@@ -20,8 +20,8 @@ from jaxsight.rules.rule import FindInProgram, Rule
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.violation import NodeViolation, Violation
 from jaxsight.source import differentiated
-from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.compiling import Compiled, Folding
@@ -100,7 +100,7 @@ def _in_text(statement: TopLevelStatement) -> tuple[tuple[Rule, Range, NodeViola
         return ()
     violations = _texts.get(statement)
     if violations is None:
-        source = Source(statement.text)
+        source = SourceText(statement.text)
         tree = tree_of(statement.text)
         violations = _texts[statement] = tuple(
             (rule, source.range(violation.node), violation)
@@ -130,7 +130,7 @@ def of_module(module: Module) -> Iterator[Finding]:
             continue
         for violation in violations:
             chunk = chunks[violation.statement]
-            range = Source(chunk.text).range(violation.violation.node)
+            range = SourceText(chunk.text).range(violation.violation.node)
             yield _finding(rule, range.shifted(chunk.first_line), violation.violation)
 
 
@@ -148,7 +148,7 @@ _statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary
 
 def of_size(module: Module) -> Iterator[Finding]:
     """Yield the parts of a file that are too large to be analyzed."""
-    for problem in module.unread:
+    for problem in module.too_large_parts:
         yield finding_of(TOO_LARGE, problem.range, problem.message)
 
 

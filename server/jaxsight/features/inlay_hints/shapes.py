@@ -31,6 +31,7 @@ def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Ite
             f": {stale.mark(view)}{_label(values, observation.more)}",
             "\n\n".join(filter(None, (notice, _tooltip(values, observation.more)))),
             view.stale,
+            attached=True,
         )
 
 

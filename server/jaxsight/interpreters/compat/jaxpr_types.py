@@ -131,12 +131,15 @@ class Equation(Protocol):
         outvars: Iterable[Var] = ...,
         params: Params = ...,
         ctx: Context = ...,
+        source_info: SourceInfo = ...,
     ) -> Equation: ...
 
 
 class DebugInfo(Protocol):
-    """The function that a jaxpr was traced from."""
+    """The function that a jaxpr was traced from, and by which transformation."""
 
+    @property
+    def traced_for(self) -> str: ...
     @property
     def func_name(self) -> str: ...
     @property
@@ -168,4 +171,5 @@ class Jaxpr(Protocol):
         outvars: Sequence[Atom] = ...,
         eqns: Sequence[Equation] = ...,
         effects: AbstractSet[object] = ...,
+        debug_info: DebugInfo | None = ...,
     ) -> Jaxpr: ...

@@ -10,7 +10,7 @@ from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
 
-ReadBy: TypeAlias = Callable[[Equation], Sequence[Atom]]
+Readers: TypeAlias = Callable[[Equation], Sequence[Atom]]
 """Returns the operands on which an equation depends."""
 
 
@@ -21,7 +21,7 @@ def all_operands(equation: Equation) -> Sequence[Atom]:
 def live(
     program_outputs: Iterable[Atom],
     equations: Sequence[Equation],
-    read_by: ReadBy = all_operands,
+    read_by: Readers = all_operands,
 ) -> list[Equation]:
     """Return the equations on which results depend, or that have effects, in order.
 
@@ -53,7 +53,7 @@ def used_inside(program: Program) -> set[int]:
 
 
 def _live(
-    program_outputs: Iterable[Atom], equations: Sequence[Equation], read_by: ReadBy
+    program_outputs: Iterable[Atom], equations: Sequence[Equation], read_by: Readers
 ) -> tuple[list[Equation], set[int]]:
     """Return the `live` equations, and the ids of all atoms that they and the results read."""
     needed = set(map(id, program_outputs))  # literals too, which are no equation's result

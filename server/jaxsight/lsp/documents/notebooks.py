@@ -39,10 +39,11 @@ class Notebook:
         """Replace `removed` cells from index `start` on."""
         self._order[start : start + removed] = [uri_key(cell.document) for cell in cells]
 
-    def open(self, item: types.TextDocumentItem) -> None:
+    def open(self, cell: types.TextDocumentItem) -> None:
         """Store a cell's text, if the cell is Python."""
-        if item.language_id == "python":
-            self._cells[uri_key(item.uri)] = Document(item.uri, self.path, item.version, item.text)
+        if cell.language_id == "python":
+            document = Document(cell.uri, self.path, cell.version, cell.text)
+            self._cells[uri_key(cell.uri)] = document
 
     def close(self, uri: str) -> None:
         """Remove a cell that was deleted, or that is no longer Python."""
@@ -66,13 +67,7 @@ class Notebook:
 
     def view(self, key: str, units: Units) -> View | None:
         """Return the window of a cell, or `None` if there is no such Python cell."""
-        first = 0
-        for other in self.keys:
-            cell = self._cells[other]
-            if other == key:
-                return View(cell, units, first, whole=False)
-            first += cell.last_line + 1
-        return None
+        return next((view for view in self.views(units) if uri_key(view.uri) == key), None)
 
     def views(self, units: Units) -> list[View]:
         """Return the windows of all Python cells."""
@@ -80,14 +75,14 @@ class Notebook:
         first = 0
         for key in self.keys:
             cell = self._cells[key]
-            views.append(View(cell, units, first, whole=False))
+            views.append(View(cell, units, first, is_entire=False))
             first += cell.last_line + 1
         return views
 
     def _text_of(self, key: str) -> str:
         cell = self._cells[key]
-        known = self._python.get(key)
-        if known is None or known[0] != cell.version:
-            lines = cell.text.replace("\r\n", "\n").replace("\r", "\n")
-            known = self._python[key] = (cell.version, without_magics(lines))
-        return known[1]
+        version, python = self._python.get(key, (None, ""))
+        if version != cell.version:
+            python = without_magics(cell.text.replace("\r\n", "\n").replace("\r", "\n"))
+            self._python[key] = (cell.version, python)
+        return python

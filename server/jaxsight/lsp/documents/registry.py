@@ -30,10 +30,10 @@ class OpenDocuments:
         """Return the engine's path of a Python document, or `None` if it is not served."""
         if (path := path_of(uri)) is not None:
             return path
-        scheme, _, rest = uri.partition(":")
+        scheme, _, name = uri.partition(":")
         if scheme != "untitled":
             return None
-        name = uri_key(rest)
+        name = uri_key(name)
         return name if name.startswith("/") else f"{self.home}/untitled:{name}"
 
     def open(self, uri: str, language: str, version: int, text: str) -> Document | None:
@@ -87,11 +87,15 @@ class OpenDocuments:
 
     def views(self, path: str) -> list[View]:
         """Return all windows on an engine document: one for a file, one per cell for a notebook."""
-        found = [View(d, self.units) for d in self._documents.values() if d.path == path]
+        views = [
+            View(document, self.units)
+            for document in self._documents.values()
+            if document.path == path
+        ]
         for notebook in self._notebooks.values():
             if notebook.path == path:
-                found += notebook.views(self.units)
-        return found
+                views += notebook.views(self.units)
+        return views
 
     def window(self, path: str, where: Range) -> View | None:
         """Return the window in which a range of an engine document begins."""
@@ -100,5 +104,6 @@ class OpenDocuments:
     @property
     def paths(self) -> list[str]:
         """Paths of the open engine documents."""
-        books = [notebook.path for notebook in self._notebooks.values()]
-        return list(dict.fromkeys([d.path for d in self._documents.values()] + books))
+        notebooks = [notebook.path for notebook in self._notebooks.values()]
+        files = [document.path for document in self._documents.values()]
+        return list(dict.fromkeys(files + notebooks))

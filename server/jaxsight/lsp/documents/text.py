@@ -109,7 +109,7 @@ class View:
     document: Document
     units: Units
     first: int = 0
-    whole: bool = True
+    is_entire: bool = True
     """Whether the window covers the whole engine document."""
 
     @property
@@ -129,16 +129,9 @@ class View:
         """Convert a client's range to the engine's."""
         return Range(self.position(where.start), self.position(where.end))
 
-    @property
-    def extent(self) -> Range:
-        """All lines of this window, as a range of the engine's document."""
-        last = self.document.last_line
-        end = Position(self.first + last, len(self.document.line(last)))
-        return Range(Position(self.first, 0), end)
-
     def holds(self, where: Range) -> bool:
         """Return whether a range of the engine's document begins in this window."""
-        return self.whole or (
+        return self.is_entire or (
             self.first <= where.start.line <= self.first + self.document.last_line
         )
 

@@ -40,8 +40,8 @@ def uri_of(path: str, *, windows: bool = WINDOWS) -> str:
     if windows:
         path = path.replace("\\", "/")
     if path.startswith("//"):
-        host, _, rest = path[2:].partition("/")
-        return f"file://{quoted(host)}/{quoted(rest)}"
+        host, _, file = path[2:].partition("/")
+        return f"file://{quoted(host)}/{quoted(file)}"
     if re.match(r"[A-Za-z]:", path):
         return f"file:///{path[0].lower()}:{quoted(path[2:])}"
     return "file://" + quoted(path)

@@ -132,7 +132,7 @@ async def _read_closed_files(context: Context, findings: Iterable[Finding]) -> d
     """Read the files that findings refer to and that are not open, to convert columns."""
     if not context.client.related_information:
         return {}
-    paths = {related.path for finding in findings for related in finding.related}
+    paths = {mention.path for finding in findings for mention in finding.related}
     closed = [path for path in paths if not context.documents.views(path)]
     texts = await asyncio.gather(*(asyncio.to_thread(_read, path) for path in closed))
     return {
@@ -169,7 +169,7 @@ def diagnostic(
     client = context.client
     related = None
     if client.related_information and finding.related:
-        related = [_related(context, place, closed_files) for place in finding.related]
+        related = [_related(context, mention, closed_files) for mention in finding.related]
     return types.Diagnostic(
         range=view.to_range(finding.range),
         message=_message(finding),
@@ -191,12 +191,12 @@ def _message(finding: Finding) -> str:
 
 
 def _related(
-    context: Context, related: Place, closed_files: Mapping[str, Document]
+    context: Context, mention: Place, closed_files: Mapping[str, Document]
 ) -> types.DiagnosticRelatedInformation:
-    view = context.documents.window(related.path, related.range)
+    view = context.documents.window(mention.path, mention.range)
     if view is None:
-        path = related.path
+        path = mention.path
         document = closed_files.get(path) or Document(uri_of(path), path, 0, "")
         view = View(document, context.documents.units)
-    location = types.Location(uri=view.uri, range=view.to_range(related.range))
-    return types.DiagnosticRelatedInformation(location=location, message=one_line(related.message))
+    location = types.Location(uri=view.uri, range=view.to_range(mention.range))
+    return types.DiagnosticRelatedInformation(location=location, message=one_line(mention.message))

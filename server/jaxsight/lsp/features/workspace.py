@@ -66,13 +66,13 @@ async def ask_settings(context: Context) -> None:
     if not context.client.answers_configuration:
         return
     questions = context.configuration.questions
-    items = [
+    requested = [
         types.ConfigurationItem(section=section, scope_uri=uri_of(root) if root else None)
         for section, root in questions
     ]
     try:
         answers = await context.connection.workspace_configuration_async(
-            types.ConfigurationParams(items=items)
+            types.ConfigurationParams(items=requested)
         )
     except JsonRpcException as error:
         log.warning("client rejected the request for its settings: %s", error)

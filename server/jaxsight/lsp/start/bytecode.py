@@ -32,30 +32,30 @@ _LIMIT = 64 * 1024 * 1024
 
 
 @contextlib.contextmanager
-def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
+def cached_bytecode(file: Path, *makers: ModuleType) -> Iterator[None]:
     """Compile the scripts of `makers` from kept bytecode within the context.
 
     A maker is a module that calls `compile` or `exec`: its own global of that name shadows the
     builtin.
     On exit, scripts that had to be compiled are stored in `file`.
     """
-    known = _load(file)
+    stored = _load(file)
     used: dict[bytes, CodeType] = {}
 
-    def compile_once(source: Any, filename: Any, mode: str, *rest: Any, **named: Any) -> Any:
-        if rest or named or mode != "exec" or type(source) is not str:
-            return compile(source, filename, mode, *rest, **named)
+    def compile_once(source: Any, filename: Any, mode: str, *options: Any, **named: Any) -> Any:
+        if options or named or mode != "exec" or type(source) is not str:
+            return compile(source, filename, mode, *options, **named)
         key = hashlib.blake2b(f"{filename}\n{source}".encode(), digest_size=16).digest()
-        code = known.get(key)
+        code = stored.get(key)
         if code is None:
             # This module's `__future__` imports must not apply to the maker's code.
             code = compile(source, filename, mode, dont_inherit=True)
         used[key] = code
         return code
 
-    def execute(source: Any, names: dict[str, Any], *rest: Any) -> None:
+    def execute(source: Any, names: dict[str, Any], *more_scopes: Any) -> None:
         code = compile_once(source, "<string>", "exec") if type(source) is str else source
-        exec(code, names, *rest)  # noqa: S102 - replaces `exec`
+        exec(code, names, *more_scopes)  # noqa: S102 - replaces `exec`
 
     for maker in makers:
         vars(maker).update(compile=compile_once, exec=execute)
@@ -64,7 +64,7 @@ def kept(file: Path, *makers: ModuleType) -> Iterator[None]:
     finally:
         for maker in makers:
             del vars(maker)["compile"], vars(maker)["exec"]
-    if not (used.keys() <= known.keys() or sys.dont_write_bytecode):
+    if not (used.keys() <= stored.keys() or sys.dont_write_bytecode):
         _store(file, used)
 
 

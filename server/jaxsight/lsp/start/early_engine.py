@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from jaxsight.lsp.start.bytecode import file_for, kept
+from jaxsight.lsp.start.bytecode import cached_bytecode, file_for
 from jaxsight.projects.projects import Projects
 from jaxsight.trust import Trust
 
@@ -31,7 +31,7 @@ class EngineAhead:
 
     def session(self) -> Session:
         """Import the rest of the engine, and return it with the tracers that have been started."""
-        with kept(file_for("session"), dataclasses):
+        with cached_bytecode(file_for("session"), dataclasses):
             from jaxsight.session import Session
 
         self._session = Session(self._projects)

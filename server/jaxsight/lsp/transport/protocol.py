@@ -160,8 +160,8 @@ class JaxsightProtocol(LanguageServerProtocol):
     ) -> Generator[Any, Any, types.InitializeResult]:
         """Answer with the capabilities that this client can use."""
         self.host.read_capabilities(params)
-        result = yield from super().lsp_initialize(params)
-        capabilities = result.capabilities
+        introduction = yield from super().lsp_initialize(params)
+        capabilities = introduction.capabilities
         if not self.host.client.pulls_diagnostics:
             capabilities.diagnostic_provider = None
         if self.host.client.asks_content and capabilities.workspace is not None:
@@ -170,7 +170,7 @@ class JaxsightProtocol(LanguageServerProtocol):
             )
         # pygls selects the first encoding of the client's that it supports, else its own default.
         self.host.start_session(types.PositionEncodingKind(capabilities.position_encoding).value)
-        return result
+        return introduction
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: object) -> None:  # type: ignore[override]  # no generator is needed

@@ -69,7 +69,7 @@ def ask(
         return Unasked("the example inputs have errors")
     module = document.module if module is None else module
     names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
-    needed = slice_for(module, names, subject.chunk, whole=document.looked_into)
+    needed = slice_for(module, names, subject.chunk, keep_all=document.looked_into)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
     if needed.broken:

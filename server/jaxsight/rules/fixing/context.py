@@ -15,8 +15,8 @@ from typing import Protocol
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.fixing.module_names import ModuleNames
 from jaxsight.rules.fixing.syntax import FunctionNode, bound_names, free_names
-from jaxsight.source.definitions import Source
 from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.observations import Observation, Seen
@@ -85,7 +85,7 @@ class FixContext(ModuleNames):
         self.finding = finding
         self.chunk = chunk
         super().__init__(view.module, tree_of(chunk.text))
-        self.source = Source(chunk.text)
+        self.source = SourceText(chunk.text)
 
     @staticmethod
     def of(view: TracedText, finding: Finding) -> FixContext | None:

@@ -17,7 +17,7 @@ _ACCUMULATES = frozenset({"reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot
 
 def small_accumulator(integers: Integers, step: Step) -> Violation | None:
     """Find sums and products of many small integers in their own dtype."""
-    dtype, range_ = integers.dtype(step), integers.ranges.result(step)
+    dtype, interval = integers.dtype(step), integers.intervals.result(step)
     within = limits(dtype)
     if step.primitive not in _ACCUMULATES or bits_of(dtype) > 16 or within is None:
         return None
@@ -25,7 +25,7 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
     length = max(operand.shape, default=0)
     if step.primitive in ("cumprod", "reduce_prod"):
         return None
-    if range_ is None or (within[0] <= range_.least and range_.most <= within[1]):
+    if interval is None or (within[0] <= interval.least and interval.most <= within[1]):
         return None
     if step.primitive == "dot_general":
         matrices = product(step)

@@ -40,11 +40,11 @@ def unsigned_difference(integers: Integers, step: Step, node: Expression) -> Vio
     if step.primitive != "sub" or not dtype.startswith("uint"):
         return None
     a, b = step.operands
-    range_ = integers.ranges.of(a), integers.ranges.of(b)
-    if range_[0] is None or range_[1] is None or range_[0].least >= range_[1].most:
+    first, second = integers.intervals.of(a), integers.intervals.of(b)
+    if first is None or second is None or first.least >= second.most:
         return None
     either = all(map(integers.is_input, (a, b)))
-    literal = range_[1].one is not None and integers.is_input(a)
+    literal = second.one is not None and integers.is_input(a)
     if _is_absolute(integers, step, node) and (either or literal):
         return Violation(
             f"`abs` has no effect on the unsigned difference {integers.quoted(step)}",
@@ -97,8 +97,8 @@ def _compares_with_zero(integers: Integers, user: Step) -> bool:
 
 
 def _has_zero(integers: Integers, step: Step, index: int) -> bool:
-    range_ = integers.ranges.of(step.operands[index]) if len(step.operands) == 2 else None
-    return range_ is not None and range_.one == 0
+    interval = integers.intervals.of(step.operands[index]) if len(step.operands) == 2 else None
+    return interval is not None and interval.one == 0
 
 
 def _is_absolute(integers: Integers, step: Step, node: Expression) -> bool:

@@ -13,7 +13,7 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
     integer_literal,
     wider_help,
 )
-from jaxsight.rules.program.integers.intervals import Range, limits
+from jaxsight.rules.program.integers.intervals import Interval, limits
 from jaxsight.rules.program.steps import numbers
 from jaxsight.rules.text.expressions import Expression
 from jaxsight.rules.violation import Violation
@@ -22,51 +22,48 @@ from jaxsight.wire.program import Step
 
 def certain_overflow(integers: Integers, step: Step) -> Violation | None:
     """Arithmetic of known integers whose result does not fit."""
-    range_ = _exact(integers, step)
+    interval = _exact(integers, step)
     dtype = integers.dtype(step)
     within = limits(dtype)
-    if range_ is None or within is None:
+    if interval is None or within is None:
         return None
     if step.primitive == "shift_left":
-        by = integers.ranges.of(step.operands[1])
+        by = integers.intervals.of(step.operands[1])
         if by is None or by.high < bits_of(dtype):
             return None  # the sign bit of a mask
     if (
         step.primitive == "convert_element_type"
-        and range_.one is not None
-        and (range_.one < 0 or bits_of(dtype) >= 32)
+        and interval.one is not None
+        and (interval.one < 0 or bits_of(dtype) >= 32)
     ):
         return None  # all bits of a mask
-    return _overflow(integers, step, dtype, range_)
+    return _overflow(integers, step, dtype, interval)
 
 
-def _exact(integers: Integers, step: Step) -> Range | None:
+def _exact(integers: Integers, step: Step) -> Interval | None:
     """Return what an equation computes before it wraps around."""
     match step.primitive:
         case "convert_element_type":
-            return integers.ranges.of(step.operands[0])
+            return integers.intervals.of(step.operands[0])
         case "iota":
             axis, shape = numbers(step, "dimension"), integers.flow.value(step.results[0]).shape
-            return Range.listed([0, max(shape[axis[0]] - 1, 0)]) if axis else None
+            return Interval.listed([0, max(shape[axis[0]] - 1, 0)]) if axis else None
         case _:
-            return integers.ranges.result(step)
+            return integers.intervals.result(step)
 
 
-def _overflow(integers: Integers, step: Step, dtype: str, range_: Range) -> Violation | None:
+def _overflow(integers: Integers, step: Step, dtype: str, interval: Interval) -> Violation | None:
     within = limits(dtype)
     if within is None:
         return None
-    if range_.high > within[1]:
-        message = f"{integers.quoted(step)} overflows {dtype}: it reaches {figure(range_.high)}"
-    elif range_.low < within[0]:
-        message = (
-            f"{integers.quoted(step)} wraps below zero in {dtype}: it falls to {figure(range_.low)}"
-            if within[0] == 0
-            else f"{integers.quoted(step)} overflows {dtype}: it falls to {figure(range_.low)}"
-        )
+    if interval.high > within[1]:
+        message = f"{integers.quoted(step)} overflows {dtype}: it reaches {figure(interval.high)}"
+    elif interval.low < within[0]:
+        wraps = "wraps below zero in" if within[0] == 0 else "overflows"
+        message = f"{integers.quoted(step)} {wraps} {dtype}: it falls to {figure(interval.low)}"
     else:
         return None
-    below = range_.high <= within[1] and within[0] == 0
+    below = interval.high <= within[1] and within[0] == 0
     advice = SIGNED if below else wider_help(dtype)
     if step.primitive == "iota":
         advice = "use a wider dtype: `dtype=jnp.int32`"
@@ -88,11 +85,11 @@ def power_of_two(integers: Integers, step: Step, node: Expression) -> Violation 
         case _:
             return None
     number = integer_literal(base)
-    exponent, lowest = (integers.ranges.of(operand) for operand in step.operands)
+    exponent, lowest = (integers.intervals.of(operand) for operand in step.operands)
     if number is None or number < 2 or exponent is None or lowest is None:
         return None
     if lowest.one != 1 or not 0 <= exponent.high <= 512 or exponent.high < exponent.least:
         return None
     reached = number**exponent.high
     least = number ** max(exponent.least, 0)
-    return _overflow(integers, step, integers.dtype(step), Range(least, reached, least, reached))
+    return _overflow(integers, step, integers.dtype(step), Interval(least, reached, least, reached))

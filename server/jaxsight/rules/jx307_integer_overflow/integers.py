@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
-from jaxsight.rules.program.integers.ranges import Ranges
 from jaxsight.rules.program.steps import SHAPED
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import Expression
@@ -26,23 +26,25 @@ class Integers:
 
     view: ProgramView
     flow: Flow
-    ranges: Ranges
+    intervals: Intervals
 
     def is_of_integers(self, step: Step) -> bool:
         """Whether an equation computes or compares integers."""
         return bool(step.results) and bits_of(self.dtype(step)) > 1
 
     def dtype(self, step: Step) -> str:
+        """Return the dtype of what an equation computes or compares."""
         number = step.operands[-1] if step.primitive in COMPARISONS else step.results[0]
         return self.flow.value(number).dtype
 
     def quoted(self, step: Step) -> str:
+        """Return the user's expression at an equation in backticks, shortened."""
         return quoted(self.view.quote(step.path), "this")
 
     def is_any(self, number: int) -> bool:
         """Whether a value may be any integer of its dtype, as arguments are."""
-        range_, within = self.ranges.of(number), limits(self.flow.value(number).dtype)
-        return range_ is not None and (range_.least, range_.most) == within
+        interval, within = self.intervals.of(number), limits(self.flow.value(number).dtype)
+        return interval is not None and (interval.least, interval.most) == within
 
     def is_input(self, number: int) -> bool:
         """Return whether a value is an argument, an element of one, or a converted one.
@@ -70,6 +72,7 @@ class Integers:
         return None
 
     def function(self, step: Step) -> ast.AST:
+        """Return the function around an equation; an empty module where there is none."""
         nodes = self.view.around(step.path)
         functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         return functions[0] if functions else ast.Module([], [])
@@ -95,6 +98,7 @@ def integer_literal(node: ast.expr) -> int | None:
 
 
 def figure(number: int) -> str:
+    """Return a number as people read it: `1,048,576`, `2.4e18`."""
     if abs(number) < 10**15:
         return f"{number:,}"
     digits = str(abs(number))
@@ -102,12 +106,14 @@ def figure(number: int) -> str:
 
 
 def holds_note(dtype: str) -> str:
+    """Return the note on the integers that a dtype holds."""
     within = limits(dtype)
     assert within is not None
     return f"{dtype} holds {within[0]:,} to {within[1]:,}; JAX wraps around silently"
 
 
 def wider_help(dtype: str) -> str:
+    """Return the help for integers that need more bits."""
     if bits_of(dtype) < 32:
         return "convert to a wider dtype first: `.astype(jnp.int32)`"
     return (

@@ -55,8 +55,8 @@ def is_meant(integers: Integers, step: Step) -> bool:
 
 
 def _is_hash(integers: Integers, number: int) -> bool:
-    range_ = integers.ranges.of(number)
-    single = range_.one if range_ is not None else None
+    interval = integers.intervals.of(number)
+    single = interval.one if interval is not None else None
     return single is not None and abs(single) >= _HASH and single % 2 == 1
 
 

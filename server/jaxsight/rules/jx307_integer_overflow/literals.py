@@ -27,7 +27,7 @@ def literal_too_large(integers: Integers, step: Step, node: Expression) -> Viola
         return None
     if step.primitive == "convert_element_type":
         value = integers.flow.value(step.operands[0])
-        operand = integers.ranges.of(step.operands[0]) if value.origin == LITERAL else None
+        operand = integers.intervals.of(step.operands[0]) if value.origin == LITERAL else None
         literals = _literals(node, operand.one) if operand is not None else []
     else:
         literals = [number for number in _arguments(node) if not _may_be(number, node, within)]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.integers.inference import Intervals, carried
 from jaxsight.rules.program.integers.intervals import limits
-from jaxsight.rules.program.integers.ranges import Ranges, carried
 from jaxsight.rules.program.steps import captured, parameter
 from jaxsight.wire.program import Step
 
@@ -40,7 +40,7 @@ class Overflow:
     """What it would be without wrapping around."""
 
 
-def overflows(ranges: Ranges, flow: Flow, loop: Step) -> Iterator[Overflow]:
+def overflows(intervals: Intervals, flow: Flow, loop: Step) -> Iterator[Overflow]:
     """Yield the first overflow of integers that a `scan` carries from known ones."""
     length, count = parameter(loop, "length"), carried(loop)
     if loop.primitive != "scan" or not isinstance(length, int) or not count:
@@ -49,7 +49,7 @@ def overflows(ranges: Ranges, flow: Flow, loop: Step) -> Iterator[Overflow]:
     inputs = flow.inputs_of(body)
     if len(inputs) != len(loop.operands):
         return
-    integers, rows = _inputs(ranges, inputs, loop, constants + count)
+    integers, rows = _inputs(intervals, inputs, loop, constants + count)
     carries = list(zip(inputs[constants:], body.outputs[:count], strict=False))
     backwards = bool(parameter(loop, "reverse"))
     for iteration in range(min(length, _ITERATIONS)):
@@ -73,7 +73,7 @@ def overflows(ranges: Ranges, flow: Flow, loop: Step) -> Iterator[Overflow]:
 
 
 def _inputs(
-    ranges: Ranges, inputs: Sequence[int], loop: Step, first_row: int
+    intervals: Intervals, inputs: Sequence[int], loop: Step, first_row: int
 ) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
     """Return the known integers that a loop begins with, and those that it reads row by row.
 
@@ -82,7 +82,7 @@ def _inputs(
     integers: dict[int, int] = {}
     rows: dict[int, tuple[int, int]] = {}
     for index, (inner, outer) in enumerate(zip(inputs, loop.operands, strict=True)):
-        start = ranges.of(outer)
+        start = intervals.of(outer)
         if start is None:
             continue
         if index < first_row and start.one is not None:

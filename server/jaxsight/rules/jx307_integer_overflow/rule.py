@@ -25,8 +25,8 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
 from jaxsight.rules.jx307_integer_overflow.intent import is_meant
 from jaxsight.rules.jx307_integer_overflow.literals import literal_too_large
 from jaxsight.rules.jx307_integer_overflow.recurrences import overflows
+from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import limits
-from jaxsight.rules.program.integers.ranges import Ranges
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.text.expressions import Expression, name_of, parsed
@@ -138,7 +138,7 @@ def _indexes(expression: str, number: int) -> bool:
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield arithmetic that certainly wraps, and forms that wrap for ordinary values."""
     flow = view.flow
-    integers = Integers(view, flow, Ranges(flow, view.exact))
+    integers = Integers(view, flow, Intervals(flow, view.exact))
     reported: set[object] = set()
     for step in flow.steps.values():
         if step.backward or step.span is None or step.span in reported:
@@ -180,7 +180,7 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
 
 def _of_loop(integers: Integers, loop: Step) -> Violation | None:
     """Return what overflows in what a loop carries: a factorial, Fibonacci numbers."""
-    for overflow in overflows(integers.ranges, integers.flow, loop):
+    for overflow in overflows(integers.intervals, integers.flow, loop):
         step = overflow.step
         node = parsed(integers.view.quote(step.path))
         if node is None or step.primitive not in _meant(node) or is_meant(integers, step):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.ranges import carried
+from jaxsight.rules.program.integers.inference import carried
 from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, captured, elements, numbers, parameter
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule

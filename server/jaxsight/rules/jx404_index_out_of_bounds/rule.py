@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from jaxsight.rules.failure_text import first_sentence, is_a, jax_page
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers.indices import index_before_wrapping
-from jaxsight.rules.program.integers.ranges import Ranges
+from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.steps import ELEMENTWISE, SHAPED, numbers
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -98,7 +98,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     calls with `mode=`.
     """
     flow = view.flow
-    ranges: Ranges | None = None
+    intervals: Intervals | None = None
     reported: set[object] = set()
     for step in flow.steps.values():
         if step.primitive not in _PRIMITIVES or step.backward or step.span in reported:
@@ -106,8 +106,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
         kind = _kind(view.quote(step.path))
         if not kind:
             continue
-        ranges = ranges or Ranges(flow, view.exact)
-        for outside in _outside(ranges, flow, step, kind):
+        intervals = intervals or Intervals(flow, view.exact)
+        for outside in _outside(intervals, flow, step, kind):
             if not outside.one and _is_masked(flow, step):
                 continue
             if step.span is not None:
@@ -212,29 +212,29 @@ _SCATTERS = frozenset({"scatter", "scatter-add", "scatter-mul", "scatter-min", "
 _PRIMITIVES = _SCATTERS | {"gather", "dynamic_slice", "dynamic_update_slice"}
 
 
-def _outside(ranges: Ranges, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
+def _outside(intervals: Intervals, flow: Flow, step: Step, kind: str) -> Iterator[_Outside]:
     """Yield indices of an equation that are certainly out of bounds."""
     shape = flow.value(step.operands[0]).shape
     for axis, number, count in _starts(flow, step):
         size = shape[axis]
-        index, from_end = index_before_wrapping(ranges, number, size)
-        range_ = ranges.of(index)
-        if range_ is None or count > size:
+        index, from_end = index_before_wrapping(intervals, number, size)
+        interval = intervals.of(index)
+        if interval is None or count > size:
             continue
-        if kind not in _SEGMENTS and not from_end and range_.one is not None and range_.one < 0:
+        if kind not in _SEGMENTS and not from_end and interval.one is not None and interval.one < 0:
             # JAX adds the size to a negative literal while tracing.
-            range_, from_end = ranges.shifted(range_, -size), True
+            interval, from_end = intervals.shifted(interval, -size), True
         first = -size if from_end else 0
-        if range_.high > size - count:
-            at, exact = range_.high, range_.high == range_.most
-        elif range_.low < first:
-            at, exact = range_.low, range_.low == range_.least
+        if interval.high > size - count:
+            at, exact = interval.high, interval.high == interval.most
+        elif interval.low < first:
+            at, exact = interval.low, interval.low == interval.least
             captured = flow.value(index).origin == CONSTANT
-            if kind in _SEGMENTS and captured and range_.least == _DROPS_ON_PURPOSE:
+            if kind in _SEGMENTS and captured and interval.least == _DROPS_ON_PURPOSE:
                 continue
         else:
             continue
-        yield _Outside(OutOfBounds(at, axis, size), count, range_.least, range_.most, exact)
+        yield _Outside(OutOfBounds(at, axis, size), count, interval.least, interval.most, exact)
 
 
 def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:

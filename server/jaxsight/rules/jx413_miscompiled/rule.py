@@ -142,7 +142,7 @@ def _is_reduced_product(view: ProgramView, step: Step) -> bool:
     ]
     if {candidate.path for candidate in equal} != {product.path for product in products}:
         return False
-    live = _kept(view)
+    live = flow.returned
     return not between & live and not any(
         user.path not in fused and _is_live(view, user, live)
         for value in between
@@ -162,14 +162,6 @@ def _written(view: ProgramView, number: int, depth: int = 6) -> object:
         return value
     operands = tuple(_written(view, operand, depth - 1) for operand in maker.operands)
     return maker.primitive, maker.parameters, operands, maker.results.index(value)
-
-
-def _kept(view: ProgramView) -> frozenset[int]:
-    """Return the results of the program, its loops and branches."""
-    flow = view.flow
-    bodies = [body for step in flow.steps.values() for body in step.bodies]
-    inner = {flow.of(number) for body in bodies for number in body.outputs}
-    return frozenset({*flow.outputs, *inner})
 
 
 def _is_scalar(view: ProgramView, value: int) -> bool:

@@ -17,6 +17,7 @@ _FLAT = frozenset(
 
 
 def is_differentiated(view: ProgramView, step: Step) -> bool:
+    """Whether the program, or the text of the module, differentiates an equation."""
     flow = view.flow
     if _FACTORS[step.primitive](flow, step):
         users = [

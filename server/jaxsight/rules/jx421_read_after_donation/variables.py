@@ -29,6 +29,8 @@ ON_HOST = object()
 
 @dataclass(slots=True)
 class State:
+    """What is known of the variables of a scope at one point."""
+
     values: dict[str, frozenset[Token]] = field(default_factory=dict)
     """By path (`state`, `state.params`, `buffers[0]`): what it may be bound to."""
     holds: dict[str, frozenset[Token]] = field(default_factory=dict)

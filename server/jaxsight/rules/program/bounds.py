@@ -1,4 +1,4 @@
-"""What is known of the values of an array while tracing: bounds, whole numbers, equal expressions.
+"""What is known of the values of an array while tracing: bounds, signs, whole numbers.
 
 Bounds are those of exact arithmetic, and never narrower: where nothing is known they are infinite.
 """

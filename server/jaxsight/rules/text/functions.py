@@ -99,6 +99,8 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
+    """What a statement says about its functions, whatever the rest of the module says."""
+
     functions: tuple[Function, ...]
     """The module itself first, whose name is empty."""
     classes: tuple[Class, ...]
@@ -113,6 +115,7 @@ class Facts:
 
 
 def facts_of(tree: ast.Module, imported: Imports) -> Facts:
+    """Return what a statement says about its functions."""
     imports = dict(imported)
     scopes = scopes_of(tree, imports)
     classes = tuple(

@@ -1,4 +1,4 @@
-"""Functions of a statement with what their values are made from: which arguments, which arrays.
+"""The scope of a function: what its values are made from, which arguments and which arrays.
 
 Nothing is run. A source that is not certain is left out: sizes, types, results of functions that
 describe values rather than compute with them.

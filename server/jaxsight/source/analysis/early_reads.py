@@ -70,10 +70,10 @@ class _Visitor:
 
     def visit_With(self, statement: ast.With | ast.AsyncWith, bound: set[str]) -> set[str]:
         inside = set(bound)
-        for item in statement.items:
-            self.read(item.context_expr, inside)
-            if item.optional_vars is not None:
-                inside |= self.targets([item.optional_vars], inside)
+        for context in statement.items:
+            self.read(context.context_expr, inside)
+            if context.optional_vars is not None:
+                inside |= self.targets([context.optional_vars], inside)
         return self.block(statement.body, inside)
 
     visit_AsyncWith = visit_With

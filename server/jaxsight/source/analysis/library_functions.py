@@ -258,7 +258,7 @@ _WRAPPING_PACKAGES = frozenset(
 )
 _WRAPPERS_HERE = frozenset({"property", "staticmethod", "classmethod"})
 
-_REMEMBERING = frozenset({"lru_cache", "cache", "cached_property", "singledispatch"})
+_STATEFUL = frozenset({"lru_cache", "cache", "cached_property", "singledispatch"})
 
 _JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap", "value_and_grad", "grad"})
 _JITS |= {"filter_value_and_grad", "filter_grad", "shard_map"}
@@ -352,15 +352,15 @@ def is_pure(name: str) -> bool:
 
 def is_wrapper(name: str) -> bool:
     """Return whether a function, by its full name, only wraps its arguments."""
-    first, _, rest = name.partition(".")
+    package, _, attributes = name.partition(".")
     if name in _WRAPPERS_HERE:
         return True
-    return first in _WRAPPING_PACKAGES and rest.rpartition(".")[2] in _WRAPPERS
+    return package in _WRAPPING_PACKAGES and attributes.rpartition(".")[2] in _WRAPPERS
 
 
-def remembers(name: str) -> bool:
+def keeps_state(name: str) -> bool:
     """Return whether the function's result keeps state between its calls, as `lru_cache` does."""
-    return name.rpartition(".")[2] in _REMEMBERING
+    return name.rpartition(".")[2] in _STATEFUL
 
 
 def is_jit(name: str) -> bool:

@@ -113,8 +113,8 @@ def name_effects_of(tree: ast.Module, text: str) -> NameEffects:
 def guessed_name_effects(text: str) -> NameEffects:
     """Return the names that a text which does not parse seems to bind."""
     names: list[str] = []
-    for found in _GUESSED.finditer(text):
-        defined, assigned, imported, members = found.groups()
+    for match in _GUESSED.finditer(text):
+        defined, assigned, imported, members = match.groups()
         if defined or assigned:
             names.append(defined or assigned)
         else:
@@ -241,9 +241,9 @@ class _Visitor:
     visit_AsyncFor = visit_For
 
     def visit_With(self, statement: ast.With | ast.AsyncWith, *, sure: bool) -> None:
-        for item in statement.items:
-            if item.optional_vars is not None:
-                self.target(item.optional_vars, sure=sure)
+        for context in statement.items:
+            if context.optional_vars is not None:
+                self.target(context.optional_vars, sure=sure)
         self.block(statement.body, sure=sure)
 
     visit_AsyncWith = visit_With

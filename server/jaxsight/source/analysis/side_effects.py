@@ -11,6 +11,14 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from jaxsight.source.analysis.expressions import (
+    calls_a_class,
+    is_at,
+    is_iterator,
+    is_short,
+    opens_to_write,
+    root_name,
+)
 from jaxsight.source.analysis.local_names import FunctionLike, LocalNames, local_names_of
 from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
@@ -30,9 +38,6 @@ from jaxsight.source.analysis.value_methods import (
     VALUE_METHODS,
 )
 
-_SHORT = 16
-"""Maximum number of iterations of a loop that does not count as long."""
-_ITERATORS = frozenset({"enumerate", "filter", "iter", "map", "open", "reversed", "zip"})
 _SCOPES = frozenset({"named_scope", "ensure_compile_time_eval"})
 """Context managers of JAX that change nothing which other code sees."""
 
@@ -270,7 +275,7 @@ class _Visitor:
 
         An iterator among such values is exhausted by its first reader.
         """
-        if _is_iterator(value) and not self.inside:
+        if is_iterator(value) and not self.inside:
             self.unknown("an iterator")
         self.visit(value)
 
@@ -291,7 +296,7 @@ class _Visitor:
         for node in ast.walk(target):
             if isinstance(node, ast.Subscript):
                 self.visit(node.slice)
-        root = _root(target)
+        root = root_name(target)
         if root and self.is_local(root):
             if root not in self.locals.containers:
                 self.unknown(f"a change of `{root}`")
@@ -323,7 +328,7 @@ class _Visitor:
     def visit_For(self, statement: ast.For) -> None:
         self.visit(statement.iter)
         self.target(statement.target)
-        self.loop(statement, long=not _is_short(statement.iter))
+        self.loop(statement, long=not is_short(statement.iter))
 
     def visit_While(self, statement: ast.While) -> None:
         self.visit(statement.test)
@@ -342,15 +347,15 @@ class _Visitor:
         self.block(statement.orelse)
 
     def visit_With(self, statement: ast.With) -> None:
-        for item in statement.items:
-            self.visit(item.context_expr)
-            match item.context_expr:
+        for context in statement.items:
+            self.visit(context.context_expr)
+            match context.context_expr:
                 case ast.Call(func=function) if dotted_name(function).rpartition(".")[2] in _SCOPES:
                     pass
                 case _:
                     self.unknown("`with`")
-            if item.optional_vars is not None:
-                self.target(item.optional_vars)
+            if context.optional_vars is not None:
+                self.target(context.optional_vars)
         self.block(statement.body)
 
     def visit_Try(self, statement: ast.Try | ast.TryStar) -> None:
@@ -366,7 +371,7 @@ class _Visitor:
         for case in statement.cases:
             self.visit_if_any(case.guard)
             self.block(case.body)
-        if not self.inside and any(_calls_a_class(case.pattern) for case in statement.cases):
+        if not self.inside and any(calls_a_class(case.pattern) for case in statement.cases):
             self.unknown("a class pattern")
 
     # Expressions
@@ -424,7 +429,7 @@ class _Visitor:
             case ast.Name(id=name):
                 if not self.is_local(name):
                     self.called(name, arguments)
-                    if name == "open" and _opens_to_write(call):
+                    if name == "open" and opens_to_write(call):
                         self.record.writes_files = True
                 elif name not in self.locals.functions:
                     self.unknown(f"`{name}()`")
@@ -457,7 +462,7 @@ class _Visitor:
         self.visit(owner)
         harmless = (
             method.attr in VALUE_METHODS
-            or (method.attr in ARRAY_UPDATES and _is_at(owner))
+            or (method.attr in ARRAY_UPDATES and is_at(owner))
             or (
                 method.attr in CONTAINER_METHODS
                 and isinstance(owner, ast.Name)
@@ -474,56 +479,3 @@ class _Visitor:
             names = {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)}
             if names & self.targets:
                 self.record.carried.add(name)
-
-
-def _is_short(iterated: ast.expr) -> bool:
-    match iterated:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
-            return len(parts) <= _SHORT
-        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(stop))]):
-            return stop <= _SHORT
-        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
-            return _is_short(inner)
-    return False
-
-
-def _is_iterator(value: ast.expr) -> bool:
-    match value:
-        case ast.GeneratorExp():
-            return True
-        case ast.Call(func=ast.Name(id=name)):
-            return name in _ITERATORS
-        case ast.Call(func=function):
-            return dotted_name(function).partition(".")[0] == "itertools"
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
-            return any(map(_is_iterator, parts))
-        case ast.IfExp(body=body, orelse=orelse):
-            return _is_iterator(body) or _is_iterator(orelse)
-    return False
-
-
-def _is_at(value: ast.expr) -> bool:
-    match value:
-        case ast.Subscript(value=ast.Attribute(attr="at")):
-            return True
-    return False
-
-
-def _calls_a_class(pattern: ast.pattern) -> bool:
-    return any(isinstance(node, ast.MatchClass) for node in ast.walk(pattern))
-
-
-def _opens_to_write(call: ast.Call) -> bool:
-    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "mode")]
-    for mode in modes:
-        match mode:
-            case ast.Constant(value=str(letters)):
-                return not set(letters).isdisjoint("wax+")
-        return True
-    return False
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""

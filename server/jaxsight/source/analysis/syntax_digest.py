@@ -37,19 +37,23 @@ def digest(tree: ast.Module, *, docstrings: bool) -> str:
     ).hexdigest()
 
 
-def paired(one: ast.Module, other: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+def paired(first: ast.Module, second: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield the pairs of nodes of two trees with equal digests, without docstrings."""
-    stack: list[tuple[object, object]] = [(one, other)]
+    stack: list[tuple[object, object]] = [(first, second)]
     while stack:
         match stack.pop():
             case (ast.AST() as left, ast.AST() as right):
                 yield left, right
                 for name in _fields(type(left)):
-                    mine, its = getattr(left, name, None), getattr(right, name, None)
-                    if name == "body" and isinstance(mine, list) and isinstance(its, list):
-                        mine = mine[has_docstring(left) :]
-                        its = its[has_docstring(right) :]
-                    stack.append((mine, its))
+                    left_value, right_value = getattr(left, name, None), getattr(right, name, None)
+                    if (
+                        name == "body"
+                        and isinstance(left_value, list)
+                        and isinstance(right_value, list)
+                    ):
+                        left_value = left_value[has_docstring(left) :]
+                        right_value = right_value[has_docstring(right) :]
+                    stack.append((left_value, right_value))
             case (list() as left, list() as right):
                 stack.extend(zip(left, right, strict=True))
 

@@ -48,8 +48,10 @@ def targets_of(statement: ast.stmt) -> list[ast.expr]:
             return [target]
         case ast.For(target=target) | ast.AsyncFor(target=target):
             return [target]
-        case ast.With(items=items) | ast.AsyncWith(items=items):
-            return [item.optional_vars for item in items if item.optional_vars is not None]
+        case ast.With(items=contexts) | ast.AsyncWith(items=contexts):
+            return [
+                context.optional_vars for context in contexts if context.optional_vars is not None
+            ]
     return []
 
 

@@ -92,7 +92,7 @@ class ChunkRoles:
     plain: frozenset[int] = frozenset()
     """The chunks that give values to names without calling a function of the module."""
 
-    def hold(self, statements: Sequence[TopLevelStatement]) -> bool:
+    def are_valid_for(self, statements: Sequence[TopLevelStatement]) -> bool:
         return all(statements[index] is statement for index, statement in self.analyzed.items())
 
     def of(self, index: int) -> Role:
@@ -108,7 +108,7 @@ def roles_of(
 ) -> ChunkRoles:
     """Return the roles of all chunks, given their statements and the marks in their comments."""
     last = _last_roles.get(bindings)
-    if last is not None and last.hold(statements):
+    if last is not None and last.are_valid_for(statements):
         return last
     judge = _Judge(NameFacts(statements, bindings))
     every = tuple(judge.role(index, mark) for index, mark in enumerate(marks))
@@ -143,7 +143,7 @@ class _Judge:
 
     def role(self, index: int, mark: str) -> ChunkRole:
         """Return the role of the next chunk."""
-        role = self.judged(self.statements[index], mark)
+        role = self.judge(self.statements[index], mark)
         self.roles.append(role)
         self.facts.judged += 1
         if role.role is Role.ACTS:
@@ -154,7 +154,7 @@ class _Judge:
             self.calls.clear()
         return role
 
-    def judged(self, statement: TopLevelStatement, mark: str) -> ChunkRole:
+    def judge(self, statement: TopLevelStatement, mark: str) -> ChunkRole:
         effects = statement.name_effects
         if effects.broken:
             return ChunkRole(Role.DEFINES)

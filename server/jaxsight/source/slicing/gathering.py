@@ -23,7 +23,7 @@ class Gathering:
         roles: ChunkRoles,
         roots: Iterable[str],
         own_index: int | None,
-        whole: bool,
+        keep_all: bool,
     ) -> None:
         self.module = module
         self.bindings = module.bindings
@@ -41,13 +41,13 @@ class Gathering:
         self.without = frozenset(
             i for i, role in enumerate(roles.all) if role.role is Role.LEFT_OUT
         )
-        self._gather_what_is_needed(roots, own_index)
+        self._include_needed(roots, own_index)
         self.needed_chunks = frozenset(self.included)
         """Chunks that the function needs by name; errors in others must not affect the answer."""
         broken = frozenset(self.broken)
-        self._gather_what_acts()
-        self.whole = whole or self._introspects()
-        if self.whole:
+        self._include_acting()
+        self.keep_all = keep_all or self._introspects()
+        if self.keep_all:
             for index in range(self.end):
                 if index not in self.without:
                     self._include(index)
@@ -67,14 +67,14 @@ class Gathering:
             events[name] = sorted(chunks & self.included)
         return events
 
-    def _gather_what_is_needed(self, roots: Iterable[str], own_index: int | None) -> None:
+    def _include_needed(self, roots: Iterable[str], own_index: int | None) -> None:
         if own_index is not None:
             self._include(own_index)
         for name in roots:
             self._need_later(name)
         self._follow()
 
-    def _gather_what_acts(self) -> None:
+    def _include_acting(self) -> None:
         """Include acting chunks, all imports, and computations before the last acting chunk.
 
         They must see the state that an import would show them. Computations without functions of
@@ -113,12 +113,12 @@ class Gathering:
                     break
         return min(ends)
 
-    def _builds_on(self, name: str, own_index: int, place: int) -> bool:
-        """Return whether chunk `place` computes `name` from the value that `own_index` gives it.
+    def _builds_on(self, name: str, own_index: int, end_index: int) -> bool:
+        """Return whether chunk `end_index` computes `name` from its value in chunk `own_index`.
 
         Wrapping a function does.
         """
-        todo, visited = [place], {place}
+        todo, visited = [end_index], {end_index}
         while todo:
             index = todo.pop()
             statement = self.module.chunks[index].statement
@@ -127,7 +127,7 @@ class Gathering:
                 return True
             for read in (statement.reads.now | statement.reads.later) - {name}:
                 for definer in self.bindings.definers.get(read, ()):
-                    if own_index < definer < place and definer not in visited:
+                    if own_index < definer < end_index and definer not in visited:
                         visited.add(definer)
                         todo.append(definer)
         return False
@@ -174,9 +174,9 @@ class Gathering:
         if len(self.bindings.definers.get(name, ())) > 1:
             self._need(name, index)
 
-    def _need(self, name: str, place: int) -> None:
+    def _need(self, name: str, end_index: int) -> None:
         self.needed.add(name)
-        reaching = self.bindings.reaching(name, place, self.without)
+        reaching = self.bindings.reaching(name, end_index, self.without)
         if not reaching and name not in PROVIDED and name not in self.bindings.definers:
             self.unknown.add(name)
         for index in reaching:

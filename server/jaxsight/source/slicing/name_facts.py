@@ -116,7 +116,7 @@ class NameFacts:
         )
 
     def keeps_state(self, wrapper: str) -> bool:
-        return library_functions.remembers(self.full_name(wrapper))
+        return library_functions.keeps_state(self.full_name(wrapper))
 
     def is_constant(self, name: str) -> bool:
         """Return whether a name is bound once, to a plain value."""

@@ -54,7 +54,11 @@ class Slice:
 
 
 def slice_for(
-    module: Module, names: Iterable[str], chunk: ModuleChunk | None = None, *, whole: bool = False
+    module: Module,
+    names: Iterable[str],
+    chunk: ModuleChunk | None = None,
+    *,
+    keep_all: bool = False,
 ) -> Slice:
     """Return the slice that gives `names` their values.
 
@@ -62,7 +66,7 @@ def slice_for(
         names: the function's top-level name, and the names that its example inputs use.
         chunk: the function's chunk. It is needed if the module binds the name again further down:
             then the slice ends before that.
-        whole: skip no chunk that only binds names, because other modules may read them.
+        keep_all: skip no chunk that only binds names, because other modules may read them.
     """
     roots = tuple(names)
     own_index = module.number_of(chunk) if chunk is not None else None
@@ -71,10 +75,10 @@ def slice_for(
     plans = _plans.get(roles)
     if plans is None:
         plans = _plans[roles] = Recent(_PLANS_KEPT)
-    plan = plans.get((roots, own_index, whole))
-    if plan is None or not plan.holds(module):
-        plan = Plan(module, roles, Gathering(module, roles, roots, own_index, whole))
-        plans.put((roots, own_index, whole), plan)
+    plan = plans.get((roots, own_index, keep_all))
+    if plan is None or not plan.is_valid_for(module):
+        plan = Plan(module, roles, Gathering(module, roles, roots, own_index, keep_all))
+        plans.put((roots, own_index, keep_all), plan)
     return plan.slice(module, roles)
 
 
@@ -95,7 +99,7 @@ class Plan:
         statements = {index: module.chunks[index].statement for index in self.indices}
         self._reads = tuple(statement.reads for statement in statements.values())
         self._deciding = gathered.deciding
-        self._documented = gathered.whole or any(
+        self._documented = gathered.keep_all or any(
             s.name_effects.documented for s in statements.values()
         )
         events = gathered.events()
@@ -118,7 +122,7 @@ class Plan:
                     for i, statement in statements.items()
                     if statement.name_effects.executes or i in acting
                 ),
-                acting=frozenset(self.indices) if gathered.whole else self._acting,
+                acting=frozenset(self.indices) if gathered.keep_all else self._acting,
                 imports=frozenset(importing),
                 before={
                     index: ",".join(
@@ -133,7 +137,7 @@ class Plan:
             )
         )
 
-    def holds(self, module: Module) -> bool:
+    def is_valid_for(self, module: Module) -> bool:
         """Return whether the chunks of `module` read the same names as when the plan was made.
 
         The module must have the same bindings.

@@ -57,41 +57,45 @@ def jitted(call: Call, program: Program) -> Jitted | None:
     options.pop("donate_argnums", None)  # counts leaves; parameters are needed here
     if compiling := functions.compiler_options(call.function):
         options["compiler_options"] = value(compiling)
-    told = functions.told(call.function)
+    declared = functions.told(call.function)
     parameters = list(inspect.signature(call.function).parameters.values())
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters) and (
-        told.positions or told.donated
+        declared.positions or declared.donated
     ):
         return None
-    fixed = {given.parameter for given in call.fixed}
+    fixed = {argument.parameter for argument in call.fixed}
     static = [
         parameter
         for position, parameter in enumerate(parameters)
-        if position in told.positions or parameter.name in told.names or parameter.name in fixed
+        if position in declared.positions
+        or parameter.name in declared.names
+        or parameter.name in fixed
     ]
     donated = [
         parameter
         for position, parameter in enumerate(parameters)
-        if position in told.donated or parameter.name in told.donated_names
+        if position in declared.donated or parameter.name in declared.donated_names
     ]
     chosen = _chosen("static", static, parameters) | _chosen("donate", donated, parameters)
     return Jitted(opened(equation.params["jaxpr"]), chosen | options)
 
 
 def _chosen(
-    what: str, some: Sequence[inspect.Parameter], parameters: Sequence[inspect.Parameter]
+    prefix: str, chosen: Sequence[inspect.Parameter], parameters: Sequence[inspect.Parameter]
 ) -> dict[str, Expr]:
     """Return the names of parameters, or the positions of those without a keyword name."""
     unnamed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
-    positions = [parameters.index(one) for one in some if one.kind in unnamed]
-    names = [one.name for one in some if one.kind not in unnamed]
-    made: dict[str, Expr] = {}
+    positions = [parameters.index(parameter) for parameter in chosen if parameter.kind in unnamed]
+    names = [parameter.name for parameter in chosen if parameter.kind not in unnamed]
+    options: dict[str, Expr] = {}
     if positions:
-        made[f"{what}_argnums"] = value(positions[0] if len(positions) == 1 else tuple(positions))
+        options[f"{prefix}_argnums"] = value(
+            positions[0] if len(positions) == 1 else tuple(positions)
+        )
     if names:
-        made[f"{what}_argnames"] = value(names[0] if len(names) == 1 else tuple(names))
-    return made
+        options[f"{prefix}_argnames"] = value(names[0] if len(names) == 1 else tuple(names))
+    return options
 
 
-def _same(left: Sequence[Any], right: Sequence[Any]) -> bool:
-    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
+def _same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))

@@ -70,7 +70,7 @@ class _Part:
     def rebuilt(self, traced: Sequence[Any]) -> Any:
         pairs = zip(self.leaves, self.places, strict=True)
         return jax.tree.unflatten(
-            self.tree, [leaf if place < 0 else traced[place] for leaf, place in pairs]
+            self.tree, [leaf if position < 0 else traced[position] for leaf, position in pairs]
         )
 
 
@@ -89,10 +89,10 @@ class Call:
 
     def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments and keyword arguments for values of the traced leaves."""
-        given = self.bound.arguments | {
+        arguments = self.bound.arguments | {
             name: part.rebuilt(leaves) for name, part in self.parts.items()
         }
-        again = inspect.BoundArguments(self.bound.signature, given)
+        again = inspect.BoundArguments(self.bound.signature, arguments)
         return again.args, again.kwargs
 
     def flat(self, *leaves: Any) -> Any:
@@ -174,14 +174,14 @@ def bind(
                 unheld = _default(parameter.default) == "..."
                 fixed.append(Fixed(Atom(name), parameter.default, name, unheld))
             continue
-        given = bound.arguments[name]
+        value = bound.arguments[name]
         if position in static.positions or name in static.names:
-            fixed.append(Fixed(Atom(name), given, name))
+            fixed.append(Fixed(Atom(name), value, name))
             continue
-        paths, tree = jax.tree_util.tree_flatten_with_path(given)
+        paths, tree = jax.tree_util.tree_flatten_with_path(value)
         places = []
         for path, leaf in paths:
-            expr, called = _reader(name, given, path)
+            expr, called = _reader(name, value, path)
             if traced(leaf):
                 places.append(len(arguments))
                 arguments.append(Argument(expr, called, leaf))
@@ -222,35 +222,35 @@ def _shown(parameters: Sequence[inspect.Parameter]) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _default(given: Any) -> str:
-    if isinstance(given, (bool, int, float, str, type(None))):
+def _default(default: Any) -> str:
+    if isinstance(default, (bool, int, float, str, type(None))):
         from jaxsight.sourcerizer.text.layout import flat
 
-        return flat(spelling.value(given))
+        return flat(spelling.value(default))
     return "..."
 
 
-def _reader(parameter: str, whole: Any, path: tuple[Any, ...]) -> tuple[Expr, str]:
+def _reader(parameter: str, value: Any, path: tuple[Any, ...]) -> tuple[Expr, str]:
     """Return the expression that reads a leaf from its parameter, and a name for it."""
     expr: Expr = Atom(parameter)
     name = parameter
-    found = whole
+    part = value
     for key in path:
         match key:
             case DictKey(key=inner) if (key_said := _said(inner)) is not None:
                 expr = Index(expr, (key_said,))
-                found = found[inner]
+                part = part[inner]
                 name = f"{name}_{inner}"
             case SequenceKey(idx=index):
                 expr = Index(expr, (Atom(str(index)),))
-                found = found[index]
+                part = part[index]
                 name = f"{name}_{index}"
             case GetAttrKey(name=attribute) if is_identifier(attribute):
                 expr = Attribute(expr, attribute)
-                found = getattr(found, attribute)
+                part = getattr(part, attribute)
                 name = attribute if name == "self" else f"{name}_{attribute}"
             case _:
-                leaves = jax.tree_util.tree_flatten_with_path(whole)[0]
+                leaves = jax.tree_util.tree_flatten_with_path(value)[0]
                 position = [leaf_path for leaf_path, _ in leaves].index(path)
                 flat = call("jax.tree.leaves", Atom(parameter))
                 return Index(flat, (Atom(str(position)),)), f"{parameter}_{position}"

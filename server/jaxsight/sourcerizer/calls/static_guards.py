@@ -43,19 +43,19 @@ def checks(fixed: Sequence[Fixed]) -> Checks:
     """Return the checks of all fixed arguments."""
     statements: list[Statement] = []
     explained: list[tuple[str, str]] = []
-    for given in fixed:
-        name = flat(given.expr)
-        expected = _expression(given.value)
-        test = _test(name, given.value, expected)
+    for argument in fixed:
+        name = flat(argument.expr)
+        expected = _expression(argument.value)
+        test = _test(name, argument.value, expected)
         if test is None:
-            test = _by_type(name, given.value)
+            test = _by_type(name, argument.value)
             explained.append(
-                (name, f"is built in: the program is valid for {_shown(given.value)} only")
+                (name, f"is built in: the program is valid for {_shown(argument.value)} only")
             )
-        if given.defaulted:
+        if argument.defaulted:
             test = f"{name} is not ... and {test}"
         modules = frozenset() if expected is None else frozenset(modules_in(expected))
-        statements.append(Raw(_refusal(test, name, given.value, expected), modules))
+        statements.append(Raw(_refusal(test, name, argument.value, expected), modules))
     return Checks(tuple(statements), tuple(explained))
 
 
@@ -121,14 +121,14 @@ def _shown(value: Any) -> str:
 
 
 def _refusal(test: str, name: str, value: Any, expected: Expr | None) -> list[str]:
-    told = (
+    shown = (
         flat(expected)
         if expected is not None
         else repr(value)
         if _tells_all(value, repr(value))
         else _shown(value)
     )
-    words: Expr = scalars.text(f"written for {name} = {told}")
+    words: Expr = scalars.text(f"written for {name} = {shown}")
     lines = [f"if {test}:", f"    raise ValueError({flat(words)})"]
     return list(_broken(lines)) if max(map(len, lines)) + 4 > WIDTH else lines
 
@@ -136,10 +136,10 @@ def _refusal(test: str, name: str, value: Any, expected: Expr | None) -> list[st
 def _broken(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines, with long arguments on lines of their own as formatters do."""
     for line in lines:
-        head, bracket, rest = line.partition("ValueError(")
+        head, bracket, argument = line.partition("ValueError(")
         if bracket and len(line) + 4 > WIDTH:
             yield head + bracket
-            yield f"        {rest[:-1]}"
+            yield f"        {argument[:-1]}"
             yield "    )"
         else:
             yield line

@@ -30,8 +30,8 @@ def arguments(
     tree: Any, leaves: Sequence[Any], fixed: dict[int, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a flattened call, with `leaves` in place of the arrays."""
-    given = iter(leaves)
-    filled = [fixed[i] if i in fixed else next(given) for i in range(tree.num_leaves)]
+    remaining = iter(leaves)
+    filled = [fixed[i] if i in fixed else next(remaining) for i in range(tree.num_leaves)]
     args, kwargs = jax.tree.unflatten(tree, filled)
     return tuple(args), dict(kwargs)
 
@@ -49,11 +49,13 @@ def debug_callback(callback: Any) -> Called | None:
     code = getattr(callback, "__code__", None)
     if code is None or "callback" not in code.co_freevars:
         return None
-    held = {
+    variables = {
         name: cell.cell_contents
         for name, cell in zip(code.co_freevars, callback.__closure__, strict=True)
     }
-    return Called(held["callback"], held["in_tree"], dict(held.get("static_args", {})))
+    return Called(
+        variables["callback"], variables["in_tree"], dict(variables.get("static_args", {}))
+    )
 
 
 def print_arguments(

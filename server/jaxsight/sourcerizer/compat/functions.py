@@ -42,12 +42,14 @@ def told(function: Callable[..., Any]) -> Told:
     hidden = int(isinstance(function, types.MethodType))
     count = len(inspect.signature(function).parameters) + hidden
 
-    def positions(given: Iterable[int] | None) -> frozenset[int]:
-        whole = (position + count if position < 0 else position for position in given or ())
-        return frozenset(position - hidden for position in whole if position >= hidden)
+    def positions(declared: Iterable[int] | None) -> frozenset[int]:
+        nonnegative = (
+            position + count if position < 0 else position for position in declared or ()
+        )
+        return frozenset(position - hidden for position in nonnegative if position >= hidden)
 
-    def names(given: Iterable[str] | None) -> frozenset[str]:
-        return frozenset(given or ())
+    def names(declared: Iterable[str] | None) -> frozenset[str]:
+        return frozenset(declared or ())
 
     return Told(
         positions(getattr(info, "static_argnums", ())),
@@ -73,12 +75,12 @@ def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     if not compiler_options(function):
         return function
-    given: Any = function
-    info = given._jit_info
+    jitted: Any = function
+    info = jitted._jit_info
     if not all(map(is_unspecified, (*info.in_shardings_leaves, *info.out_shardings_leaves))):
         return function  # JAX rejects it inside another function, with a clear error
     return jax.jit(
-        given.__wrapped__,
+        jitted.__wrapped__,
         static_argnums=info.static_argnums,
         static_argnames=info.static_argnames,
         donate_argnums=info.donate_argnums,

@@ -47,15 +47,17 @@ def shard_map(params: dict[str, Any]) -> ShardMap:
 
 
 @contextlib.contextmanager
-def inside(found: ShardMap) -> Iterator[None]:
+def inside(mapped: ShardMap) -> Iterator[None]:
     """Enter the context of a `shard_map`'s body: axis names, manual mesh, variance check."""
-    whole = found.mesh.abstract_mesh
-    manual = found.manual | set(getattr(found.mesh, "manual_axes", ()))
-    inner = whole.update_axis_types(dict.fromkeys(found.manual, jax.sharding.AxisType.Manual))
-    axes = [(name, size) for name, size in found.mesh.shape.items() if name in manual]
+    abstract_mesh = mapped.mesh.abstract_mesh
+    manual = mapped.manual | set(getattr(mapped.mesh, "manual_axes", ()))
+    inner = abstract_mesh.update_axis_types(
+        dict.fromkeys(mapped.manual, jax.sharding.AxisType.Manual)
+    )
+    axes = [(name, size) for name, size in mapped.mesh.shape.items() if name in manual]
     with (
         core.extend_axis_env_nd(axes),
         meshes.use_abstract_mesh(inner),
-        config._check_vma(found.check_vma),
+        config._check_vma(mapped.check_vma),
     ):
         yield

@@ -24,7 +24,7 @@ class Range:
     start: Any
     size: Any
     stride: int
-    whole: bool
+    is_whole: bool
     """Whether it covers the whole axis."""
 
 
@@ -46,8 +46,8 @@ def indices(tree: Any, leaves: Sequence[Any]) -> list[Any] | None:
 
 
 def _range(part: Any, size: int) -> Range:
-    whole = _is(part.start, 0) and _is(part.size, size) and part.stride == 1
-    return Range(part.start, part.size, part.stride, whole)
+    is_whole = _is(part.start, 0) and _is(part.size, size) and part.stride == 1
+    return Range(part.start, part.size, part.stride, is_whole)
 
 
 def _is(value: Any, number: int) -> bool:

@@ -23,7 +23,7 @@ def keywords(view: View, *names: str) -> dict[str, Expr]:
 
 
 @functools.cache
-def _public(name: str) -> tuple[str, inspect.Signature] | None:
+def public_function(name: str) -> tuple[str, inspect.Signature] | None:
     for path, module in _HOMES:
         function = getattr(module, name.replace("-", "_"), None)
         if callable(function) and not isinstance(function, type):
@@ -39,7 +39,7 @@ def by_name(view: View) -> Iterator[Expr]:
 
     Operands are passed for the parameters for which the equation has no value.
     """
-    public = _public(view.name)
+    public = public_function(view.name)
     if public is None:
         return
     path, signature = public
@@ -51,32 +51,32 @@ def by_name(view: View) -> Iterator[Expr]:
 
 def _called(path: str, signature: inspect.Signature, view: View, explicit: bool) -> Expr | None:
     waiting = list(view.operands)
-    items: list[Item] = []
+    positional: list[Item] = []
     named: list[Item] = []
     for parameter in signature.parameters.values():
         if parameter.name in view.params:
-            given = view.params[parameter.name]
-            if explicit or not _is_default(given, parameter.default):
-                named.append(Keyword(parameter.name, spelling.value(given)))
+            argument = view.params[parameter.name]
+            if explicit or not _is_default(argument, parameter.default):
+                named.append(Keyword(parameter.name, spelling.value(argument)))
         elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            items.extend(waiting)
+            positional.extend(waiting)
             waiting = []
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             continue
         elif waiting and not named:
-            items.append(waiting.pop(0))
+            positional.append(waiting.pop(0))
         elif waiting and parameter.default is inspect.Parameter.empty:
             named.append(Keyword(parameter.name, waiting.pop(0)))
         elif parameter.default is inspect.Parameter.empty:
             return None
-    return None if waiting else call(path, *items, *named)
+    return None if waiting else call(path, *positional, *named)
 
 
-def _is_default(given: Any, default: Any) -> bool:
-    if given is default:
+def _is_default(argument: Any, default: Any) -> bool:
+    if argument is default:
         return True
     try:
-        return type(given) is type(default) and bool(given == default)
+        return type(argument) is type(default) and bool(argument == default)
     except (TypeError, ValueError):
         return False
 
@@ -87,15 +87,15 @@ def by_package(view: View) -> Iterator[Expr]:
     if package is None or not is_identifier(view.name):
         return
     for path in public_names.functions_called(view.name, package):
-        given = {name: spelling.value(value) for name, value in view.params.items()}
+        named = {name: spelling.value(value) for name, value in view.params.items()}
         yield call(path, *view.operands)
-        if given and all(map(is_identifier, given)):
-            yield call(path, *view.operands, **given)
+        if named and all(map(is_identifier, named)):
+            yield call(path, *view.operands, **named)
 
 
 def by_primitive(view: View) -> Iterator[Expr]:
     """Yield a call such as `primitives.add_jaxvals_p.bind(x, y)`."""
     path = public_names.primitive(view.primitive)
-    given = {name: spelling.value(value) for name, value in view.params.items()}
-    if all(is_identifier(name) for name in given):
-        yield call(path.dot("bind"), *view.operands, **given)
+    named = {name: spelling.value(value) for name, value in view.params.items()}
+    if all(is_identifier(name) for name in named):
+        yield call(path.dot("bind"), *view.operands, **named)

@@ -72,8 +72,8 @@ class Window:
 
     def origin(self, atom: Any, *through: str) -> Any:
         """Return the value that the window passed through these primitives to make `atom`."""
-        while (made := self.maker(atom)) is not None and made.primitive.name in through:
-            atom = made.invars[0]
+        while (equation := self.maker(atom)) is not None and equation.primitive.name in through:
+            atom = equation.invars[0]
         return atom
 
 
@@ -126,17 +126,17 @@ class Idioms:
     def of(self, names: Sequence[str], pretty: bool) -> tuple[Idiom, ...]:
         """Return the rules for exactly these equations, in a style."""
         key = (tuple(names), pretty)
-        known = self._known.get(key)
-        if known is None:
+        rules = self._known.get(key)
+        if rules is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             text = "".join(f"{name} " for name in names)
-            known = self._known[key] = tuple(
+            rules = self._known[key] = tuple(
                 rule.idiom
                 for rule in self._rules.get(names[-1], ())
                 if (pretty or rule.plain) and rule.pattern.fullmatch(text)
             )
-        return known
+        return rules
 
     def is_alone(self, name: str) -> bool:
         """Return whether there are rules for a single equation.
@@ -259,11 +259,11 @@ def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
 
 
 def _inputs(inside: Sequence[Any]) -> tuple[Any, ...]:
-    made = {id(var) for equation in inside for var in equation.outvars}
+    computed = {id(var) for equation in inside for var in equation.outvars}
     inputs: dict[int, Any] = {}
     for equation in inside:
         for atom in equation.invars:
-            if not is_literal(atom) and id(atom) not in made:
+            if not is_literal(atom) and id(atom) not in computed:
                 inputs.setdefault(id(atom), atom)
     return tuple(inputs.values())
 
@@ -283,12 +283,12 @@ def window_key(inside: Sequence[Any], inputs: Sequence[Any]) -> Any:
         for var in equation.outvars:
             number[id(var)] = len(number)
         key.append((equation.primitive, tuple(equation.params.items()), operands, equation.ctx))
-    made = tuple(key)
+    whole_key = tuple(key)
     try:
-        hash(made)
+        hash(whole_key)
     except TypeError:
         return None
-    return made
+    return whole_key
 
 
 def program_key(program: Program) -> Any:
@@ -300,8 +300,8 @@ def program_key(program: Program) -> Any:
     if program.consts or jaxpr.constvars:
         return None
     key = window_key(jaxpr.eqns, jaxpr.invars)
-    made = [*jaxpr.invars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
-    number = {id(var): index for index, var in enumerate(made)}
+    variables = [*jaxpr.invars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
+    number = {id(var): index for index, var in enumerate(variables)}
     results = tuple(
         (value_token(atom.val), atom.aval) if is_literal(atom) else number[id(atom)]
         for atom in jaxpr.outvars

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Params, Primitive
 from jaxsight.sourcerizer.text.exprs import Expr
 
 
@@ -12,13 +12,13 @@ from jaxsight.sourcerizer.text.exprs import Expr
 class View:
     """An equation whose operands are slots, or literals in one of their spellings."""
 
-    primitive: Any
-    params: dict[str, Any]
+    primitive: Primitive
+    params: Params
     operands: tuple[Expr, ...]
-    inputs: tuple[Any, ...]
+    inputs: tuple[Aval, ...]
     """Abstract values of the operands."""
-    outputs: tuple[Any, ...]
-    literals: tuple[Any, ...]
+    outputs: tuple[Aval, ...]
+    literals: tuple[object, ...]
     """For each operand, its value if it is a literal, else None."""
 
     @property

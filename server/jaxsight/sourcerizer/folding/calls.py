@@ -34,33 +34,33 @@ _OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
 
 
 def with_calls(
-    items: list[Any],
+    equations: list[Any],
     outputs: Sequence[Any],
-    known: dict[Any, int],
+    cache: dict[Any, int],
     chains: dict[Any, list[Caller]],
 ) -> list[Any]:
-    """Return the items with helper calls in place of equal runs that one call created each.
+    """Return the equations with helper calls in place of equal runs that one call created each.
 
     Innermost functions come first. `chains` has the functions that created each item, by its id;
     those of the new steps are added.
     """
     ranks = _ranks(chains.values())
     for rank in range(max(ranks.values(), default=0), 0, -1):
-        depths = [_depth(chains[id(item)], ranks, rank) for item in items]
-        alike = _alike(items, known, chains, depths)
-        families = _families(items, alike, outputs, known)
+        depths = [_depth(chains[id(equation)], ranks, rank) for equation in equations]
+        alike = _alike(equations, cache, chains, depths)
+        families = _families(equations, alike, outputs, cache)
         if not families:
             continue
         starts: dict[int, list[Caller]] = {}
         for _, places in families:
             for first, _ in places:
-                starts[id(items[first])] = chains[id(items[first])][: depths[first]]
-        items = replaced(items, families, outputs)
-        for item in items:
-            if isinstance(item, Step) and id(item) not in chains:
-                first_item = present(item.family.runs[item.index])[0]
-                chains[id(item)] = starts[id(first_item)]
-    return items
+                starts[id(equations[first])] = chains[id(equations[first])][: depths[first]]
+        equations = replaced(equations, families, outputs)
+        for equation in equations:
+            if isinstance(equation, Step) and id(equation) not in chains:
+                first_equation = present(equation.family.runs[equation.index])[0]
+                chains[id(equation)] = starts[id(first_equation)]
+    return equations
 
 
 def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
@@ -73,40 +73,40 @@ def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
 
 
 _Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
-"""The start, stop and name of runs, by the tokens of their items."""
+"""The start, stop and name of runs, by the tokens of their equations."""
 
 
 def _alike(
-    items: Sequence[Any],
-    known: dict[Any, int],
+    equations: Sequence[Any],
+    cache: dict[Any, int],
     chains: Mapping[int, list[Caller]],
     depths: Sequence[int],
 ) -> _Alike:
     """Return the runs that one call created each, by their tokens."""
     alike: _Alike = defaultdict(list)
-    tokens = [token_of(item, known) for item in items]
-    for name, start, stop in _called(items, chains, depths):
-        backward = is_backward(items[start])
-        for first, last in _periods(items, tokens, start, stop, backward=backward):
-            if last - first > 1 and size_of(items[first:last]) >= SHORTEST_CALL:
+    tokens = [token_of(equation, cache) for equation in equations]
+    for name, start, stop in _called(equations, chains, depths):
+        backward = is_backward(equations[start])
+        for first, last in _periods(equations, tokens, start, stop, backward=backward):
+            if last - first > 1 and size_of(equations[first:last]) >= SHORTEST_CALL:
                 alike[tuple(tokens[first:last])].append((first, last, name))
     return alike
 
 
 def _families(
-    items: list[Any], alike: _Alike, outputs: Sequence[Any], known: dict[Any, int]
+    equations: list[Any], alike: _Alike, outputs: Sequence[Any], cache: dict[Any, int]
 ) -> list[Placed]:
     """Return the families of equal runs, in the order of their first run."""
     families: list[Placed] = []
     for segments in alike.values():
         places = [(first, last) for first, last, _ in segments]
-        families.extend(families_of(items, places, segments[0][2]))
+        families.extend(families_of(equations, places, segments[0][2]))
     if not families:
         return []
     families.sort(key=_first_start)
     nest([family for family, _ in families])
-    complete(items, families, itertools.chain.from_iterable(alike.values()), known)
-    if divided := divided_by_outputs(items, families, outputs):
+    complete(equations, families, itertools.chain.from_iterable(alike.values()), cache)
+    if divided := divided_by_outputs(equations, families, outputs):
         families = sorted(divided, key=_first_start)
         for family, _ in families:
             family.inside, family.partners = None, []
@@ -127,32 +127,32 @@ def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: 
     return 0
 
 
-def callers_of(item: Any) -> list[Caller]:
-    if isinstance(item, Step):
+def callers_of(equation: Any) -> list[Caller]:
+    if isinstance(equation, Step):
         return []
-    chain = callers(item)
+    chain = callers(equation)
     ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
     chain = chain[ours[-1] + 1 :] if ours else chain
     return [caller for caller in chain if not caller[0].endswith(_COMPREHENSIONS)]
 
 
 def _called(
-    items: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
+    equations: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield the runs of items that one call created: its function's name, start and stop."""
+    """Yield the runs of equations that one call created: its function's name, start and stop."""
 
     def key(position: int) -> tuple[Hashable, ...] | None:
         depth = depths[position]
         if not depth:
             return None
-        chain = chains[id(items[position])]
-        return (tuple(chain[:depth]), chain[depth][:2], is_backward(items[position]))
+        chain = chains[id(equations[position])]
+        return (tuple(chain[:depth]), chain[depth][:2], is_backward(equations[position]))
 
-    for call, group in itertools.groupby(range(len(items)), key):
+    for call, group in itertools.groupby(range(len(equations)), key):
         if call is not None:
             positions = list(group)
             first = positions[0]
-            caller = chains[id(items[first])][depths[first]]
+            caller = chains[id(equations[first])][depths[first]]
             yield _name_of(caller[0], bool(call[2])), first, positions[-1] + 1
 
 
@@ -167,7 +167,7 @@ def _name_of(qualified: str, backward: bool) -> str:
 
 
 def _periods(
-    items: Sequence[Any], tokens: Sequence[int], start: int, stop: int, *, backward: bool
+    equations: Sequence[Any], tokens: Sequence[int], start: int, stop: int, *, backward: bool
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of the repeats in a run, such as calls in a loop, or that of the whole run.
 
@@ -183,14 +183,14 @@ def _periods(
             last += 1
         enough = max(period, size // 2 - period)
         from_end = stop - first >= enough and not (backward and last - start >= enough)
-        if from_end and size_of(items[stop - period : stop]) >= SHORTEST_CALL:
+        if from_end and size_of(equations[stop - period : stop]) >= SHORTEST_CALL:
             count = (stop - first) // period + 1
             begin = stop - count * period
             if begin > start:
                 yield start, begin
             yield from ((at, at + period) for at in range(begin, stop, period))
             return
-        if last - start >= enough and size_of(items[start : start + period]) >= SHORTEST_CALL:
+        if last - start >= enough and size_of(equations[start : start + period]) >= SHORTEST_CALL:
             end = start + ((last - start) // period + 1) * period
             yield from ((at, at + period) for at in range(start, end, period))
             if end < stop:

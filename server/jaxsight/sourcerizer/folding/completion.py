@@ -27,63 +27,65 @@ from jaxsight.sourcerizer.folding.tokens import token_of
 
 
 def complete(
-    items: Sequence[Any],
-    made: Sequence[Placed],
+    equations: Sequence[Any],
+    families: Sequence[Placed],
     segments: Iterable[tuple[int, int, str]],
-    known: dict[Any, int],
+    cache: dict[Any, int],
 ) -> None:
     """Add runs to families that lack some equations because nothing reads their results."""
-    taken = {place for _, places in made for place in places}
-    left = [segment for segment in segments if segment[:2] not in taken]
-    for family, places in made:
-        for first, last, name in left:
-            if name != family.name or (first, last) in taken:
+    used = {position for _, places in families for position in places}
+    unplaced = [segment for segment in segments if segment[:2] not in used]
+    for family, places in families:
+        for first, last, name in unplaced:
+            if name != family.name or (first, last) in used:
                 continue
-            run = _completed(family, items[first:last], made, known)
+            run = _completed(family, equations[first:last], cache)
             if run is not None:
-                taken.add((first, last))
+                used.add((first, last))
                 places.append((first, last))
                 family.runs.append(run)
                 family.inputs = inputs_of(family.runs)
 
 
-def _completed(
-    family: Family, segment: Sequence[Any], made: Sequence[Placed], known: dict[Any, int]
-) -> list[Any] | None:
+def _completed(family: Family, segment: Sequence[Any], cache: dict[Any, int]) -> list[Any] | None:
     """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
-    own = {id(var) for item in segment for var in item.outvars}
-    held: dict[Place, int] = {}
+    own = {id(var) for equation in segment for var in equation.outvars}
+    variables: dict[Place, int] = {}
     """The ids of the variables that correspond to results of the full run."""
     sums: dict[Place, int] = {}
     optional: set[int] = set()
     run: list[Any] = []
-    for place, item in enumerate(full):
+    for position, equation in enumerate(full):
         at = len(present(run))
-        other = segment[at] if at < len(segment) else None
-        if other is not None and _corresponds(item, other, flow[place], held, own, known):
-            run.append(other)
-            held.update({(place, i): id(var) for i, var in enumerate(other.outvars)})
-            optional |= {sums[source] for source in flow[place] if source in sums}
+        candidate = segment[at] if at < len(segment) else None
+        if candidate is not None and _corresponds(
+            equation, candidate, flow[position], variables, own, cache
+        ):
+            run.append(candidate)
+            variables.update({(position, i): id(var) for i, var in enumerate(candidate.outvars)})
+            optional |= {sums[source] for source in flow[position] if source in sums}
             continue
-        run.append(Missing(list(item.invars), list(map(_like, item.outvars))))
-        inside = [source for source in flow[place] if source is not None]
-        if item.primitive.name == "add_any" and len(inside) == 1 and inside[0] in held:
-            held[place, 0] = held[inside[0]]  # the sum has no other operand
-            sums[place, 0] = place
+        run.append(Missing(list(equation.invars), list(map(_like, equation.outvars))))
+        inside = [source for source in flow[position] if source is not None]
+        if equation.primitive.name == "add_any" and len(inside) == 1 and inside[0] in variables:
+            variables[position, 0] = variables[inside[0]]  # the sum has no other operand
+            sums[position, 0] = position
     if len(present(run)) < len(segment) or 2 * len(segment) < len(full):
         return None
     partner = _partner_of(family, segment)
-    for place, item in enumerate(run):
-        if not isinstance(item, Missing):
+    for position, equation in enumerate(run):
+        if not isinstance(equation, Missing):
             continue
-        for slot, source in enumerate(flow[place]):
-            if source is not None or is_literal(item.invars[slot]):
+        for slot, source in enumerate(flow[position]):
+            if source is not None or is_literal(equation.invars[slot]):
                 continue
-            value = NOTHING if place in optional else _value_of(family, run, place, slot, partner)
+            value = (
+                NOTHING if position in optional else _value_of(family, run, position, slot, partner)
+            )
             if value is None:
                 return None
-            item.invars[slot] = value
+            equation.invars[slot] = value
     if partner is not None:
         family.partners.append(partner)
     elif family.inside is not None:
@@ -98,19 +100,19 @@ def _like(var: Any) -> Any:
 
 
 def _corresponds(
-    item: Any,
-    other: Any,
+    equation: Any,
+    candidate: Any,
     flow: Sequence[Place | None],
-    held: Mapping[Place, int],
+    variables: Mapping[Place, int],
     own: set[int],
-    known: dict[Any, int],
+    cache: dict[Any, int],
 ) -> bool:
     """Return whether an item is the corresponding one of a full run, with the same operands."""
-    if token_of(item, known) != token_of(other, known):
+    if token_of(equation, cache) != token_of(candidate, cache):
         return False
     return all(
-        held.get(source) == id(atom) if source is not None else id(atom) not in own
-        for source, atom in zip(flow, other.invars, strict=True)
+        variables.get(source) == id(atom) if source is not None else id(atom) not in own
+        for source, atom in zip(flow, candidate.invars, strict=True)
     )
 
 
@@ -121,31 +123,33 @@ def _partner_of(family: Family, segment: Sequence[Any]) -> int | None:
     where = {
         id(var): number
         for number, run in enumerate(family.inside.runs)
-        for item in run
-        for var in item.outvars
+        for equation in run
+        for var in equation.outvars
     }
     read = {
-        id(atom): where[id(atom)] for item in segment for atom in item.invars if id(atom) in where
+        id(atom): where[id(atom)]
+        for equation in segment
+        for atom in equation.invars
+        if id(atom) in where
     }
     number = run_read(family.inside, read)
     return None if number in family.partners else number
 
 
 def _value_of(
-    family: Family, run: Sequence[Any], place: int, slot: int, partner: int | None
+    family: Family, run: Sequence[Any], position: int, slot: int, partner: int | None
 ) -> Any:
     """Return the value that a run would read at a place, by analogy with the other runs.
 
     Return None if it does not follow from them.
     """
-    row = [other[place].invars[slot] for other in family.runs]
+    row = [peer[position].invars[slot] for peer in family.runs]
     if all(var is row[0] for var in row):
         return row[0]
-    for there, item in enumerate(run):
-        for index, atom in enumerate(item.invars if not isinstance(item, Missing) else ()):
+    for there, equation in enumerate(run):
+        for index, atom in enumerate(equation.invars if not isinstance(equation, Missing) else ()):
             if all(
-                other[there].invars[index] is var
-                for other, var in zip(family.runs, row, strict=True)
+                peer[there].invars[index] is var for peer, var in zip(family.runs, row, strict=True)
             ):
                 return atom
     if partner is None or family.inside is None:
@@ -154,11 +158,11 @@ def _value_of(
     for outer_row in outer.inputs:
         if all(outer_row[n] is var for n, var in zip(family.partners, row, strict=True)):
             return outer_row[partner]
-    for there, item in enumerate(outer.runs[0]):
-        for result in range(len(item.outvars)):
+    for there, equation in enumerate(outer.runs[0]):
+        for output in range(len(equation.outvars)):
             if all(
-                outer.variable(n, (there, result)) is var
+                outer.variable(n, (there, output)) is var
                 for n, var in zip(family.partners, row, strict=True)
             ):
-                return outer.variable(partner, (there, result))
+                return outer.variable(partner, (there, output))
     return None

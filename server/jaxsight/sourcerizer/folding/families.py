@@ -24,15 +24,15 @@ Placed = tuple[Family, list[tuple[int, int]]]
 
 
 def families_of(
-    items: Sequence[Any], places: Sequence[tuple[int, int]], name: str
+    equations: Sequence[Any], places: Sequence[tuple[int, int]], name: str
 ) -> Iterator[tuple[Family, list[tuple[int, int]]]]:
     """Yield families of equal-looking runs that also have the same flow of values inside."""
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for first, last in places:
-        by_flow[flow_of(items[first:last])].append((first, last))
+        by_flow[flow_of(equations[first:last])].append((first, last))
     for own in by_flow.values():
         if len(own) > 1:
-            runs = [list(items[first:last]) for first, last in own]
+            runs = [list(equations[first:last]) for first, last in own]
             yield Family(name, runs, inputs_of(runs)), own
 
 
@@ -42,17 +42,17 @@ _LEAST_READ = 2
 
 def nest(families: Sequence[Family]) -> None:
     """Put families inside those whose values they read, run by run."""
-    made: dict[int, tuple[Family, int, Place]] = {}
+    sources: dict[int, tuple[Family, int, Place]] = {}
     for family in families:
         for number, run in enumerate(family.runs):
-            for place, item in enumerate(run):
-                for result, var in enumerate(item.outvars):
-                    made[id(var)] = family, number, (place, result)
+            for position, equation in enumerate(run):
+                for output, var in enumerate(equation.outvars):
+                    sources[id(var)] = family, number, (position, output)
     for family in families:
         for partner in families:
             if partner is family or partner.inside is not None or family.returned:
                 continue
-            partners = _partners(family, partner, made)
+            partners = _partners(family, partner, sources)
             if partners is not None:
                 family.inside, family.partners = partner, partners
                 partner.returned.append(family)
@@ -62,7 +62,7 @@ def nest(families: Sequence[Family]) -> None:
 def _partners(
     family: Family,
     partner: Family,
-    made: Mapping[int, tuple[Family, int, Place]],
+    source_of: Mapping[int, tuple[Family, int, Place]],
 ) -> list[int] | None:
     """Return, for each run of a family, the run of `partner` that it reads from.
 
@@ -74,14 +74,14 @@ def _partners(
         sources = {
             id(row[number]): source
             for row in family.inputs
-            if (source := made.get(id(row[number]))) is not None and source[0] is partner
+            if (source := source_of.get(id(row[number]))) is not None and source[0] is partner
         }
         own = run_read(partner, {key: source[1] for key, source in sources.items()})
         if own is None:
             return None
         partners.append(own)
         places.append({source[2] for source in sources.values() if source[1] == own})
-    if len(set(partners)) < len(partners) or any(each != places[0] for each in places):
+    if len(set(partners)) < len(partners) or any(read != places[0] for read in places):
         return None
     return partners if len(places[0]) >= _LEAST_READ else None
 
@@ -92,20 +92,20 @@ def run_read(family: Family, read: Mapping[int, int]) -> int | None:
     `read` maps the ids of the values to their runs.
     """
     for number in set(read.values()):
-        taken = {id(row[number]) for row in family.inputs}
-        if all(run == number or key in taken for key, run in read.items()):
+        inputs = {id(row[number]) for row in family.inputs}
+        if all(run == number or key in inputs for key, run in read.items()):
             return number
     return None
 
 
 def divided_by_outputs(
-    items: list[Any], made: Sequence[Placed], outputs: Sequence[Any]
+    equations: list[Any], families: Sequence[Placed], outputs: Sequence[Any]
 ) -> list[Placed]:
     """Return the families split by which values are read outside; empty if none needs a split."""
-    readers = readers_of(items, outputs)
-    where = _whereabouts([family for family, _ in made])
+    readers = readers_of(equations, outputs)
+    where = _whereabouts([family for family, _ in families])
     divided: list[Placed] = []
-    for family, places in made:
+    for family, places in families:
         by_outputs: dict[Hashable, list[int]] = defaultdict(list)
         for number in range(len(family.runs)):
             inner, results = _outputs_of(family, [number], readers, where)
@@ -118,18 +118,18 @@ def divided_by_outputs(
                 runs = [family.runs[number] for number in numbers]
                 own = Family(family.name, runs, inputs_of(runs), optional=family.optional)
                 divided.append((own, [places[number] for number in numbers]))
-    return divided if len(divided) != len(made) or any(
-        one is not other for (one, _), (other, _) in zip(divided, made, strict=True)
+    return divided if len(divided) != len(families) or any(
+        new is not old for (new, _), (old, _) in zip(divided, families, strict=True)
     ) else []  # fmt: skip
 
 
 def _whereabouts(families: Iterable[Family]) -> dict[int, tuple[Family, int]]:
     """Return the family and run of each item, by the item's id."""
     return {
-        id(item): (family, number)
+        id(equation): (family, number)
         for family in families
         for number, run in enumerate(family.runs)
-        for item in run
+        for equation in run
     }
 
 
@@ -150,40 +150,40 @@ def _outputs_of(
     inner: list[Place] = []
     results: list[Place] = []
     chosen = list(numbers)
-    for place, item in enumerate(family.runs[0]):
-        for result in range(len(item.outvars)):
+    for position, equation in enumerate(family.runs[0]):
+        for output in range(len(equation.outvars)):
             outside: list[Any] = []
             for number in chosen:
-                for reader in readers.get(id(family.runs[number][place].outvars[result]), ()):
+                for reader in readers.get(id(family.runs[number][position].outvars[output]), ()):
                     at = where.get(id(reader)) if reader is not None else None
                     if at is None or not _is_within(at, family, number):
                         outside.append(reader)
             if any(reader is not None for reader in outside):
-                inner.append((place, result))
+                inner.append((position, output))
             elif outside:
-                results.append((place, result))
+                results.append((position, output))
     return tuple(inner), tuple(results)
 
 
 def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
     """Return whether an item is part of a run, or of a run nested inside it."""
-    other, run = at
-    if other is family:
+    owner, run = at
+    if owner is family:
         return run == number
-    return other.inside is family and other.partners[run] == number
+    return owner.inside is family and owner.partners[run] == number
 
 
 def replaced(
-    items: list[Any],
-    made: Sequence[Placed],
+    equations: list[Any],
+    families: Sequence[Placed],
     outputs: Sequence[Any],
 ) -> list[Any]:
-    """Return the items with a step in place of each run."""
-    starts = {own[0]: (family, number, own[1]) for family, places in made
+    """Return the equations with a step in place of each run."""
+    starts = {own[0]: (family, number, own[1]) for family, places in families
               for number, own in enumerate(places)}  # fmt: skip
-    readers = readers_of(items, outputs)
-    where = _whereabouts(family for family, _ in made)
-    for family, _ in made:
+    readers = readers_of(equations, outputs)
+    where = _whereabouts(family for family, _ in families)
+    for family, _ in families:
         inner, results = _outputs_of(family, range(len(family.runs)), readers, where)
         family.outputs = [*inner, *results]
         family.handed_on = len(inner)
@@ -192,9 +192,9 @@ def replaced(
                 family.handles[which, number] = Returned(nested.name)
     done: list[Any] = []
     position = 0
-    while position < len(items):
+    while position < len(equations):
         if position not in starts:
-            done.append(items[position])
+            done.append(equations[position])
             position += 1
             continue
         family, number, position = starts[position]
@@ -204,17 +204,17 @@ def replaced(
 
 def _step(family: Family, number: int) -> Step:
     run = family.runs[number]
-    seen = _captured(family)
-    invars = [row[number] for index, row in enumerate(family.inputs) if index not in seen]
-    outvars = [family.variable(number, place) for place in family.outputs]
+    captured = _captured(family)
+    invars = [row[number] for index, row in enumerate(family.inputs) if index not in captured]
+    outvars = [family.variable(number, position) for position in family.outputs]
     for which in range(len(family.returned)):
         handle = family.handles.get((which, number))
         outvars.append(handle if handle is not None else Returned("_"))
     if family.inside is not None:
         which = family.inside.returned.index(family)
         invars.insert(0, family.inside.handles[which, family.partners[number]])
-    members = [inner for item in run for inner in members_of(item)]
-    effects = frozenset(effect for item in run for effect in item.effects)
+    members = [inner for equation in run for inner in members_of(equation)]
+    effects = frozenset(effect for equation in run for effect in equation.effects)
     source = present(run)[0].source_info
     step = Step(CALL, family, number, invars, outvars, members, effects, source)
     if family.inside is not None:
@@ -236,22 +236,22 @@ def captures(family: Family) -> dict[int, Any]:
     outer = family.inside
     if outer is None:
         return {}
-    made = {
-        id(var): (number, (place, result))
+    sources = {
+        id(var): (number, (position, output))
         for number, run in enumerate(outer.runs)
-        for place, item in enumerate(run)
-        for result, var in enumerate(item.outvars)
+        for position, equation in enumerate(run)
+        for output, var in enumerate(equation.outvars)
     }
-    found: dict[int, Any] = {}
+    captured: dict[int, Any] = {}
     for index, row in enumerate(family.inputs):
-        source = made.get(id(row[0]))
+        source = sources.get(id(row[0]))
         if source is not None and source[0] == family.partners[0]:
-            found[index] = outer.variable(0, source[1])
+            captured[index] = outer.variable(0, source[1])
             continue
         for outer_row in outer.inputs:
             if all(
                 outer_row[partner] is var for partner, var in zip(family.partners, row, strict=True)
             ):
-                found[index] = outer_row[0]
+                captured[index] = outer_row[0]
                 break
-    return found
+    return captured

@@ -13,17 +13,17 @@ from jaxsight.sourcerizer.folding.steps import SHORTEST_CALL
 """Returns whether a variable has the same value everywhere in the module, as constants do."""
 
 
-def folded(equations: Sequence[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
+def folded(equations: Sequence[Any], outputs: Sequence[Any], cache: dict[Any, int]) -> list[Any]:
     """Return the equations with steps in place of runs of them.
 
     Args:
         equations: those on which results depend, in order.
         outputs: the program's results.
-        known: a cache of numbers for equal equations, shared between calls.
+        cache: a cache of numbers for equal equations, shared between calls.
     """
     if len(equations) < 2 * SHORTEST_CALL:
         return list(equations)
     chains = {id(equation): callers_of(equation) for equation in equations}
-    items = with_calls(list(equations), outputs, known, chains)
-    items = with_iterations(items, outputs, known, chains)
-    return with_loops(items, outputs, known)
+    steps = with_calls(list(equations), outputs, cache, chains)
+    steps = with_iterations(steps, outputs, cache, chains)
+    return with_loops(steps, outputs, cache)

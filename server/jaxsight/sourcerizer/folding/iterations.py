@@ -29,56 +29,56 @@ _SHORTEST_ITERATION = 2 * SHORTEST_CALL
 
 
 def with_iterations(
-    items: list[Any],
+    equations: list[Any],
     outputs: Sequence[Any],
-    known: dict[Any, int],
+    cache: dict[Any, int],
     chains: Mapping[Any, list[Caller]],
 ) -> list[Any]:
-    """Return the items with helper calls in place of iterations that another loop reverses.
+    """Return the equations with helper calls in place of iterations that another loop reverses.
 
     The backward pass over layers is such a loop. Other iterations stay, and are written as loops.
     """
-    tokens = np.array([token_of(item, known) for item in items], np.int64)
-    weights = np.array([len(members_of(item)) for item in items])
-    made: list[Placed] = []
-    taken: list[range] = []
+    tokens = np.array([token_of(equation, cache) for equation in equations], np.int64)
+    weights = np.array([len(members_of(equation)) for equation in equations])
+    families: list[Placed] = []
+    regions: list[range] = []
     for _, start, period, length in tandem_runs(tokens, weights):
         region = range(start, start + period + length)
-        begin = _first_of_iteration(items, chains, start, period)
+        begin = _first_of_iteration(equations, chains, start, period)
         count = (region.stop - begin) // period
-        overlaps = any(region.start < own.stop and own.start < region.stop for own in taken)
+        overlaps = any(region.start < own.stop and own.start < region.stop for own in regions)
         if overlaps or count < 2 or weights[begin : begin + period].sum() < _SHORTEST_ITERATION:
             continue
-        taken.append(region)
-        name = "step_backward" if is_backward(items[begin]) else "step"
+        regions.append(region)
+        name = "step_backward" if is_backward(equations[begin]) else "step"
         places = [(begin + k * period, begin + (k + 1) * period) for k in range(count)]
-        made.extend(families_of(items, places, name))
-    made.sort(key=lambda pair: pair[1][0])
-    nest([family for family, _ in made])
-    made = [pair for pair in made if pair[0].inside is not None or pair[0].returned]
-    for family, places in made:
+        families.extend(families_of(equations, places, name))
+    families.sort(key=lambda pair: pair[1][0])
+    nest([family for family, _ in families])
+    families = [pair for pair in families if pair[0].inside is not None or pair[0].returned]
+    for family, places in families:
         after = places[-1][1]
         size = len(family.runs[0])
-        free = min([place[0] for _, own in made for place in own if place[0] >= after],
-                   default=len(items))  # fmt: skip
+        free = min([position[0] for _, own in families for position in own if position[0] >= after],
+                   default=len(equations))  # fmt: skip
         for last in range(min(after + size, free), after + size // 2, -1):
             count = len(family.runs)
-            complete(items, [(family, places)], [(after, last, family.name)], known)
+            complete(equations, [(family, places)], [(after, last, family.name)], cache)
             if len(family.runs) > count:
                 break
-    if not made or divided_by_outputs(items, made, outputs):
-        return items
-    return replaced(items, made, outputs)
+    if not families or divided_by_outputs(equations, families, outputs):
+        return equations
+    return replaced(equations, families, outputs)
 
 
 def _first_of_iteration(
-    items: Sequence[Any], chains: Mapping[Any, list[Caller]], start: int, period: int
+    equations: Sequence[Any], chains: Mapping[Any, list[Caller]], start: int, period: int
 ) -> int:
     """Return the start of an iteration: where the line numbers in the loop's function restart.
 
     In a backward pass, the lines run upwards.
     """
-    own = [chains[id(item)] for item in items[start : start + period]]
+    own = [chains[id(equation)] for equation in equations[start : start + period]]
     depth = 0
     for callers_at in zip(*own, strict=False):
         if any(caller[:2] != callers_at[0][:2] for caller in callers_at):
@@ -87,6 +87,6 @@ def _first_of_iteration(
     if not depth:
         return start
     numbers = [chain[depth - 1][2][0] for chain in own]
-    sign = 1 if is_backward(items[start]) else -1
+    sign = 1 if is_backward(equations[start]) else -1
     jumps = [sign * (after - numbers[at - 1]) for at, after in enumerate(numbers)]
     return start + jumps.index(max(jumps))

@@ -25,26 +25,28 @@ _MOST_CARRIED = 4
 """The maximum number of carried values; more indicate that iterations were cut at a wrong place."""
 
 
-def with_loops(items: list[Any], outputs: Sequence[Any], known: dict[Any, int]) -> list[Any]:
-    """Return the items with loops in place of tandem repeats, those that save the most first."""
+def with_loops(equations: list[Any], outputs: Sequence[Any], cache: dict[Any, int]) -> list[Any]:
+    """Return the equations with loops for tandem repeats, those that save the most first."""
     while True:
-        tokens = np.array([token_of(item, known, exact=False) for item in items], np.int64)
-        readers = readers_of(items, outputs)
-        weights = np.array([len(members_of(item)) for item in items])
+        tokens = np.array(
+            [token_of(equation, cache, exact=False) for equation in equations], np.int64
+        )
+        readers = readers_of(equations, outputs)
+        weights = np.array([len(members_of(equation)) for equation in equations])
         for first, period, count in tandems(tokens, weights):
-            loop = _loop(items, first, period, count, readers)
+            loop = _loop(equations, first, period, count, readers)
             if loop is not None:
-                start, made = loop
-                stop = start + period * len(made.runs)
-                step = _loop_step(made)
-                items = [*items[:start], step, *items[stop:]]
+                start, repeat = loop
+                stop = start + period * len(repeat.runs)
+                step = _loop_step(repeat)
+                equations = [*equations[:start], step, *equations[stop:]]
                 break
         else:
-            return items
+            return equations
 
 
 def _loop(
-    items: Sequence[Any],
+    equations: Sequence[Any],
     first: int,
     period: int,
     count: int,
@@ -54,12 +56,12 @@ def _loop(
 
     Return None if an iteration reads values of other iterations than the previous one.
     """
-    runs = [list(items[first + k * period : first + (k + 1) * period]) for k in range(count)]
+    runs = [list(equations[first + k * period : first + (k + 1) * period]) for k in range(count)]
     operands = _operands(runs)
     if operands is None:
         return None
     carried, varying = operands
-    sent = {place for _, place in carried}
+    sent = {position for _, position in carried}
     collected, finals = _read_after(runs, sent, readers)
     if len(carried) > _MOST_CARRIED:
         return None
@@ -76,16 +78,16 @@ def _operands(runs: Sequence[Sequence[Any]]) -> tuple[_Carried, _Varying] | None
     Return None if an iteration reads values of other iterations than the previous one.
     """
     sources_of = {
-        id(var): (number, (place, result))
+        id(var): (number, (position, output))
         for number, run in enumerate(runs)
-        for place, item in enumerate(run)
-        for result, var in enumerate(item.outvars)
+        for position, equation in enumerate(run)
+        for output, var in enumerate(equation.outvars)
     }
     carried: dict[tuple[int, Place], tuple[Any, Place]] = {}
     varying: dict[tuple[Hashable, ...], tuple[Any, ...]] = {}
-    for place, item in enumerate(runs[0]):
-        for slot in range(len(item.invars)):
-            row = tuple(run[place].invars[slot] for run in runs)
+    for position, equation in enumerate(runs[0]):
+        for slot in range(len(equation.invars)):
+            row = tuple(run[position].invars[slot] for run in runs)
             sources = [None if is_literal(atom) else sources_of.get(id(atom)) for atom in row]
             if not any(sources):
                 keys = tuple(atom_key(atom) for atom in row)
@@ -123,46 +125,46 @@ def _read_after(
 
     Args:
         sent: the results that the next iteration reads.
-        readers: the items that read each variable, by its id.
+        readers: the equations that read each variable, by its id.
     """
     inside = [set(map(id, run)) for run in runs]
     collected: list[Place] = []
     finals: list[Place] = []
-    for place, item in enumerate(runs[0]):
-        for result in range(len(item.outvars)):
+    for position, equation in enumerate(runs[0]):
+        for output in range(len(equation.outvars)):
             outside = []
             for number, run in enumerate(runs):
                 following = inside[number + 1] if number + 1 < len(runs) else set()
-                own = inside[number] | (following if (place, result) in sent else set())
+                own = inside[number] | (following if (position, output) in sent else set())
                 outside.append(
                     any(
                         reader is None or id(reader) not in own
-                        for reader in readers.get(id(run[place].outvars[result]), ())
+                        for reader in readers.get(id(run[position].outvars[output]), ())
                     )
                 )
             if any(outside[:-1]):
-                collected.append((place, result))
-            elif outside[-1] and (place, result) not in sent:
-                finals.append((place, result))
+                collected.append((position, output))
+            elif outside[-1] and (position, output) not in sent:
+                finals.append((position, output))
     return collected, finals
 
 
 def _loop_step(loop: Loop) -> Step:
-    members = [inner for run in loop.runs for item in run for inner in members_of(item)]
-    own = {id(var) for run in loop.runs for item in run for var in item.outvars}
+    members = [inner for run in loop.runs for equation in run for inner in members_of(equation)]
+    own = {id(var) for run in loop.runs for equation in run for var in equation.outvars}
     invars: dict[int, Any] = {
         id(atom): atom
         for run in loop.runs
-        for item in run
-        for atom in item.invars
+        for equation in run
+        for atom in equation.invars
         if not is_literal(atom) and id(atom) not in own
     }
     last = loop.runs[-1]
-    outvars = [last[place].outvars[result] for _, (place, result) in loop.carried]
-    outvars += [last[place].outvars[result] for place, result in loop.finals]
+    outvars = [last[position].outvars[output] for _, (position, output) in loop.carried]
+    outvars += [last[position].outvars[output] for position, output in loop.finals]
     for run in loop.runs:
-        outvars += [run[place].outvars[result] for place, result in loop.collected]
+        outvars += [run[position].outvars[output] for position, output in loop.collected]
     unique = list({id(var): var for var in outvars}.values())
-    effects = frozenset(effect for item in members for effect in item.effects)
+    effects = frozenset(effect for equation in members for effect in equation.effects)
     source = loop.runs[0][0].source_info
     return Step(LOOP, loop, 0, list(invars.values()), unique, members, effects, source)

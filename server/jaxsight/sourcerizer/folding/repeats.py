@@ -41,9 +41,9 @@ class Listed:
     An operand is global if it is a number or has the same name in the whole module.
     """
 
-    items: Sequence[Any]
+    equations: Sequence[Any]
     outputs: Sequence[Any]
-    known: dict[int, Expr]
+    global_exprs: dict[int, Expr]
     around: tuple[Listed, int] | None = None
     """The enclosing program, and the position of the item there."""
     at: int = 0
@@ -72,34 +72,34 @@ class Repeats:
     """The repeats of a module, by the token of their first equation."""
 
     by_first: dict[int, list[Repeat]] = field(default_factory=lambda: defaultdict(list))
-    known: dict[Any, int] = field(default_factory=dict)
+    cache: dict[Any, int] = field(default_factory=dict)
     """A cache of numbers for equal equations."""
 
 
 def listed(
-    items: Sequence[Any], outputs: Sequence[Any], read: Callable[[Any], Expr | None]
+    equations: Sequence[Any], outputs: Sequence[Any], read: Callable[[Any], Expr | None]
 ) -> Listed:
     """Return a program as a list, before it is written.
 
     Args:
         read: returns the expression of a variable that is global in the module, or None.
     """
-    made = {id(var) for item in items for var in item.outvars}
+    own = {id(var) for equation in equations for var in equation.outvars}
     outside = {
         id(atom): atom
-        for item in items
-        for atom in item.invars
-        if not is_literal(atom) and id(atom) not in made
+        for equation in equations
+        for atom in equation.invars
+        if not is_literal(atom) and id(atom) not in own
     }
-    known: dict[int, Expr] = {}
+    global_exprs: dict[int, Expr] = {}
     for key, atom in outside.items():
         expr = read(atom)
         if expr is not None:
-            known[key] = expr
-    return Listed(list(items), list(outputs), known)
+            global_exprs[key] = expr
+    return Listed(list(equations), list(outputs), global_exprs)
 
 
-def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
+def repeats_of(programs: Sequence[Listed], cache: dict[Any, int]) -> Repeats:
     """Return the runs that programs repeat, those that save the most first."""
     tokens: list[int] = []
     where: list[tuple[Listed, int]] = []
@@ -108,23 +108,23 @@ def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
     begins: list[int] = []
     for program in programs:
         begins.append(len(tokens))
-        for at, item in enumerate(program.items):
-            token = _token(item, known)
+        for at, equation in enumerate(program.equations):
+            token = _token(equation, cache)
             tokens.append(next(alone) if token is None else token)
             where.append((program, at))
-            weights.append(_weight(item))
+            weights.append(_weight(equation))
         tokens.append(next(alone))  # no run extends into the next program
-        where.append((program, len(program.items)))
+        where.append((program, len(program.equations)))
         weights.append(0)
     numbers = np.array(tokens, np.int64)
     total = np.cumsum(weights)
-    found = Repeats(known=known)
+    repeats = Repeats(cache=cache)
     for _ in range(_MOST):
-        made = _best(numbers, where, total)
-        if made is None:
+        best = _best(numbers, where, total)
+        if best is None:
             break
-        repeat, starts = made
-        found.by_first[repeat.tokens[0]].append(repeat)
+        repeat, starts = best
+        repeats.by_first[repeat.tokens[0]].append(repeat)
         size = len(repeat.tokens)
         gone = [range(start, start + size) for start in starts]
         again = {
@@ -132,37 +132,39 @@ def repeats_of(programs: Sequence[Listed], known: dict[Any, int]) -> Repeats:
         }
         for program, begin in zip(programs, begins, strict=True):
             if _is_within(program, again):
-                gone.append(range(begin, begin + len(program.items)))
+                gone.append(range(begin, begin + len(program.equations)))
         for places in gone:
             numbers[places.start : places.stop] = list(itertools.islice(alone, len(places)))
-    return found
+    return repeats
 
 
-def _is_within(program: Listed, items: set[tuple[int, int]]) -> bool:
-    """Return whether a program was written for one of these items, directly or not."""
+def _is_within(program: Listed, positions: set[tuple[int, int]]) -> bool:
+    """Return whether a program was written for one of these equations, directly or not."""
     around = program.around
     while around is not None:
-        if (id(around[0]), around[1]) in items:
+        if (id(around[0]), around[1]) in positions:
             return True
         around = around[0].around
     return False
 
 
-def _weight(item: Any) -> int:
+def _weight(equation: Any) -> int:
     """Return the number of equations that are written for an item."""
-    if isinstance(item, Step):
+    if isinstance(equation, Step):
         return 1
-    name = item.primitive.name
+    name = equation.primitive.name
     if name in ("jit", "pjit", "custom_jvp_call", "custom_vjp_call"):
         return 1  # shared functions, which are written once in any case
-    inner = (part for given in item.params.values()
-             for part in (given if isinstance(given, (tuple, list)) else (given,)))  # fmt: skip
+    parameters = equation.params.values()
+    inner = itertools.chain.from_iterable(
+        value if isinstance(value, (tuple, list)) else (value,) for value in parameters
+    )
     return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
 
 
-def _token(item: Any, known: dict[Any, int]) -> int | None:
-    """Return a number that is equal for equal items, or None for items that are never moved."""
-    return None if isinstance(item, Step) or item.effects else token_of(item, known)
+def _token(equation: Any, cache: dict[Any, int]) -> int | None:
+    """Return a number that is equal for equal equations, or None for those that are never moved."""
+    return None if isinstance(equation, Step) or equation.effects else token_of(equation, cache)
 
 
 def _best(
@@ -172,14 +174,14 @@ def _best(
 
     `total` counts the equations before each position.
     """
-    candidates = sorted(_candidates(numbers, total), key=lambda one: -one[0])
+    candidates = sorted(_candidates(numbers, total), key=lambda candidate: -candidate[0])
     for estimate, length, starts in candidates[:_MOST]:
         if estimate < _LEAST_SAVED:
             break
         by_flow: dict[Any, list[int]] = defaultdict(list)
         for start in sorted(starts):
             program, at = where[start]
-            flow = flow_of(program.items[at : at + length])
+            flow = flow_of(program.equations[at : at + length])
             if not by_flow[flow] or start >= by_flow[flow][-1] + length:
                 by_flow[flow].append(start)
         best: tuple[int, Repeat, list[int]] | None = None
@@ -237,18 +239,18 @@ def _suffixes(numbers: Any) -> tuple[Any, list[int]]:
     tokens = numbers.tolist()
     height = 0
     for at in range(size):
-        place = int(rank[at])
-        if place == size - 1:
+        index = int(rank[at])
+        if index == size - 1:
             height = 0
             continue
-        other = int(order[place + 1])
+        following = int(order[index + 1])
         while (
             at + height < size
-            and other + height < size
-            and tokens[at + height] == tokens[other + height]
+            and following + height < size
+            and tokens[at + height] == tokens[following + height]
         ):
             height += 1
-        common[place] = height
+        common[index] = height
         height = max(height - 1, 0)
     return order, common
 
@@ -257,35 +259,36 @@ def _repeat(
     runs: Sequence[tuple[Listed, int, int]], tokens: tuple[int, ...], flow: Any
 ) -> Repeat | None:
     """Return runs as a repeat, or None if they read different numbers."""
-    items = [program.items[at : at + length] for program, at, length in runs]
+    rows = [program.equations[at : at + length] for program, at, length in runs]
     inputs: dict[Hashable, Place] = {}
     fixed: dict[Hashable, tuple[Place, Expr]] = {}
     firsts: dict[Hashable, Place] = {}
     again: list[tuple[Place, Place]] = []
-    for place, item in enumerate(items[0]):
-        for slot, atom in enumerate(item.invars):
-            if is_literal(atom) or flow[place][slot] is not None:
+    for position, equation in enumerate(rows[0]):
+        for slot, atom in enumerate(equation.invars):
+            if is_literal(atom) or flow[position][slot] is not None:
                 continue
-            row = [run[place].invars[slot] for run in items]
+            row = [run[position].invars[slot] for run in rows]
             key = tuple(map(id, row))
-            again.append(((place, slot), firsts.setdefault(key, (place, slot))))
+            again.append(((position, slot), firsts.setdefault(key, (position, slot))))
             exprs = [
-                program.known.get(id(var)) for (program, _, _), var in zip(runs, row, strict=True)
+                program.global_exprs.get(id(var))
+                for (program, _, _), var in zip(runs, row, strict=True)
             ]
             if exprs[0] is not None and all(expr == exprs[0] for expr in exprs):
-                fixed.setdefault(key, ((place, slot), exprs[0]))
+                fixed.setdefault(key, ((position, slot), exprs[0]))
             elif any(expr is not None and not _is_name(expr) for expr in exprs):
                 return None
             else:
-                inputs.setdefault(key, (place, slot))
+                inputs.setdefault(key, (position, slot))
     outputs: dict[Place, None] = {}
     for program, at, length in runs:
-        for read in _read_outside(program.items, program.outputs, at, length):
+        for read in _read_outside(program.equations, program.outputs, at, length):
             outputs[read] = None
     if not outputs:
         return None
     return Repeat(
-        _name(items[0]),
+        _name(rows[0]),
         tokens,
         flow,
         tuple(inputs.values()),
@@ -300,22 +303,25 @@ def _is_name(expr: Expr) -> bool:
 
 
 def _read_outside(
-    items: Sequence[Any], outputs: Sequence[Any], at: int, length: int
+    equations: Sequence[Any], outputs: Sequence[Any], at: int, length: int
 ) -> Iterator[Place]:
-    """Yield the results of a run that other items read or the program returns."""
-    made = {
-        id(var): (place, result)
-        for place, item in enumerate(items[at : at + length])
-        for result, var in enumerate(item.outvars)
+    """Yield the results of a run that other equations read or the program returns."""
+    own = {
+        id(var): (position, output)
+        for position, equation in enumerate(equations[at : at + length])
+        for output, var in enumerate(equation.outvars)
     }
-    for atom in (*outputs, *(atom for item in items[at + length :] for atom in item.invars)):
-        if not is_literal(atom) and id(atom) in made:
-            yield made[id(atom)]
+    for atom in (
+        *outputs,
+        *(atom for equation in equations[at + length :] for atom in equation.invars),
+    ):
+        if not is_literal(atom) and id(atom) in own:
+            yield own[id(atom)]
 
 
 def _name(run: Sequence[Any]) -> str:
     """Return a name for the shared function: that of the maker of many of its equations."""
-    counts = Counter(maker(item).rpartition(".")[2] for item in run)
+    counts = Counter(maker(equation).rpartition(".")[2] for equation in run)
     for name, count in counts.most_common():
         if name.isidentifier() and count * _LEAST_MADE >= len(run):
             return identifier(name, "shared")
@@ -327,38 +333,38 @@ _LEAST_MADE = 3
 
 
 def with_repeats(
-    items: Sequence[Any],
+    equations: Sequence[Any],
     outputs: Sequence[Any],
     repeats: Repeats,
     around: Sequence[Repeat],
     read: Callable[[Any], Expr | None],
 ) -> list[Any]:
-    """Return the items with steps in place of repeats.
+    """Return the equations with steps in place of repeats.
 
     Args:
         outputs: the results of the program.
         around: the repeats that are being written.
         read: returns the expression of a variable that is global in the module, or None.
     """
-    tokens = [_token(item, repeats.known) for item in items]
+    tokens = [_token(equation, repeats.cache) for equation in equations]
     done: list[Any] = []
     position = 0
-    while position < len(items):
+    while position < len(equations):
         for repeat in repeats.by_first.get(tokens[position], ()):  # type: ignore[arg-type]
             stop = position + len(repeat.tokens)
             if (
                 repeat not in around
                 and tuple(tokens[position:stop]) == repeat.tokens
-                and flow_of(items[position:stop]) == repeat.flow
-                and _reads_so(repeat, items[position:stop], read)
-                and set(_read_outside(items, outputs, position, stop - position))
+                and flow_of(equations[position:stop]) == repeat.flow
+                and _reads_so(repeat, equations[position:stop], read)
+                and set(_read_outside(equations, outputs, position, stop - position))
                 <= set(repeat.outputs)
             ):
-                done.append(_step(repeat, items[position:stop]))
+                done.append(_step(repeat, equations[position:stop]))
                 position = stop
                 break
         else:
-            done.append(items[position])
+            done.append(equations[position])
             position += 1
     return done
 
@@ -366,19 +372,21 @@ def with_repeats(
 def _reads_so(repeat: Repeat, run: Sequence[Any], read: Callable[[Any], Expr | None]) -> bool:
     """Return whether a run has equal operands where the repeat has, and the same global ones."""
 
-    def var(place: Place) -> Any:
-        return run[place[0]].invars[place[1]]
+    def var(position: Place) -> Any:
+        return run[position[0]].invars[position[1]]
 
-    if any(var(one) is not var(first) for one, first in repeat.again):
+    if any(var(read_again) is not var(first) for read_again, first in repeat.again):
         return False
-    if any(read(var(place)) != expr for place, expr in repeat.fixed):
+    if any(read(var(position)) != expr for position, expr in repeat.fixed):
         return False
-    return all((expr := read(var(place))) is None or _is_name(expr) for place in repeat.inputs)
+    return all(
+        (expr := read(var(position))) is None or _is_name(expr) for position in repeat.inputs
+    )
 
 
 def _step(repeat: Repeat, run: Sequence[Any]) -> Step:
-    invars = [run[place].invars[slot] for place, slot in repeat.inputs]
-    outvars = [run[place].outvars[result] for place, result in repeat.outputs]
+    invars = [run[position].invars[slot] for position, slot in repeat.inputs]
+    outvars = [run[position].outvars[output] for position, output in repeat.outputs]
     source = run[0].source_info
     return Step(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
 
@@ -386,8 +394,8 @@ def _step(repeat: Repeat, run: Sequence[Any]) -> Step:
 def fixed_values(step: Step) -> Mapping[int, tuple[Any, Expr]]:
     """Return the global operands that the run reads, by the variable's id."""
     repeat: Repeat = step.family
-    found = {}
-    for (place, slot), expr in repeat.fixed:
-        var = step.members[place].invars[slot]
-        found[id(var)] = var, expr
-    return found
+    values = {}
+    for (position, slot), expr in repeat.fixed:
+        var = step.members[position].invars[slot]
+        values[id(var)] = var, expr
+    return values

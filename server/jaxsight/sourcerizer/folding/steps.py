@@ -121,9 +121,9 @@ class Family:
     handles: dict[Place, Returned] = field(default_factory=dict)
     """The functions that it returns, by positions: that of the helper in `returned`, of the run."""
 
-    def variable(self, run: int, place: Place) -> Any:
-        step, result = place
-        return self.runs[run][step].outvars[result]
+    def variable(self, run: int, position: Place) -> Any:
+        step, output = position
+        return self.runs[run][step].outvars[output]
 
 
 @dataclass(eq=False, slots=True)
@@ -133,7 +133,7 @@ class Loop:
     runs: list[list[Any]]
     carried: list[tuple[Any, Place]]
     """The carried values: the initial value, and the place in an iteration that computes it."""
-    taken: list[Any]
+    first_values: list[Any]
     """For each carried value, its variable in the first iteration."""
     varying: list[tuple[Any, ...]]
     """The operands that differ between iterations: variables or literals."""
@@ -158,28 +158,28 @@ def optional_sum(equation: Any, nothing: int) -> Step:
     )
 
 
-def size_of(items: Sequence[Any]) -> int:
-    """Return the number of equations in items."""
-    return sum(len(members_of(item)) for item in items)
+def size_of(equations: Sequence[Any]) -> int:
+    """Return the number of equations, with those of steps."""
+    return sum(len(members_of(equation)) for equation in equations)
 
 
-def members_of(item: Any) -> list[Any]:
-    if isinstance(item, Missing):
+def members_of(equation: Any) -> list[Any]:
+    if isinstance(equation, Missing):
         return []
-    return item.members if isinstance(item, Step) else [item]
+    return equation.members if isinstance(equation, Step) else [equation]
 
 
 def present(run: Sequence[Any]) -> list[Any]:
-    return [item for item in run if not isinstance(item, Missing)]
+    return [equation for equation in run if not isinstance(equation, Missing)]
 
 
-def readers_of(items: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[Any]]:
-    """Return the items that read each variable, by its id; None stands for a program result."""
+def readers_of(equations: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[Any]]:
+    """Return the equations that read each variable, by its id; None stands for a program result."""
     readers: dict[int, list[Any]] = defaultdict(list)
-    for item in items:
-        for atom in item.invars:
+    for equation in equations:
+        for atom in equation.invars:
             if not is_literal(atom):
-                readers[id(atom)].append(item)
+                readers[id(atom)].append(equation)
     for atom in outputs:
         if not is_literal(atom):
             readers[id(atom)].append(None)
@@ -188,20 +188,20 @@ def readers_of(items: Sequence[Any], outputs: Iterable[Any]) -> dict[int, list[A
 
 def flow_of(run: Sequence[Any]) -> tuple[tuple[Place | None, ...], ...]:
     """Return, for each operand, the step and result of the run that computes it, or None."""
-    made = {
-        id(var): (place, result)
-        for place, item in enumerate(run)
-        for result, var in enumerate(item.outvars)
+    sources = {
+        id(var): (position, output)
+        for position, equation in enumerate(run)
+        for output, var in enumerate(equation.outvars)
     }
-    return tuple(tuple(made.get(id(atom)) for atom in item.invars) for item in run)
+    return tuple(tuple(sources.get(id(atom)) for atom in equation.invars) for equation in run)
 
 
 def inputs_of(runs: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    own = {id(var) for run in runs[:1] for item in run for var in item.outvars}
+    own = {id(var) for run in runs[:1] for equation in run for var in equation.outvars}
     inputs: dict[tuple[int, ...], tuple[Any, ...]] = {}
-    for place, item in enumerate(runs[0]):
-        for slot, atom in enumerate(item.invars):
+    for position, equation in enumerate(runs[0]):
+        for slot, atom in enumerate(equation.invars):
             if not is_literal(atom) and id(atom) not in own:
-                row = tuple(run[place].invars[slot] for run in runs)
+                row = tuple(run[position].invars[slot] for run in runs)
                 inputs.setdefault(tuple(map(id, row)), row)
     return list(inputs.values())

@@ -15,14 +15,14 @@ _MOST_TRIED = 24
 
 def tandems(tokens: Any, weights: Any) -> list[tuple[int, int, int]]:
     """Return tandem repeats as start, length and count, with every phase; the best first."""
-    made: list[tuple[int, int, int]] = []
+    repeats: list[tuple[int, int, int]] = []
     for _, start, period, length in tandem_runs(tokens, weights):
         count = length // period + 1
         slack = length + period - count * period
-        made.extend((start + phase, period, count) for phase in range(slack + 1))
+        repeats.extend((start + phase, period, count) for phase in range(slack + 1))
         if count > 2:
-            made.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
-    return made
+            repeats.extend((start + phase, period, count - 1) for phase in range(slack + 1, period))
+    return repeats
 
 
 def tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
@@ -31,7 +31,7 @@ def tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
     Each is the number of equations that it saves, its start, its period, and the length of the
     repeats after the first one.
     """
-    found: list[tuple[int, int, int, int]] = []
+    repeats: list[tuple[int, int, int, int]] = []
     size = len(tokens)
     total = np.concatenate([[0], np.cumsum(weights)])
     for period in range(1, size // 2 + 1):
@@ -46,6 +46,6 @@ def tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
                 continue
             saved = int(total[start + (count - 1) * period] - total[start])
             if saved >= LEAST_SAVED:
-                found.append((saved, int(start), period, length))
-    found.sort(key=lambda one: (-one[0], one[2]))
-    return found[:_MOST_TRIED]
+                repeats.append((saved, int(start), period, length))
+    repeats.sort(key=lambda repeat: (-repeat[0], repeat[2]))
+    return repeats[:_MOST_TRIED]

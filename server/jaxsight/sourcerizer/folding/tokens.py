@@ -16,19 +16,19 @@ from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.folding.steps import Step
 
 
-def token_of(item: Any, known: dict[Any, int], *, exact: bool = True) -> int:
-    """Return a number that is equal for items that differ only in their operands.
+def token_of(equation: Any, cache: dict[Any, int], *, exact: bool = True) -> int:
+    """Return a number that is equal for equations that differ only in their operands.
 
     Literals must be equal too, if `exact`.
     """
-    if isinstance(item, Step):
-        return known.setdefault(("step", item.kind, id(item.family)), len(known))
-    key = ("at", id(item), exact)
-    number = known.get(key)
+    if isinstance(equation, Step):
+        return cache.setdefault(("step", equation.kind, id(equation.family)), len(cache))
+    key = ("at", id(equation), exact)
+    number = cache.get(key)
     if number is None:
-        look = _look(item, exact)
-        number = known[key] = known.setdefault(look, len(known))
-        known["kept", id(item)] = item  # kept alive, so that its id is not reused
+        look = _look(equation, exact)
+        number = cache[key] = cache.setdefault(look, len(cache))
+        cache["kept", id(equation)] = equation  # kept alive, so that its id is not reused
     return number
 
 
@@ -39,16 +39,16 @@ def _look(equation: Any, exact: bool) -> Hashable:
     )
     params = equation.params
     if equation.primitive.name in ("custom_jvp_call", "custom_vjp_call"):
-        told: Hashable = (
+        parameters: Hashable = (
             _frozen(params["call_jaxpr"]),
             rule_identity.rules_key(params),
             params["num_consts"],
             params["symbolic_zeros"],
         )
     else:
-        told = tuple((name, _frozen(given)) for name, given in params.items())
+        parameters = tuple((name, _frozen(value)) for name, value in params.items())
     results = tuple((var.aval, is_dropped(var)) for var in equation.outvars)
-    look = (equation.primitive, told, operands, results, equation.ctx)
+    look = (equation.primitive, parameters, operands, results, equation.ctx)
     try:
         hash(look)
     except TypeError:
@@ -63,7 +63,7 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, (tuple, list)):
         return (type(value), *map(_frozen, value))
     if isinstance(value, dict):
-        return tuple((name, _frozen(given)) for name, given in value.items())
+        return tuple((name, _frozen(part)) for name, part in value.items())
     if isinstance(value, (bool, int, float, complex)):
         return (type(value), repr(value))
     try:

@@ -49,24 +49,24 @@ _MOST_VARYING = 2
 """The maximum number of names in which the expressions of a comprehension differ."""
 
 
-def alike(body: Sequence[Statement], indent: str, taken: set[str]) -> list[Statement]:
+def alike(body: Sequence[Statement], indent: str, used: set[str]) -> list[Statement]:
     """Return the statements of a function, with comprehensions for consecutive similar ones."""
-    inside = [_with_alike_items(_alike_within(each, indent, taken), taken) for each in body]
-    made: list[Statement] = []
+    inside = [_with_alike_items(_alike_within(statement, indent, used), used) for statement in body]
+    written: list[Statement] = []
     position = 0
     while position < len(inside):
         stop = position + 1
         while stop < len(inside) and _continues(inside[position:stop], inside[stop]):
             stop += 1
-        one = _one(inside[position:stop], indent, taken)  # type: ignore[arg-type]
-        made.extend([one] if one is not None else inside[position:stop])
+        comprehension = _one(inside[position:stop], indent, used)  # type: ignore[arg-type]
+        written.extend([comprehension] if comprehension is not None else inside[position:stop])
         position = stop
-    return made
+    return written
 
 
-def _alike_within(statement: Statement, indent: str, taken: set[str]) -> Statement:
+def _alike_within(statement: Statement, indent: str, used: set[str]) -> Statement:
     if isinstance(statement, (With, For)):
-        inside = alike(statement.body, f"{indent}    ", taken)
+        inside = alike(statement.body, f"{indent}    ", used)
         return dataclasses.replace(statement, body=inside)
     return statement
 
@@ -76,9 +76,9 @@ def _continues(before: Sequence[Statement], statement: Statement) -> bool:
     first = before[0]
     if not (_is_computed(first) and _is_computed(statement)):
         return False
-    made = {each.targets for each in before if isinstance(each, Assign)}
-    one, other = first.value, statement.value  # type: ignore[union-attr]
-    return _shape(one) == _shape(other) and not made & set(_leaves(other))
+    assigned = {previous.targets for previous in before if isinstance(previous, Assign)}
+    first_value, value = first.value, statement.value  # type: ignore[union-attr]
+    return _shape(first_value) == _shape(value) and not assigned & set(_leaves(value))
 
 
 def _is_computed(statement: Statement) -> bool:
@@ -91,62 +91,68 @@ def _is_computed(statement: Statement) -> bool:
     )
 
 
-def _one(run: Sequence[Assign], indent: str, taken: set[str]) -> Assign | None:
+def _one(run: Sequence[Assign], indent: str, used: set[str]) -> Assign | None:
     """Return a comprehension for similar statements, or None if that is not shorter."""
     if len(run) < FEWEST_STATEMENTS:
         return None
-    each = _each([statement.value for statement in run], taken)
-    if each is None:
+    comprehension = _each([statement.value for statement in run], used)
+    if comprehension is None:
         return None
     targets = tuple_(Atom(str(statement.targets)) for statement in run)
     equations = [equation for statement in run for equation in statement.equations]
-    made = Assign(targets, Sequence_("[", (each,)), equations)
-    return made if _height([made], indent) < _height(run, indent) else None
+    assignment = Assign(targets, Sequence_("[", (comprehension,)), equations)
+    return assignment if _height([assignment], indent) < _height(run, indent) else None
 
 
 def _height(statements: Sequence[Statement], indent: str) -> int:
     return sum(1 for _ in lines(statements, indent))
 
 
-def _with_alike_items(statement: Statement, taken: set[str]) -> Statement:
+def _with_alike_items(statement: Statement, used: set[str]) -> Statement:
     if isinstance(statement, (Assign, Effect, Return)):
-        return dataclasses.replace(statement, value=_gathered(statement.value, taken))
+        return dataclasses.replace(statement, value=_gathered(statement.value, used))
     return statement
 
 
-def _gathered(expr: Any, taken: set[str]) -> Any:
+def _gathered(expr: Any, used: set[str]) -> Any:
     """Return an expression with comprehensions for similar items."""
-    made = with_parts(expr, tuple(_gathered(part, taken) for part in parts_of(expr)))
-    if not isinstance(made, Sequence_) or made.bracket == "{":
-        return made
-    items: list[Any] = []
+    rebuilt = with_parts(expr, tuple(_gathered(part, used) for part in parts_of(expr)))
+    if not isinstance(rebuilt, Sequence_) or rebuilt.bracket == "{":
+        return rebuilt
+    elements: list[Any] = []
     position = 0
-    while position < len(made.items):
+    while position < len(rebuilt.items):
         stop = position + 1
-        first = made.items[position]
-        while stop < len(made.items) and isinstance(first, Call) and (
-            _shape(first) == _shape(made.items[stop])
+        first = rebuilt.items[position]
+        while stop < len(rebuilt.items) and isinstance(first, Call) and (
+            _shape(first) == _shape(rebuilt.items[stop])
         ):  # fmt: skip
             stop += 1
-        run = made.items[position:stop]
-        each = _each(run, taken) if len(run) >= FEWEST_ITEMS else None
-        if each is not None and len(flat(each)) < _SHORTER * len(flat(tuple_(run))):
-            items.append(Star(Sequence_("[", (each,))))
+        run = rebuilt.items[position:stop]
+        comprehension = _each(run, used) if len(run) >= FEWEST_ITEMS else None
+        if comprehension is not None and len(flat(comprehension)) < _SHORTER * len(
+            flat(tuple_(run))
+        ):
+            elements.append(Star(Sequence_("[", (comprehension,))))
         else:
-            items.extend(run)
+            elements.extend(run)
         position = stop
-    if len(items) == 1 and len(made.items) > 1:
-        return items[0].value if made.bracket == "[" else call("tuple", items[0].value.items[0])
-    return Sequence_(made.bracket, tuple(items))
+    if len(elements) == 1 and len(rebuilt.items) > 1:
+        return (
+            elements[0].value
+            if rebuilt.bracket == "["
+            else call("tuple", elements[0].value.items[0])
+        )
+    return Sequence_(rebuilt.bracket, tuple(elements))
 
 
-def _each(exprs: Sequence[Any], taken: set[str]) -> Each | None:
+def _each(exprs: Sequence[Any], used: set[str]) -> Each | None:
     """Return `f(x) for x in values` for expressions that differ in one name or two, or None."""
     columns = list(zip(*map(_leaves, exprs), strict=True))
     varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
     if not 1 <= len(varying) <= _MOST_VARYING:
         return None
-    names = [name for name in ("x", "y", "each", "other") if name not in taken][: len(varying)]
+    names = [name for name in ("x", "y", "each", "other") if name not in used][: len(varying)]
     if len(names) < len(varying):
         return None
     called = dict(zip(varying, names, strict=True))
@@ -175,8 +181,8 @@ def _leaves(expr: Any) -> Iterator[str]:
         if name := value_name(expr):
             yield name
     elif isinstance(expr, Call) and isinstance(expr.function, Atom):
-        for item in expr.items:
-            yield from _leaves(item)
+        for argument in expr.items:
+            yield from _leaves(argument)
     else:
         for part in parts_of(expr):
             yield from _leaves(part)
@@ -186,5 +192,7 @@ def _with_leaves(expr: Any, leaves: Iterator[str]) -> Any:
     if isinstance(expr, Atom):
         return Atom(next(leaves)) if value_name(expr) else expr
     if isinstance(expr, Call) and isinstance(expr.function, Atom):
-        return Call(expr.function, tuple([_with_leaves(item, leaves) for item in expr.items]))
+        return Call(
+            expr.function, tuple([_with_leaves(argument, leaves) for argument in expr.items])
+        )
     return with_parts(expr, tuple([_with_leaves(part, leaves) for part in parts_of(expr)]))

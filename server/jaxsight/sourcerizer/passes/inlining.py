@@ -72,15 +72,15 @@ def inlined(body: Sequence[Statement], main: str) -> list[Statement]:
     Args:
         main: the function that callers use; it keeps its parameters.
     """
-    functions = {each.name for each in body if isinstance(each, Function)}
-    others = [each for each in body if not isinstance(each, Function)]
-    names = {*names_assigned(others), *functions, *IMPORTS}
-    made = _inlined(body, "", _Names(functions, names))
+    functions = {statement.name for statement in body if isinstance(statement, Function)}
+    outside = [statement for statement in body if not isinstance(statement, Function)]
+    names = {*names_assigned(outside), *functions, *IMPORTS}
+    statements = _inlined(body, "", _Names(functions, names))
     return [
-        with_rest(each, names | _names_of(each))
-        if isinstance(each, Function) and each.name != main
-        else each
-        for each in made
+        with_rest(statement, names | _names_of(statement))
+        if isinstance(statement, Function) and statement.name != main
+        else statement
+        for statement in statements
     ]
 
 
@@ -89,7 +89,7 @@ class _Names:
     """The functions of the module, and the names in use, to which new names are added."""
 
     functions: set[str]
-    taken: set[str]
+    used: set[str]
 
 
 def _names_of(function: Function) -> set[str]:
@@ -97,15 +97,15 @@ def _names_of(function: Function) -> set[str]:
 
 
 def _inlined(body: Sequence[Statement], indent: str, names: _Names) -> list[Statement]:
-    inside = _without_readings([_within(each, indent, names) for each in body], indent)
+    inside = _without_readings([_within(part, indent, names) for part in body], indent)
     counts = Counter(names_read(inside))
     done: list[Statement] = []
     for statement in inside:
-        made = statement
+        shorter = statement
         if isinstance(statement, (Assign, Effect, Return)):
             taking = _taking(done, statement, counts, indent)
-            made = _with_lambdas(done, taking, counts, indent)
-        done.append(made)
+            shorter = _with_lambdas(done, taking, counts, indent)
+        done.append(shorter)
     return done
 
 
@@ -119,22 +119,24 @@ def _with_lambdas(
 
     These functions are removed from `before`.
     """
-    items = statement.value.items if isinstance(statement.value, Call) else ()
-    for item in items:
-        place = _defined(before, item.text) if isinstance(item, Atom) else None
-        if place is None:
+    arguments = statement.value.items if isinstance(statement.value, Call) else ()
+    for argument in arguments:
+        position = _defined(before, argument.text) if isinstance(argument, Atom) else None
+        if position is None:
             continue
-        function = before[place]
+        function = before[position]
         if not _is_small(function) or counts[function.name] != 1:
             continue
         inside = function.body[0]
-        whole = statement.value
+        outer = statement.value
         assert isinstance(inside, Return)
-        assert isinstance(whole, Call)
-        given = Lambda(function.parameters, inside.value)
-        value = Call(whole.function, tuple(given if i is item else i for i in whole.items))
+        assert isinstance(outer, Call)
+        inlined_function = Lambda(function.parameters, inside.value)
+        value = Call(
+            outer.function, tuple(inlined_function if i is argument else i for i in outer.items)
+        )
         if len(indent + _start(statement) + flat(value)) <= WIDTH:
-            del before[place]
+            del before[position]
             equations = [*inside.equations, *statement.equations]
             statement = dataclasses.replace(statement, value=value, equations=equations)
     return statement
@@ -142,10 +144,10 @@ def _with_lambdas(
 
 def _defined(before: Sequence[Statement], name: str) -> int | None:
     """Return the position of the function of that name, if it is close to its use, or None."""
-    for place in range(len(before) - 1, max(len(before) - 1 - FAR, -1), -1):
-        statement = before[place]
+    for position in range(len(before) - 1, max(len(before) - 1 - FAR, -1), -1):
+        statement = before[position]
         if isinstance(statement, Function) and statement.name == name:
-            return place
+            return position
     return None
 
 
@@ -195,11 +197,11 @@ def _without_readings(body: Sequence[Statement], indent: str) -> list[Statement]
 def _with_values(statement: Statement, values: dict[str, Expr]) -> Statement:
     """Return a statement with the values of these names in their place."""
 
-    def leaf(found: Atom | Slot) -> Expr:
-        return values.get(found.text, found) if isinstance(found, Atom) else found
+    def leaf(part: Atom | Slot) -> Expr:
+        return values.get(part.text, part) if isinstance(part, Atom) else part
 
-    (made,) = replaced([statement], leaf)
-    return made
+    (rewritten,) = replaced([statement], leaf)
+    return rewritten
 
 
 def _making_long(body: Sequence[Statement], indent: str, values: dict[str, Expr]) -> Iterator[str]:
@@ -233,13 +235,13 @@ def _within(statement: Statement, indent: str, names: _Names) -> Statement:
     inner = indent + STEP
     match statement:
         case Function():
-            taken = names.taken if indent else names.taken | _names_of(statement)
-            own = _Names(names.functions, taken)
-            whole = starred(returned_whole(statement.body), taken, mostly=True)
-            body = alike(_inlined(whole, inner, own), inner, taken)
-            body = returned(unread(starred(body, taken)), names.functions)
-            made = dataclasses.replace(statement, body=body)
-            return with_rest(made, taken) if indent else made
+            used = names.used if indent else names.used | _names_of(statement)
+            own = _Names(names.functions, used)
+            unpacked = starred(returned_whole(statement.body), used, mostly=True)
+            body = alike(_inlined(unpacked, inner, own), inner, used)
+            body = returned(unread(starred(body, used)), names.functions)
+            shorter = dataclasses.replace(statement, body=body)
+            return with_rest(shorter, used) if indent else shorter
         case With() | For():
             return dataclasses.replace(statement, body=_inlined(statement.body, inner, names))
         case _:
@@ -256,28 +258,30 @@ def _taking(
 
     These statements are removed from `before`.
     """
-    while (place := _last_value(before)) is not None:
-        given = before[place]
-        assert isinstance(given, Assign)
-        assert isinstance(given.targets, str)
-        name = given.targets
+    while (position := _last_value(before)) is not None:
+        assignment = before[position]
+        assert isinstance(assignment, Assign)
+        assert isinstance(assignment.targets, str)
+        name = assignment.targets
         if counts[name] != 1 or not _reached_first(statement.value, name):
             break
         value = rebuilt(
             statement.value,
-            lambda leaf, name=name, given=given: (
-                given.value  # type: ignore[misc]
+            lambda leaf, name=name, assignment=assignment: (
+                assignment.value  # type: ignore[misc]
                 if isinstance(leaf, Atom) and leaf.text == name
                 else leaf
             ),
         )
-        made = dataclasses.replace(statement, value=value)
-        whole = isinstance(statement, Return) and statement.value == Atom(name)
-        if not whole and (given.given or not _reads_well(statement, made, given.value, indent)):
+        taking = dataclasses.replace(statement, value=value)
+        is_returned = isinstance(statement, Return) and statement.value == Atom(name)
+        if not is_returned and (
+            assignment.user_named or not _reads_well(statement, taking, assignment.value, indent)
+        ):
             break
-        made = dataclasses.replace(made, equations=[*given.equations, *made.equations])
-        del before[place]
-        statement = made
+        taking = dataclasses.replace(taking, equations=[*assignment.equations, *taking.equations])
+        del before[position]
+        statement = taking
     return statement
 
 
@@ -286,8 +290,8 @@ def _last_value(before: Sequence[Statement]) -> int | None:
 
     Definitions of functions create no equations.
     """
-    for place in range(len(before) - 1, -1, -1):
-        statement = before[place]
+    for position in range(len(before) - 1, -1, -1):
+        statement = before[position]
         if isinstance(statement, Function):
             continue
         if (
@@ -295,7 +299,7 @@ def _last_value(before: Sequence[Statement]) -> int | None:
             and isinstance(statement.targets, str)
             and statement.equations
         ):
-            return place
+            return position
         return None
     return None
 
@@ -379,7 +383,7 @@ def _steps(expr: Any) -> int:
 
 def _is_part(expr: Any) -> bool:
     """Return whether an expression reads a part of an argument: `params["w"]`."""
-    if type(expr) is not Index or not all(type(item) is Atom for item in expr.items):
+    if type(expr) is not Index or not all(type(index) is Atom for index in expr.items):
         return False
     return type(expr.value) is Atom or _is_part(expr.value)
 
@@ -410,18 +414,18 @@ def handled(body: Sequence[Statement]) -> set[str]:
 
     The values of other names are only passed to public functions.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for statement in body:
         match statement:
             case Assign(_, value) | Effect(value):
-                found |= _handled(value, True)
+                names |= _handled(value, True)
             case Return(value):
-                found |= _handled(value, False)
+                names |= _handled(value, False)
             case Function(_, _, inside) | With(_, inside) | For(_, _, inside):
-                found |= handled(inside)
+                names |= handled(inside)
             case _:
                 pass
-    return found
+    return names
 
 
 def _handled(expr: Any, outer: bool) -> set[str]:
@@ -430,10 +434,10 @@ def _handled(expr: Any, outer: bool) -> set[str]:
             return {text} if outer and is_identifier(text) else set()
         case Call(function, items):
             public = isinstance(function, Atom) and "." in function.text
-            inside = [_handled(item, not public) for item in items]
+            inside = [_handled(part, not public) for part in items]
             return set().union(_handled(function, True), *inside)
         case Sequence_(_, items):
-            return set().union(*(_handled(item, outer) for item in items))
+            return set().union(*(_handled(part, outer) for part in items))
         case Keyword(_, value) | Star(value):
             return _handled(value, outer)
         case _:

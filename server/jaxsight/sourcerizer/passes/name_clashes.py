@@ -28,34 +28,36 @@ def bare(parameters: tuple[str, ...]) -> tuple[str, ...]:
 def renamed(inner: Call) -> tuple[Call, dict[str, str]]:
     """Return the call with new names for shadowing parameters, and these by the old names."""
     names = bare(inner.parameters)
-    others: dict[str, str] = {}
+    new_names: dict[str, str] = {}
     for name in names:
         if name in SHADOWING:
-            others[name] = f"{name}_"
-            while others[name] in names:
-                others[name] += "_"
-    if not others:
+            new_names[name] = f"{name}_"
+            while new_names[name] in names:
+                new_names[name] += "_"
+    if not new_names:
         return inner, {}
 
-    def leaf(found: Atom | Slot) -> Expr:
-        if isinstance(found, Atom) and found.text in others:
-            return Atom(others[found.text])
-        return found
+    def leaf(part: Atom | Slot) -> Expr:
+        if isinstance(part, Atom) and part.text in new_names:
+            return Atom(new_names[part.text])
+        return part
 
-    def read(found: Read) -> Read:
-        return replace(found, expr=rebuilt(found.expr, leaf))
+    def read(part: Read) -> Read:
+        return replace(part, expr=rebuilt(part.expr, leaf))
 
     return replace(
         inner,
-        parameters=tuple(others.get(name, name) for name in names),
+        parameters=tuple(new_names.get(name, name) for name in names),
         arguments=tuple(map(read, inner.arguments)),
         fixed=tuple(map(read, inner.fixed)),
-    ), others
+    ), new_names
 
 
-def apart(whole: Function, name: str, others: dict[str, str]) -> Function:
+def apart(function: Function, name: str, new_names: dict[str, str]) -> Function:
     """Move the body of a function into a new function `name`, and return that."""
-    given = bare(whole.parameters)
-    inner = Function(name, tuple(others.get(each, each) for each in given), whole.body)
-    whole.body = [Return(call(name, *map(Atom, given)))]
+    parameters = bare(function.parameters)
+    inner = Function(
+        name, tuple(new_names.get(parameter, parameter) for parameter in parameters), function.body
+    )
+    function.body = [Return(call(name, *map(Atom, parameters)))]
     return inner

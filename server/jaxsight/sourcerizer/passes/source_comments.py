@@ -32,39 +32,39 @@ def _remarked(
     body: Sequence[Statement], indent: str, line: Line | None
 ) -> tuple[list[Statement], Line | None]:
     """Return statements with comments, after `line`, and the line of the last one."""
-    made: list[Statement] = []
+    remarked: list[Statement] = []
     for statement in body:
         match statement:
             case Function(body=inside):
                 inside, _ = _remarked(inside, indent + STEP, None)
-                made.append(dataclasses.replace(statement, body=inside))
+                remarked.append(dataclasses.replace(statement, body=inside))
             case With(context, inside):
                 inside, line = _remarked(inside, indent + STEP, line)
-                made.append(With(context, inside))
+                remarked.append(With(context, inside))
             case For(body=inside):
                 inside, line = _remarked(inside, indent + STEP, line)
-                made.append(dataclasses.replace(statement, body=inside))
+                remarked.append(dataclasses.replace(statement, body=inside))
             case (
                 Assign(equations=equations)
                 | Effect(equations=equations)
                 | Return(equations=equations)
             ):
-                found = _line(equations[-1]) if equations else None
-                if found is not None and found != line:
-                    made.append(Remark(_text(found, indent)))
-                    line = found
-                made.append(statement)
+                source_line = _line(equations[-1]) if equations else None
+                if source_line is not None and source_line != line:
+                    remarked.append(Remark(_text(source_line, indent)))
+                    line = source_line
+                remarked.append(statement)
             case _:
-                made.append(statement)
-    return made, line
+                remarked.append(statement)
+    return remarked, line
 
 
 def _line(equation: object) -> Line | None:
     """Return the user's line that created an equation, if it can be read."""
-    place = made_at(equation)
-    if place is None or not linecache.getline(place.file, place.line).strip():
+    location = made_at(equation)
+    if location is None or not linecache.getline(location.file, location.line).strip():
         return None
-    return place.file, place.line
+    return location.file, location.line
 
 
 def _text(line: Line, indent: str) -> str:

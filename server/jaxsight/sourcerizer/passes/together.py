@@ -57,7 +57,7 @@ class _Passed:
     """Counts how often names are items of collections or calls, and follow one another there."""
 
     of: frozenset[str]
-    items: Counter[str] = field(default_factory=Counter)
+    parts: Counter[str] = field(default_factory=Counter)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     single: Counter[str] = field(default_factory=Counter)
     """How often each is the only item."""
@@ -65,10 +65,10 @@ class _Passed:
     def note(self, expr: Any) -> None:
         if isinstance(expr, (Call, Sequence_)):
             before = ""
-            for item in expr.items:
-                name = item.text if type(item) is Atom and item.text in self.of else ""
+            for part in expr.items:
+                name = part.text if type(part) is Atom and part.text in self.of else ""
                 if name:
-                    self.items[name] += 1
+                    self.parts[name] += 1
                     if before:
                         self.pairs[before, name] += 1
                     if len(expr.items) == 1:
@@ -79,14 +79,14 @@ class _Passed:
                 self.note(part)
 
 
-def starred(body: Sequence[Statement], taken: set[str], *, mostly: bool = False) -> list[Statement]:
+def starred(body: Sequence[Statement], used: set[str], *, mostly: bool = False) -> list[Statement]:
     """Return a function's statements, with one name for values that are only passed on together.
 
     Args:
-        taken: names that are in use; new ones are added.
+        used: names that are in use; new ones are added.
         mostly: skip results most of which would keep their names.
     """
-    own = [each for each in own_statements(body) if _is_taking_apart(each)]
+    own = [unpacking for unpacking in own_statements(body) if _is_taking_apart(unpacking)]
     if not own:
         return list(body)
     together = _together(body, names_assigned(own))
@@ -103,16 +103,16 @@ def starred(body: Sequence[Statement], taken: set[str], *, mostly: bool = False)
             continue
         if len(run) < _fewest(statement) or (mostly and 2 * len(run) < len(targets.items)):
             continue
-        rest = Atom(_fresh(_plural(run), taken))
+        common = Atom(_fresh(_plural(run), used))
         if len(run) == len(targets.items):
             if not _gives_sequence(statement.value):
                 continue
-            changed[id(statement)] = dataclasses.replace(statement, targets=rest.text)
+            changed[id(statement)] = dataclasses.replace(statement, targets=common.text)
         else:
             start = targets.items.index(Atom(run[0]))
-            items = (*targets.items[:start], Star(rest), *targets.items[start + len(run) :])
-            changed[id(statement)] = dataclasses.replace(statement, targets=tuple_(items))
-        runs[run[0]] = run, rest
+            parts = (*targets.items[:start], Star(common), *targets.items[start + len(run) :])
+            changed[id(statement)] = dataclasses.replace(statement, targets=tuple_(parts))
+        runs[run[0]] = run, common
     if not changed:
         return list(body)
     return rewritten(body, changed, lambda expr: _passing(expr, runs))
@@ -131,14 +131,14 @@ def _together(body: Sequence[Statement], names: Iterable[str]) -> Callable[[str,
     def together(name: str, after: str) -> bool:
         times = passed.pairs[name, after] if after else passed.single[name]
         return times > 0 and all(
-            reads[each] == passed.items[each] == times and assigned[each] <= 1
-            for each in (name, after or name)
+            reads[part] == passed.parts[part] == times and assigned[part] <= 1
+            for part in (name, after or name)
         )
 
     return together
 
 
-def with_rest(function: Function, taken: set[str]) -> Function:
+def with_rest(function: Function, used: set[str]) -> Function:
     """Return a function with `*rest` for its last parameters if these are only passed on together.
 
     All calls of the function must use positional arguments only.
@@ -153,10 +153,10 @@ def with_rest(function: Function, taken: set[str]) -> Function:
     if count < FEWEST_PARTS:
         return function
     run = names[-count:]
-    rest = _fresh(_plural(run), taken)
-    runs: dict[str, tuple[list[str], Expr]] = {run[0]: (run, Atom(rest))}
+    common = _fresh(_plural(run), used)
+    runs: dict[str, tuple[list[str], Expr]] = {run[0]: (run, Atom(common))}
     body = rewritten(function.body, {}, lambda expr: _passing(expr, runs))
-    return dataclasses.replace(function, parameters=(*names[:-count], f"*{rest}"), body=body)
+    return dataclasses.replace(function, parameters=(*names[:-count], f"*{common}"), body=body)
 
 
 def _is_taking_apart(statement: Statement) -> bool:
@@ -165,8 +165,8 @@ def _is_taking_apart(statement: Statement) -> bool:
         isinstance(statement, Assign)
         and isinstance(statement.targets, Sequence_)
         and isinstance(statement.value, (Atom, Call, Sequence_))
-        and not statement.given
-        and not any(isinstance(item, Star) for item in statement.targets.items)
+        and not statement.user_named
+        and not any(isinstance(part, Star) for part in statement.targets.items)
         and not (isinstance(statement.value, Atom) and statement.equations)
     )
 
@@ -204,12 +204,12 @@ def _plural(run: Sequence[str]) -> str:
     return _PLURALS.get(bases.pop(), "rest") if len(bases) == 1 else "rest"
 
 
-def _fresh(base: str, taken: set[str]) -> str:
+def _fresh(base: str, used: set[str]) -> str:
     name, count = base, 0
-    while name in taken:
+    while name in used:
         count += 1
         name = f"{base}_{count}"
-    taken.add(name)
+    used.add(name)
     return name
 
 
@@ -233,18 +233,18 @@ def _passing(expr: Any, runs: dict[str, tuple[list[str], Expr]]) -> Any:
             return with_parts(expr, tuple(map(again, parts_of(expr))))
 
 
-def _with_stars(items: tuple[Any, ...], runs: dict[str, tuple[list[str], Expr]]) -> tuple[Any, ...]:
-    made: list[Any] = []
+def _with_stars(parts: tuple[Any, ...], runs: dict[str, tuple[list[str], Expr]]) -> tuple[Any, ...]:
+    starred_parts: list[Any] = []
     position = 0
-    while position < len(items):
-        run, rest = runs.get(value_name(items[position]), ([], None))
-        if run and [value_name(item) for item in items[position : position + len(run)]] == run:
-            made.append(Star(rest))  # type: ignore[arg-type]
+    while position < len(parts):
+        run, common = runs.get(value_name(parts[position]), ([], None))
+        if run and [value_name(part) for part in parts[position : position + len(run)]] == run:
+            starred_parts.append(Star(common))  # type: ignore[arg-type]
             position += len(run)
         else:
-            made.append(items[position])
+            starred_parts.append(parts[position])
             position += 1
-    return tuple(made)
+    return tuple(starred_parts)
 
 
 def returned_whole(body: Sequence[Statement]) -> list[Statement]:

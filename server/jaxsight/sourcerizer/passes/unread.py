@@ -40,21 +40,21 @@ def unread(body: Sequence[Statement]) -> list[Statement]:
 
 
 def _read_alone(targets: Sequence_, counts: Counter[str]) -> Sequence_:
-    items: list[Any] = []
-    for item in targets.items:
-        if isinstance(item, Sequence_):
-            inside = _read_alone(item, counts)
-            items.append(UNREAD if all(map(_is_unread, inside.items)) else inside)
-        elif isinstance(item, Atom):
-            items.append(item if counts[item.text] else UNREAD)
+    parts: list[Any] = []
+    for part in targets.items:
+        if isinstance(part, Sequence_):
+            inside = _read_alone(part, counts)
+            parts.append(UNREAD if all(map(_is_unread, inside.items)) else inside)
+        elif isinstance(part, Atom):
+            parts.append(part if counts[part.text] else UNREAD)
         else:
-            items.append(item)
-    last = max((i for i, item in enumerate(items) if not _is_unread(item)), default=-1)
-    starred_before = any(isinstance(item, Star) for item in items[: last + 1])
-    if len(items) - last > 2 and not starred_before:
-        items[last + 1 :] = [Star(UNREAD)]
-    return Sequence_(targets.bracket, tuple(items))
+            parts.append(part)
+    last = max((i for i, part in enumerate(parts) if not _is_unread(part)), default=-1)
+    starred_before = any(isinstance(part, Star) for part in parts[: last + 1])
+    if len(parts) - last > 2 and not starred_before:
+        parts[last + 1 :] = [Star(UNREAD)]
+    return Sequence_(targets.bracket, tuple(parts))
 
 
-def _is_unread(item: Any) -> bool:
-    return item in (UNREAD, Star(UNREAD))
+def _is_unread(target: Any) -> bool:
+    return target in (UNREAD, Star(UNREAD))

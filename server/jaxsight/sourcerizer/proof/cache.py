@@ -30,10 +30,16 @@ def key_of(style: str, axes: Sequence[tuple[Any, int]], key: Any) -> Hashable | 
     """
     if key is None:
         return None
-    primitive, told = key[:2]
-    if not _is_of_jax(primitive) or not all(_is_plain(value) for _, value in told):
+    primitive, parameters = key[:2]
+    if not _is_of_jax(primitive) or not all(_is_plain(value) for _, value in parameters):
         return None
-    return (style, tuple(axes), key, repr(told), trace_settings())  # 1, 1.0 and True are equal
+    return (
+        style,
+        tuple(axes),
+        key,
+        repr(parameters),
+        trace_settings(),
+    )  # 1, 1.0 and True are equal
 
 
 def _is_plain(value: Any) -> bool:

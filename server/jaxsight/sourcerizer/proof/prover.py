@@ -88,17 +88,17 @@ class Prover:
         if len(claim.equations) == 1 and len(outputs) > 1:
             order = _order(outputs, staged.program.jaxpr.eqns)
             if order is not None:
-                outputs = [outputs[place] for place in order]
+                outputs = [outputs[position] for position in order]
                 results = jax.tree.map(order.index, results)
         comparison = Comparison()
         tokens = [comparison.fresh() for _ in claim.inputs]
-        made = staged.program
-        consts = [(var, ("constant", id(var))) for var in made.jaxpr.constvars]
+        program = staged.program
+        consts = [(var, ("constant", id(var))) for var in program.jaxpr.constvars]
         difference = comparison.blocks(
             Block(list(zip(claim.inputs, tokens, strict=True)), claim.equations, claim.outputs),
             Block(
-                [*consts, *zip(made.jaxpr.invars, tokens, strict=True)],
-                made.jaxpr.eqns,
+                [*consts, *zip(program.jaxpr.invars, tokens, strict=True)],
+                program.jaxpr.eqns,
                 outputs,
             ),
         )
@@ -115,7 +115,7 @@ def _order(outputs: Sequence[Any], equations: Sequence[Any]) -> list[int] | None
     """
     if len(equations) != 1:
         return None
-    positions = {id(var): place for place, var in enumerate(outputs)}
+    positions = {id(var): position for position, var in enumerate(outputs)}
     order = [positions.get(id(var)) for var in equations[0].outvars]
-    known = [place for place in order if place is not None]
-    return known if len(known) == len(outputs) == len(order) else None
+    present = [position for position in order if position is not None]
+    return present if len(present) == len(outputs) == len(order) else None

@@ -95,8 +95,8 @@ def run_beside(
         generator = np.random.default_rng(0)
         leaves = [_concrete(value, generator) for value in values]
         expected = [
-            np.asarray(made).astype(var.aval.dtype) if is_literal(var) else made
-            for made, var in zip(evaluate(program, *leaves), program.jaxpr.outvars, strict=True)
+            np.asarray(output).astype(var.aval.dtype) if is_literal(var) else output
+            for output, var in zip(evaluate(program, *leaves), program.jaxpr.outvars, strict=True)
         ]
     except Exception as error:  # noqa: BLE001 - a program that fails on these values proves nothing
         return Ran(skipped=f"the original does not run on these inputs: {_short(error)}")
@@ -133,12 +133,12 @@ def _too_much(program: Program, is_drawn: bool) -> str:
 
 def _work(equation: Any) -> float:
     """Return the approximate number of multiplications and additions."""
-    made = sum(math.prod(getattr(var.aval, "shape", ())) for var in equation.outvars)
+    size = sum(math.prod(getattr(var.aval, "shape", ())) for var in equation.outvars)
     name = str(equation.primitive.name)
     if name not in ("dot_general", "conv_general_dilated"):
-        return made
+        return size
     inner = max(math.prod(getattr(atom.aval, "shape", ())) for atom in equation.invars)
-    return made * max(1.0, inner / max(made, 1))
+    return size * max(1.0, inner / max(size, 1))
 
 
 def _equations(program: Program, times: float) -> Iterator[tuple[Any, float]]:
@@ -188,20 +188,20 @@ def _concrete(value: Any, generator: np.random.Generator) -> Any:
 def _eagerly(
     text: Flat, program: Program, leaves: Sequence[Any], expected: Sequence[Any], numbers: Any
 ) -> None:
-    made = jax.tree.leaves(_of_text(text, leaves, "eagerly"))
-    if len(made) != len(expected):
-        raise Differs(f"run eagerly, it returns {len(made)} results, not {len(expected)}")
+    results = jax.tree.leaves(_of_text(text, leaves, "eagerly"))
+    if len(results) != len(expected):
+        raise Differs(f"run eagerly, it returns {len(results)} results, not {len(expected)}")
     types = [var.aval for var in program.jaxpr.outvars]
-    for index, (one, other, aval) in enumerate(zip(expected, made, types, strict=True)):
-        what = f"result {index} (run eagerly)"
-        is_number = is_number_type(type(other))
+    for index, (wanted, leaf, aval) in enumerate(zip(expected, results, types, strict=True)):
+        subject = f"result {index} (run eagerly)"
+        is_number = is_number_type(type(leaf))
         if is_number != numbers[index]:
             kinds = ("an array", "a Python number")
-            raise Differs(f"{what} is {kinds[is_number]}, not {kinds[numbers[index]]}")
-        weak = getattr(other, "weak_type", None)
-        if isinstance(other, jax.Array) and weak != getattr(aval, "weak_type", False):
-            raise Differs(f"{what} has a different weak type")
-        _agree(what, one, other)
+            raise Differs(f"{subject} is {kinds[is_number]}, not {kinds[numbers[index]]}")
+        weak = getattr(leaf, "weak_type", None)
+        if isinstance(leaf, jax.Array) and weak != getattr(aval, "weak_type", False):
+            raise Differs(f"{subject} has a different weak type")
+        _agree(subject, wanted, leaf)
 
 
 def _of_text(text: Flat, leaves: Sequence[Any], way: Way) -> Any:
@@ -213,23 +213,23 @@ def _of_text(text: Flat, leaves: Sequence[Any], way: Way) -> Any:
 
 def _compiled(text: Flat, program: Program, leaves: Sequence[Any]) -> bool:
     """Compare the StableHLO, and if that differs, the computed values."""
-    whole = jax.jit(lambda *args: evaluate(program, *args))
-    made = jax.jit(lambda *args: jax.tree.leaves(text(*args)))
+    original = jax.jit(lambda *args: evaluate(program, *args))
+    written = jax.jit(lambda *args: jax.tree.leaves(text(*args)))
     try:
-        wanted = whole.lower(*leaves).as_text()
+        lowered = original.lower(*leaves).as_text()
     except Exception:  # noqa: BLE001 - a program that cannot be lowered here is not compared
         return False
-    if _lowered(made, leaves) == _anonymous(wanted):
+    if _lowered(written, leaves) == _anonymous(lowered):
         return True
-    values = _of_text(made, leaves, "under jit")
-    for index, (one, other) in enumerate(zip(whole(*leaves), values, strict=True)):
-        _agree(f"result {index} (under jit)", one, other)
+    values = _of_text(written, leaves, "under jit")
+    for index, (wanted, leaf) in enumerate(zip(original(*leaves), values, strict=True)):
+        _agree(f"result {index} (under jit)", wanted, leaf)
     return True
 
 
-def _lowered(made: Any, leaves: Sequence[Any]) -> str:
+def _lowered(jitted: Any, leaves: Sequence[Any]) -> str:
     try:
-        return _anonymous(made.lower(*leaves).as_text())
+        return _anonymous(jitted.lower(*leaves).as_text())
     except Exception as error:
         raise Differs(f"it fails under jit: {_short(error)}") from error
 
@@ -237,7 +237,7 @@ def _lowered(made: Any, leaves: Sequence[Any]) -> str:
 def _anonymous(text: str) -> str:
     """Return StableHLO with functions renamed, without their names in Python."""
     names: dict[str, str] = {}
-    return re.sub(r"@[\w.]+", lambda found: names.setdefault(found[0], f"@f{len(names)}"), text)
+    return re.sub(r"@[\w.]+", lambda match: names.setdefault(match[0], f"@f{len(names)}"), text)
 
 
 def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequence[Any]) -> bool:
@@ -262,21 +262,21 @@ def _differentiated(text: Flat, original: Flat, program: Program, leaves: Sequen
     except Exception:  # noqa: BLE001 - whatever the error, the original has no gradient
         return False
     try:
-        made = jax.make_jaxpr(gradient(text))(*leaves)
+        written = jax.make_jaxpr(gradient(text))(*leaves)
     except Exception as error:
         raise Differs(f"it fails under grad: {_short(error)}") from error
     # Differentiation consumes one order of the rules that were written.
-    if same_jaxpr(expected, made, orders=2) is None:
+    if same_jaxpr(expected, written, orders=2) is None:
         return True
     # JAX may add cotangents in another order than for the original.
-    ours, theirs = (opened(one) for one in (expected, made))
+    ours, theirs = (opened(traced) for traced in (expected, written))
     try:
         slopes = jax.jit(lambda *args: evaluate(ours, *args))(*leaves)
     except Exception:  # noqa: BLE001
         return False
-    found = _of_text(jax.jit(lambda *args: evaluate(theirs, *args)), leaves, "under grad")
-    for index, (one, other) in enumerate(zip(slopes, found, strict=True)):
-        _agree(f"gradient {index}", one, other)
+    written_slopes = _of_text(jax.jit(lambda *args: evaluate(theirs, *args)), leaves, "under grad")
+    for index, (traced, slope) in enumerate(zip(slopes, written_slopes, strict=True)):
+        _agree(f"gradient {index}", traced, slope)
     return True
 
 
@@ -289,21 +289,21 @@ def _is_float(leaf: Any) -> bool:
     return bool(dtypes.is_subtype(dtype, np.floating))
 
 
-def _agree(what: str, one: Any, other: Any) -> None:
+def _agree(subject: str, wanted: Any, leaf: Any) -> None:
     """Raise `Differs` if two results have different types, or differ by more than rounding."""
-    if dtypes.is_key(getattr(one, "aval", one)):
-        if getattr(other, "dtype", None) != one.dtype:
-            raise Differs(f"{what} is not an array of keys")
-        one, other = jax.random.key_data(one), jax.random.key_data(other)
-    first, second = np.asarray(one), np.asarray(other, None if _typed(other) else one.dtype)
+    if dtypes.is_key(getattr(wanted, "aval", wanted)):
+        if getattr(leaf, "dtype", None) != wanted.dtype:
+            raise Differs(f"{subject} is not an array of keys")
+        wanted, leaf = jax.random.key_data(wanted), jax.random.key_data(leaf)
+    first, second = np.asarray(wanted), np.asarray(leaf, None if _typed(leaf) else wanted.dtype)
     if (first.dtype, first.shape) != (second.dtype, second.shape):
         raise Differs(
-            f"{what} is {second.dtype}{list(second.shape)}, not {first.dtype}{list(first.shape)}"
+            f"{subject} is {second.dtype}{list(second.shape)}, not {first.dtype}{list(first.shape)}"
         )
     if first.tobytes() == second.tobytes():
         return
     if not dtypes.is_subtype(first.dtype, np.inexact):
-        raise Differs(f"{what} has different values")
+        raise Differs(f"{subject} has different values")
     wide = np.complex128 if first.dtype.kind == "c" else np.float64
     a, b = first.astype(wide), second.astype(wide)
     size = first.dtype.itemsize // (2 if first.dtype.kind == "c" else 1)
@@ -312,7 +312,7 @@ def _agree(what: str, one: Any, other: Any) -> None:
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= _TOLERANCE[size] * scale
     if not (near | (a == b) | (np.isnan(a) & np.isnan(b))).all():
-        raise Differs(f"{what} has different values")
+        raise Differs(f"{subject} has different values")
 
 
 def _typed(leaf: Any) -> bool:
@@ -320,5 +320,5 @@ def _typed(leaf: Any) -> bool:
 
 
 def _short(error: BaseException) -> str:
-    said = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {said[0][:200]}"
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:200]}"

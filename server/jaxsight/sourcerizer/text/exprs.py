@@ -140,27 +140,27 @@ Item: TypeAlias = "Expr | Keyword | Pair | Each"
 NONE = Atom("None")
 
 
-def call(function: str | Expr, *items: Item, **keywords: Expr) -> Call:
+def call(function: str | Expr, *arguments: Item, **keywords: Expr) -> Call:
     """Return a call; keywords come last, in the order given."""
     named = tuple(Keyword(name, value) for name, value in keywords.items())
-    return Call(Atom(function) if isinstance(function, str) else function, (*items, *named))
+    return Call(Atom(function) if isinstance(function, str) else function, (*arguments, *named))
 
 
-def tuple_(items: Iterable[Item]) -> Sequence_:
-    return Sequence_("(", tuple(items))
+def tuple_(elements: Iterable[Item]) -> Sequence_:
+    return Sequence_("(", tuple(elements))
 
 
-def list_(items: Iterable[Item]) -> Sequence_:
-    return Sequence_("[", tuple(items))
+def list_(elements: Iterable[Item]) -> Sequence_:
+    return Sequence_("[", tuple(elements))
 
 
-def dict_(items: Iterable[tuple[Expr, Expr]]) -> Sequence_:
-    return Sequence_("{", tuple(Pair(key, value) for key, value in items))
+def dict_(pairs: Iterable[tuple[Expr, Expr]]) -> Sequence_:
+    return Sequence_("{", tuple(Pair(key, value) for key, value in pairs))
 
 
-def keywords(given: Mapping[str, Expr]) -> tuple[Keyword, ...]:
+def keywords(values: Mapping[str, Expr]) -> tuple[Keyword, ...]:
     """Return keyword arguments; the caller checks that their names are valid identifiers."""
-    return tuple(Keyword(name, value) for name, value in given.items())
+    return tuple(Keyword(name, value) for name, value in values.items())
 
 
 def is_identifier(name: str) -> bool:
@@ -209,7 +209,7 @@ def rebuilt(expr: Any, leaf: Callable[[Atom | Slot], Expr]) -> Any:
         return leaf(expr)
     if kind is Call:
         function = rebuilt(expr.function, leaf)
-        return Call(function, tuple([rebuilt(item, leaf) for item in expr.items]))
+        return Call(function, tuple([rebuilt(argument, leaf) for argument in expr.items]))
     if kind is Lambda:
         return Lambda(expr.parameters, rebuilt(expr.body, leaf))
     if kind is Once:
@@ -289,7 +289,7 @@ def fill(expr: Any, slots: Sequence[Expr]) -> Any:
     if kind is Atom:
         return expr
     if kind is Call and type(expr.function) is Atom:
-        return Call(expr.function, tuple([fill(item, slots) for item in expr.items]))
+        return Call(expr.function, tuple([fill(argument, slots) for argument in expr.items]))
     if kind is Keyword:
         return Keyword(expr.name, fill(expr.value, slots))
     if kind is Binary:
@@ -308,7 +308,10 @@ def parsed(text: str) -> Expr:
 def _parsed(node: ast.expr) -> Expr:
     match node:
         case ast.Call(function, args, named):
-            keywords = (Keyword(str(item.arg), _parsed(item.value)) for item in named)
+            keywords = (
+                Keyword(str(keyword_node.arg), _parsed(keyword_node.value))
+                for keyword_node in named
+            )
             return Call(_parsed(function), (*map(_parsed, args), *keywords))
         case ast.Attribute(inside, name):
             expr = _parsed(inside)
@@ -316,6 +319,6 @@ def _parsed(node: ast.expr) -> Expr:
         case ast.Subscript(inside, index):
             return Index(_parsed(inside), (_parsed(index),))
         case ast.Lambda(parameters, body):
-            return Lambda(tuple(found.arg for found in parameters.args), _parsed(body))
+            return Lambda(tuple(parameter.arg for parameter in parameters.args), _parsed(body))
         case _:
             return Atom(ast.unparse(node))

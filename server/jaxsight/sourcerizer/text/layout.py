@@ -51,36 +51,36 @@ _UNARY = 7
 _TIGHT = 9
 
 
-def flat(item: Item) -> str:
+def flat(expr: Item) -> str:
     """Return an expression on one line, however long."""
-    kind = type(item)  # the common kinds first: this runs several times for every expression
+    kind = type(expr)  # the common kinds first: this runs several times for every expression
     if kind is Atom:
-        return item.text  # type: ignore[union-attr]
+        return expr.text  # type: ignore[union-attr]
     if kind is Call:
-        return _flat_call(item)  # type: ignore[arg-type]
-    match item:
+        return _flat_call(expr)  # type: ignore[arg-type]
+    match expr:
         case Keyword(name, value):
             return f"{name}={flat(value)}"
         case Sequence_("(", (only,)):
             return f"({flat(only)},)"
-        case Sequence_(bracket, items):
-            return f"{bracket}{_joined(items)}{_CLOSING[bracket]}"
-        case Index(value, items):
-            return f"{_tight(value)}[{_joined(items)}]"
+        case Sequence_(bracket, exprs):
+            return f"{bracket}{_joined(exprs)}{_CLOSING[bracket]}"
+        case Index(value, exprs):
+            return f"{_tight(value)}[{_joined(exprs)}]"
         case Attribute(value, name):
             return f"{_tight(value)}.{name}"
         case Binary():
-            return _flat_binary(item)
+            return _flat_binary(expr)
         case Unary(operator, Binary("**") as power):
             return f"{operator}({flat(power)})"
         case Unary(operator, value):
             return f"{operator}{_at(value, _UNARY)}"
         case _:
-            return _flat_rare(item)
+            return _flat_rare(expr)
 
 
-def _flat_rare(item: Item) -> str:
-    match item:
+def _flat_rare(expr: Item) -> str:
+    match expr:
         case Slot(index):
             return f"a{index}"
         case Pair(key, value):
@@ -96,11 +96,11 @@ def _flat_rare(item: Item) -> str:
         case Lambda(parameters, body):
             return f"lambda {', '.join(parameters)}: {flat(body)}"
         case _:
-            raise TypeError(f"not an expression: {item!r}")
+            raise TypeError(f"not an expression: {expr!r}")
 
 
-def _flat_binary(item: Binary) -> str:
-    operator, left, right = item.operator, item.left, item.right
+def _flat_binary(expr: Binary) -> str:
+    operator, left, right = expr.operator, expr.left, expr.right
     level = _PRECEDENCE[operator]
     above = level + 1
     first = _at(left, above if level == 0 or operator == "**" else level)
@@ -110,10 +110,10 @@ def _flat_binary(item: Binary) -> str:
     return f"{first} {operator} {second}"
 
 
-def _flat_call(item: Call) -> str:
-    function = item.function
+def _flat_call(expr: Call) -> str:
+    function = expr.function
     name = function.text if type(function) is Atom else _tight(function)
-    return f"{name}({', '.join([flat(each) for each in item.items])})"
+    return f"{name}({', '.join([flat(part) for part in expr.items])})"
 
 
 def _simple(expr: Expr) -> bool:
@@ -129,8 +129,8 @@ def _simple(expr: Expr) -> bool:
             return False
 
 
-def _joined(items: Iterable[Item]) -> str:
-    return ", ".join([flat(item) for item in items])
+def _joined(exprs: Iterable[Item]) -> str:
+    return ", ".join([flat(part) for part in exprs])
 
 
 def precedence(expr: Expr) -> int:
@@ -163,48 +163,48 @@ def _tight(expr: Expr) -> str:
     return text
 
 
-def broken(item: Item, indent: str, before: str, after: str) -> list[str]:
+def broken(expr: Item, indent: str, before: str, after: str) -> list[str]:
     """Return the lines of `before` + item + `after`, the first and last at `indent`.
 
     Return a single line if that fits.
     """
-    line = f"{indent}{before}{flat(item)}{after}"
+    line = f"{indent}{before}{flat(expr)}{after}"
     if len(line) <= WIDTH:
         return [line]
     inner = indent + STEP
-    match item:
+    match expr:
         case Keyword(name, value):
             return broken(value, indent, f"{before}{name}=", after)
         case Pair(key, value):
             return broken(value, indent, f"{before}{flat(key)}: ", after)
         case Star(value):
             return broken(value, indent, f"{before}*", after)
-        case Call(function, (_, *_) as items):
+        case Call(function, (_, *_) as exprs):
             return [
                 f"{indent}{before}{_tight(function)}(",
-                *_arguments(items, inner),
+                *_arguments(exprs, inner),
                 f"{indent}){after}",
             ]
-        case Index(value, (_, *_) as items):
+        case Index(value, (_, *_) as exprs):
             return [
                 f"{indent}{before}{_tight(value)}[",
-                *_arguments(items, inner),
+                *_arguments(exprs, inner),
                 f"{indent}]{after}",
             ]
         case Attribute(Call() as value, name):
             return broken(value, indent, before, f".{name}{after}")
-        case Sequence_(bracket, (_, *_) as items):
-            if len(line) <= WIDEST and _is_filled(items):
+        case Sequence_(bracket, (_, *_) as exprs):
+            if len(line) <= WIDEST and _is_filled(exprs):
                 row = Filled(line)
                 row.alone = [
                     f"{indent}{before}{bracket}",
-                    *(f"{inner}{flat(each)}," for each in items),
+                    *(f"{inner}{flat(part)}," for part in exprs),
                     f"{indent}{_CLOSING[bracket]}{after}",
                 ]
                 return [row]
             return [
                 f"{indent}{before}{bracket}",
-                *_one_per_line(items, inner),
+                *_one_per_line(exprs, inner),
                 f"{indent}{_CLOSING[bracket]}{after}",
             ]
         case Lambda(parameters, body):
@@ -230,21 +230,21 @@ def _pieces(text: str, width: int) -> list[str]:
     return [f"{quote}{row}{quote}" for row in rows]
 
 
-def _arguments(items: tuple[Item, ...], indent: str) -> list[str]:
-    together = indent + _joined(items)
-    return [together] if len(together) <= WIDTH else _one_per_line(items, indent)
+def _arguments(exprs: tuple[Item, ...], indent: str) -> list[str]:
+    together = indent + _joined(exprs)
+    return [together] if len(together) <= WIDTH else _one_per_line(exprs, indent)
 
 
-def _one_per_line(items: Iterable[Item], indent: str) -> list[str]:
-    match list(items):
+def _one_per_line(exprs: Iterable[Item], indent: str) -> list[str]:
+    match list(exprs):
         case [Each(body, target, values)]:
             after = broken(values, indent, f"for {target} in ", "")
             return [*broken(body, indent, "", ""), *after]
-        case items:
+        case exprs:
             pass
-    if _is_filled(items):
-        return filled(map(flat, items), indent)
-    return [line for item in items for line in broken(item, indent, "", ",")]
+    if _is_filled(exprs):
+        return filled(map(flat, exprs), indent)
+    return [line for part in exprs for line in broken(part, indent, "", ",")]
 
 
 class Filled(str):
@@ -259,16 +259,19 @@ def filled(names: Iterable[str], indent: str) -> list[str]:
     """Return lines of names with commas, as many on each line as fit."""
     rows: list[list[str]] = []
     for name in names:
-        if rows and len(indent) + sum(len(other) + 2 for other in (*rows[-1], name)) - 1 <= WIDEST:
+        if (
+            rows
+            and len(indent) + sum(len(placed) + 2 for placed in (*rows[-1], name)) - 1 <= WIDEST
+        ):
             rows[-1].append(name)
         else:
             rows.append([name])
-    made = []
+    lines = []
     for row in rows:
         line = Filled(f"{indent}{', '.join(row)},")
         line.alone = [f"{indent}{name}," for name in row]
-        made.append(line)
-    return list(made)
+        lines.append(line)
+    return list(lines)
 
 
 def kept(rows: list[str]) -> list[str]:
@@ -281,14 +284,14 @@ def kept(rows: list[str]) -> list[str]:
     return [line for row in rows for line in (row.alone if isinstance(row, Filled) else [row])]
 
 
-def _is_filled(items: Sequence[Item]) -> bool:
+def _is_filled(exprs: Sequence[Item]) -> bool:
     """Return whether items share as few lines as possible."""
-    return len(items) >= FEWEST_FILLED and all(map(_is_short, items))
+    return len(exprs) >= FEWEST_FILLED and all(map(_is_short, exprs))
 
 
-def _is_short(item: Item) -> bool:
+def _is_short(expr: Item) -> bool:
     """Return whether an item is a short name or number."""
-    inside = item.value if isinstance(item, Star) else item
+    inside = expr.value if isinstance(expr, Star) else expr
     return isinstance(inside, Atom) and len(inside.text) <= WIDTH // 2
 
 
@@ -331,10 +334,10 @@ def broken_always(sequence: Sequence_, indent: str) -> list[str]:
 def returned(value: Expr, indent: str) -> list[str]:
     """Return the lines of `return value`; a tuple loses its parentheses if it fits."""
     match value:
-        case Sequence_("(", (_, _, *_) as items) if not any(
-            isinstance(item, Star) for item in items
+        case Sequence_("(", (_, _, *_) as exprs) if not any(
+            isinstance(part, Star) for part in exprs
         ):
-            line = f"{indent}return {_joined(items)}"
+            line = f"{indent}return {_joined(exprs)}"
             if len(line) <= WIDTH:
                 return [line]
         case _:
@@ -388,17 +391,17 @@ def _operands(value: Expr, indent: str) -> list[str]:
     if len(indent + flat(value)) <= WIDTH or not isinstance(value, Binary):
         return broken(value, indent, "", "")
     level = _PRECEDENCE[value.operator]
-    rest: list[str] = []
+    rows: list[str] = []
     left: Expr = value
     while isinstance(left, Binary) and _PRECEDENCE[left.operator] == level:
         right = left.right
         before = f"{left.operator} "
         if precedence(right) <= level:
-            rest[:0] = [f"{indent}{before}({flat(right)})"]
+            rows[:0] = [f"{indent}{before}({flat(right)})"]
         else:
-            rest[:0] = broken(right, indent, before, "")
+            rows[:0] = broken(right, indent, before, "")
         left = left.left
-    return [*broken(left, indent, "", ""), *rest]
+    return [*broken(left, indent, "", ""), *rows]
 
 
 def definition(name: str, parameters: tuple[str, ...], indent: str) -> list[str]:

@@ -65,24 +65,24 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _read(expr: Any) -> list[str]:
     """Return the names that an expression reads, once per reading."""
-    found: list[str] = []
-    _gather(expr, found)
-    return found
+    names: list[str] = []
+    _gather(expr, names)
+    return names
 
 
-def _gather(expr: Any, found: list[str]) -> None:
+def _gather(expr: Any, names: list[str]) -> None:
     kind = type(expr)
     if kind is Atom:
-        found.extend(_words(expr.text))
+        names.extend(_words(expr.text))
     elif kind is Lambda or kind is Each:
         inside = _read(expr.body)
-        found.extend(inside)
-        found.extend(inside)  # twice: values evaluated later, or repeatedly, must not be inlined
+        names.extend(inside)
+        names.extend(inside)  # twice: values evaluated later, or repeatedly, must not be inlined
         if kind is Each:
-            _gather(expr.values, found)
+            _gather(expr.values, names)
     else:
         for part in parts_of(expr):
-            _gather(part, found)
+            _gather(part, names)
 
 
 def modules_read(body: Sequence[Statement]) -> set[str]:
@@ -131,8 +131,8 @@ def _targets(targets: str | Sequence_) -> Iterator[str]:
     if isinstance(targets, str):
         yield from _words(targets)
         return
-    for item in targets.items:
-        inside = item.value if isinstance(item, Star) else item
+    for target in targets.items:
+        inside = target.value if isinstance(target, Star) else target
         if isinstance(inside, Sequence_):
             yield from _targets(inside)
         elif isinstance(inside, Atom):

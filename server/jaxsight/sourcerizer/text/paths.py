@@ -36,10 +36,10 @@ class Path:
 
     @property
     def expr(self) -> Expr:
-        made: Expr = Atom(self.root)
+        expr: Expr = Atom(self.root)
         for kind, text in self.steps:
-            made = Index(made, (Atom(text),)) if kind == "[" else Attribute(made, text)
-        return made
+            expr = Index(expr, (Atom(text),)) if kind == "[" else Attribute(expr, text)
+        return expr
 
 
 def path_of(expr: Any) -> Path | None:
@@ -64,17 +64,15 @@ def path_of(expr: Any) -> Path | None:
 
 def shared_end(paths: Sequence[Path | None]) -> tuple[Step, ...]:
     """Return the last steps that all paths have in common; empty if one of them is not a path."""
-    first, *others = paths
+    first, *further = paths
     if first is None:
         return ()
     end = first.steps
-    for other in others:
-        if other is None:
+    for path in further:
+        if path is None:
             return ()
         count = 0
-        while (
-            count < min(len(end), len(other.steps)) and end[-1 - count] == other.steps[-1 - count]
-        ):
+        while count < min(len(end), len(path.steps)) and end[-1 - count] == path.steps[-1 - count]:
             count += 1
         end = end[len(end) - count :]
     return end
@@ -86,7 +84,7 @@ class Walk:
 
     base: Path
     keys: tuple[str, ...]
-    rest: tuple[Step, ...]
+    after: tuple[Step, ...]
 
 
 def walk(paths: Sequence[Path | None]) -> Walk | None:
@@ -99,13 +97,13 @@ def walk(paths: Sequence[Path | None]) -> Walk | None:
         return None
     rows: list[tuple[Step, ...]] = [path.steps for path in paths if path is not None]
     differing = [
-        place for place, column in enumerate(zip(*rows, strict=True)) if len(set(column)) > 1
+        position for position, column in enumerate(zip(*rows, strict=True)) if len(set(column)) > 1
     ]
     if len(differing) != 1 or any(row[differing[0]][0] != "[" for row in rows):
         return None
-    (place,) = differing
-    keys = tuple(row[place][1] for row in rows)
-    return Walk(Path(first.root, first.steps[:place]), keys, first.steps[place + 1 :])
+    (position,) = differing
+    keys = tuple(row[position][1] for row in rows)
+    return Walk(Path(first.root, first.steps[:position]), keys, first.steps[position + 1 :])
 
 
 def iterated(base: Expr, keys: Sequence[str], size: int | None) -> Expr | None:
@@ -126,8 +124,8 @@ def iterated(base: Expr, keys: Sequence[str], size: int | None) -> Expr | None:
     first, last = numbers[0], numbers[-1]
     if step == 1:
         stop = "" if last + 1 == size else str(last + 1)
-        whole = not first and not stop
-        return base if whole else Index(base, (Atom(f"{first or ''}:{stop}"),))
+        is_whole = not first and not stop
+        return base if is_whole else Index(base, (Atom(f"{first or ''}:{stop}"),))
     if step == -1:
         if first + 1 == size and last == 0:
             return call("reversed", base)
@@ -147,11 +145,11 @@ def numbered(keys: Sequence[str]) -> tuple[str, range] | None:
 
     Return None for other keys, and unless the numbers are evenly spaced.
     """
-    found = [_QUOTED.match(key) for key in keys]
-    if not all(found):
+    matches = [_QUOTED.match(key) for key in keys]
+    if not all(matches):
         return None
-    before = {match[2] for match in found if match}
-    numbers = [match[3] for match in found if match]
+    before = {match[2] for match in matches if match}
+    numbers = [match[3] for match in matches if match]
     if len(before) != 1 or any(str(int(number)) != number for number in numbers):
         return None
     values = list(map(int, numbers))

@@ -24,10 +24,10 @@ from jaxsight.sourcerizer.text.statements import (
 UNREAD = Atom("_")
 
 
-def value_name(item: Any) -> str:
+def value_name(expr: Any) -> str:
     """Return the name that an item is, or an empty string."""
-    if isinstance(item, Atom) and is_identifier(item.text) and item != UNREAD:
-        return item.text
+    if isinstance(expr, Atom) and is_identifier(expr.text) and expr != UNREAD:
+        return expr.text
     return ""
 
 
@@ -59,7 +59,7 @@ def rewritten(
     expression: Callable[[Any], Any] | None,
 ) -> list[Statement]:
     """Return statements with replacements, by their ids, and with rewritten expressions."""
-    made: list[Statement] = []
+    statements: list[Statement] = []
     for old in body:
         statement = changed.get(id(old), old)
         match statement:
@@ -76,5 +76,5 @@ def rewritten(
                 statement = dataclasses.replace(statement, body=inside)
             case _:
                 pass
-        made.append(statement)
-    return made
+        statements.append(statement)
+    return statements

@@ -36,7 +36,7 @@ class Assign:
     value: Expr
     equations: Sequence[Any] = ()
     comment: str = ""
-    given: bool = False
+    user_named: bool = False
     """Whether the name is the user's own."""
 
 
@@ -114,13 +114,13 @@ def lines(
     body: Sequence[Statement], indent: str = "", before: Statement | None = None
 ) -> list[Line]:
     """Return the statements as formatted lines, to follow the statement `before`."""
-    made: list[Line] = []
+    text_lines: list[Line] = []
     for statement, after in itertools.zip_longest(body, body[1:]):
         if before is not None and _is_apart(before, statement, after):
-            made += [Line("")] * (1 if indent else 2)
-        made += _laid_out(statement, indent)
+            text_lines += [Line("")] * (1 if indent else 2)
+        text_lines += _laid_out(statement, indent)
         before = statement
-    return made
+    return text_lines
 
 
 def _is_apart(before: Statement, statement: Statement, after: Statement | None) -> bool:
@@ -134,16 +134,16 @@ def _is_apart(before: Statement, statement: Statement, after: Statement | None) 
 def _laid_out(statement: Statement, indent: str) -> list[Line]:
     match statement:
         case Assign(targets, value, equations, quoted):
-            made = kept(assign(targets, value, indent))
+            rows = kept(assign(targets, value, indent))
             if not quoted:
-                return [Line(text, equations) for text in made]
+                return [Line(text, equations) for text in rows]
             comment = _visible(quoted)
             above = []
-            if len(made) == 1 and len(made[0]) + len(comment) + 4 <= WIDTH:
-                made[0] += f"  # {comment}"
+            if len(rows) == 1 and len(rows[0]) + len(comment) + 4 <= WIDTH:
+                rows[0] += f"  # {comment}"
             else:
                 above = [Line(f"{indent}# {comment}")]
-            return [*above, *(Line(text, equations) for text in made)]
+            return [*above, *(Line(text, equations) for text in rows)]
         case Effect(value, equations):
             return [Line(text, equations) for text in kept(broken(value, indent, "", ""))]
         case Return(value, equations):
@@ -194,12 +194,12 @@ def _visible(quoted: str) -> str:
 
 
 def _docstring(text: str, indent: str) -> list[str]:
-    first, *rest = text.splitlines()
-    if not rest:
+    first, *following = text.splitlines()
+    if not following:
         return [f'{indent}"""{first}"""']
     return [
         f'{indent}"""{first}',
-        *(f"{indent}{line}".rstrip() for line in rest),
+        *(f"{indent}{line}".rstrip() for line in following),
         f'{indent}"""',
     ]
 
@@ -210,11 +210,11 @@ def renamed(body: Sequence[Statement], old: str, new: str) -> list[Statement]:
     It is also replaced at the start of a name (`old_jvp`, `old.defjvp`).
     """
 
-    def text(given: str) -> str:
-        return new + given[len(old) :] if given.startswith(old) else given
+    def text(defined: str) -> str:
+        return new + defined[len(old) :] if defined.startswith(old) else defined
 
-    def leaf(found: Atom | Slot) -> Expr:
-        return Atom(text(found.text), found.module) if isinstance(found, Atom) else found
+    def leaf(part: Atom | Slot) -> Expr:
+        return Atom(text(part.text), part.module) if isinstance(part, Atom) else part
 
     return replaced(body, leaf, text)
 
@@ -229,14 +229,14 @@ def replaced(
     The names that they define are replaced by the results of `name`.
     """
 
-    def statement(found: Statement) -> Statement:
-        match found:
+    def statement(old: Statement) -> Statement:
+        match old:
             case Assign(targets, value):
                 if isinstance(targets, str):
                     targets = name(targets)
-                return replace(found, targets=targets, value=rebuilt(value, leaf))
+                return replace(old, targets=targets, value=rebuilt(value, leaf))
             case Effect(value) | Return(value):
-                return replace(found, value=rebuilt(value, leaf))
+                return replace(old, value=rebuilt(value, leaf))
             case With(context, inside):
                 return With(context, [statement(part) for part in inside])
             case For(target, values, inside):
@@ -244,13 +244,13 @@ def replaced(
                 return For(target, rebuilt(values, leaf), inside)
             case Function():
                 return replace(
-                    found,
-                    name=name(found.name),
-                    body=[statement(part) for part in found.body],
-                    decorators=[rebuilt(decorator, leaf) for decorator in found.decorators],
+                    old,
+                    name=name(old.name),
+                    body=[statement(part) for part in old.body],
+                    decorators=[rebuilt(decorator, leaf) for decorator in old.decorators],
                 )
             case Remark() | Raw():
-                return found
+                return old
 
     return [statement(part) for part in body]
 

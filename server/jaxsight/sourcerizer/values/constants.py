@@ -103,15 +103,15 @@ def _ranges(array: Any, dtype: Expr) -> Iterator[Expr]:
 
 def listed(value: Any) -> Expr:
     """Return an array expression with all numbers listed."""
-    found = np.asarray(value)
-    dtype = scalars.dtype(found.dtype)
+    array = np.asarray(value)
+    dtype = scalars.dtype(array.dtype)
 
     def nested(part: Any) -> Expr:
         if part.ndim:
             return list_(nested(inner) for inner in part)
         return scalars.plain(part)
 
-    return call("jnp.array", nested(found), dtype=dtype)
+    return call("jnp.array", nested(array), dtype=dtype)
 
 
 def spelled(value: Any) -> Expr | None:
@@ -121,13 +121,13 @@ def spelled(value: Any) -> Expr | None:
         inside = spelled(data)
         impl = scalars.text(dtypes.key_impl(value.dtype))
         return None if inside is None else call("jax.random.wrap_key_data", inside, impl=impl)
-    found = np.asarray(value)
+    array = np.asarray(value)
     weak = getattr(value, "weak_type", False)
     candidates: list[Expr] = []
-    if found.size <= FEW and not weak:
+    if array.size <= FEW and not weak:
         with contextlib.suppress(Unwritable):
             candidates.append(listed(value))
-    if found.size > 8 or weak or not candidates:
+    if array.size > 8 or weak or not candidates:
         candidates[:0] = list(regular(value))
     for candidate in candidates:
         if _makes(candidate, value):
@@ -139,13 +139,13 @@ def _makes(candidate: Expr, value: Any) -> bool:
     names = {"jnp": jnp, "jax": jax, "lax": jax.lax, "np": np}
     try:
         with jax.ensure_compile_time_eval():
-            made = eval(flat(candidate), names)
+            array = eval(flat(candidate), names)
     except (TypeError, ValueError, ArithmeticError):
         return False
     return (
-        value_token(made) == value_token(value)
-        and made.shape == value.shape
-        and bool(getattr(made, "weak_type", False)) == bool(getattr(value, "weak_type", False))
+        value_token(array) == value_token(value)
+        and array.shape == value.shape
+        and bool(getattr(array, "weak_type", False)) == bool(getattr(value, "weak_type", False))
     )
 
 
@@ -156,8 +156,8 @@ def about(value: Any) -> str:
 
 def plain(value: Any) -> np.ndarray[Any, Any]:
     """Return an array as an NPZ file can hold it: with a dtype of NumPy's own, or as bytes."""
-    found = np.asarray(value)
-    return found if found.dtype.isbuiltin == 1 else np.ascontiguousarray(found).view(_BYTES)
+    array = np.asarray(value)
+    return array if array.dtype.isbuiltin == 1 else np.ascontiguousarray(array).view(_BYTES)
 
 
 _BYTES = np.dtype(np.uint8)
@@ -165,17 +165,17 @@ _BYTES = np.dtype(np.uint8)
 
 def read_back(stored: Expr, value: Any) -> Expr:
     """Return an expression for an array from its entry in an NPZ file, with its own dtype."""
-    found = np.asarray(value)
-    if found.dtype.isbuiltin == 1:
+    array = np.asarray(value)
+    if array.dtype.isbuiltin == 1:
         return call("jnp.asarray", stored)
-    whole = call(Attribute(stored, "view"), scalars.dtype(found.dtype))
-    return call("jnp.asarray", call(Attribute(whole, "reshape"), spelling.value(found.shape)))
+    bytes_read = call(Attribute(stored, "view"), scalars.dtype(array.dtype))
+    return call("jnp.asarray", call(Attribute(bytes_read, "reshape"), spelling.value(array.shape)))
 
 
 def packed(value: Any) -> Packed:
-    found = np.asarray(value)
-    data = base64.b85encode(zlib.compress(found.tobytes(), 9)).decode("ascii")
-    return Packed(data, flat(scalars.dtype(found.dtype)), found.shape)
+    array = np.asarray(value)
+    data = base64.b85encode(zlib.compress(array.tobytes(), 9)).decode("ascii")
+    return Packed(data, flat(scalars.dtype(array.dtype)), array.shape)
 
 
 UNPACK = [
@@ -189,14 +189,16 @@ UNPACK = [
 """
 
 
-def definition(name: str, given: Packed) -> list[str]:
+def definition(name: str, constant: Packed) -> list[str]:
     """Return the lines that define a packed constant."""
-    pieces = [given.data[start : start + _CHUNK] for start in range(0, len(given.data), _CHUNK)]
+    pieces = [
+        constant.data[start : start + _CHUNK] for start in range(0, len(constant.data), _CHUNK)
+    ]
     return [
         f"{name} = _unpack(",
         *(f'    "{piece}"' for piece in pieces[:-1]),
         f'    "{pieces[-1]}",',
-        f"    {given.dtype},",
-        f"    {given.shape!r},",
+        f"    {constant.dtype},",
+        f"    {constant.shape!r},",
         ")",
     ]

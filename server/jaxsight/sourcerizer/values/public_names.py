@@ -73,43 +73,43 @@ _SOURCES = (
 @functools.cache
 def _obtained(source: str) -> dict[int, str]:
     """Return an expression for each primitive of such a program, by the primitive's `id`."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     waiting = [(eval(source, {"jax": jax, "jnp": jnp, "lax": jax.lax}), source)]
     while waiting:
         jaxpr, path = waiting.pop()
         for index, equation in enumerate(jaxpr.eqns):
-            found.setdefault(id(equation.primitive), f"{path}.eqns[{index}].primitive")
+            names.setdefault(id(equation.primitive), f"{path}.eqns[{index}].primitive")
             waiting += [
                 (inner, f'{path}.eqns[{index}].params["{key}"]')
                 for key, inner in equation.params.items()
                 if hasattr(inner, "eqns")
             ]
-    return found
+    return names
 
 
-def _from_a_program(given: Any) -> Atom | None:
+def _from_a_program(primitive: Any) -> Atom | None:
     for source in _SOURCES:
-        found = _obtained(source).get(id(given))
-        if found is not None:
-            return Atom(found)
+        text = _obtained(source).get(id(primitive))
+        if text is not None:
+            return Atom(text)
     return None
 
 
-def primitive(given: Any) -> Atom:
+def primitive(subject: Any) -> Atom:
     """Return the name of a primitive; raise `Unwritable` if there is none.
 
     It is read from a public module of JAX, a program of a public function, or another package.
     """
-    name = _extended().get(id(given))
+    name = _extended().get(id(subject))
     if name is not None:
         return Atom(f"primitives.{name}")
-    found = public_path(given) or _from_a_program(given) or elsewhere(given)
-    if found is None:
-        raise Unwritable(given, "the primitive is in no public module")
-    return found
+    path = public_path(subject) or _from_a_program(subject) or elsewhere(subject)
+    if path is None:
+        raise Unwritable(subject, "the primitive is in no public module")
+    return path
 
 
-def elsewhere(given: Any) -> Atom | None:
+def elsewhere(subject: Any) -> Atom | None:
     """Return the path of another package's object, or None.
 
     Public modules are preferred to private ones, then short paths to long ones.
@@ -118,22 +118,22 @@ def elsewhere(given: Any) -> Atom | None:
         (module_name, name)
         for module_name, module in list(sys.modules.items())
         if module_name.partition(".")[0] not in ("jax", "jaxlib", "jaxsight", "__main__")
-        for name, found in list(getattr(module, "__dict__", {}).items())
-        if found is given and is_identifier(name)
+        for name, value in list(getattr(module, "__dict__", {}).items())
+        if value is subject and is_identifier(name)
     ]
     return _path(*min(places, key=_by_openness)) if places else None
 
 
-def package_of(given: Any) -> str | None:
+def package_of(subject: Any) -> str | None:
     """Return the package that defines a primitive, or None for JAX's own."""
-    if id(given) in _extended() or public_path(given) or _from_a_program(given):
+    if id(subject) in _extended() or public_path(subject) or _from_a_program(subject):
         return None
-    path = elsewhere(given)
+    path = elsewhere(subject)
     return path.text.partition(".")[0] if path else None
 
 
-def _by_openness(place: tuple[str, str]) -> tuple[bool, int, str]:
-    return (_is_private(place[0]), place[0].count("."), place[0])
+def _by_openness(module_and_name: tuple[str, str]) -> tuple[bool, int, str]:
+    return (_is_private(module_and_name[0]), module_and_name[0].count("."), module_and_name[0])
 
 
 def _is_private(module: str) -> bool:
@@ -150,11 +150,11 @@ _TYPE_SOURCES = (
 @functools.cache
 def _result_types() -> dict[int, str]:
     """Return expressions for these types, by the type's `id`."""
-    found: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for function in _TYPE_SOURCES:
         text = f"jax.eval_shape({function}, jnp.ones((1, 1)))"
         try:
-            made = eval(text, {"jax": jax, "jnp": jnp})
+            example = eval(text, {"jax": jax, "jnp": jnp})
         except (
             AttributeError,
             TypeError,
@@ -163,14 +163,14 @@ def _result_types() -> dict[int, str]:
             jax.errors.JAXTypeError,
         ):
             continue
-        found[id(type(made))] = f"type({text})"
-    return found
+        texts[id(type(example))] = f"type({text})"
+    return texts
 
 
-def type_path(given: type) -> Atom | None:
+def type_path(cls: type) -> Atom | None:
     """Return an expression for a type: its public path, or a public function's result type."""
-    path = public_path(given)
-    if path is None and (text := _result_types().get(id(given))) is not None:
+    path = public_path(cls)
+    if path is None and (text := _result_types().get(id(cls))) is not None:
         path = Atom(text)
     return path
 
@@ -186,10 +186,10 @@ def _namespace(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        found: Any = jax
+        namespace: Any = jax
         for part in name.split(".")[1:]:
-            found = getattr(found, part, None)
-        return found
+            namespace = getattr(namespace, part, None)
+        return namespace
 
 
 def _public_names() -> dict[int, tuple[Any, str, str]]:
@@ -199,7 +199,7 @@ def _public_names() -> dict[int, tuple[Any, str, str]]:
 
 @functools.cache
 def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
-    found: dict[int, tuple[Any, str, str]] = {}
+    names: dict[int, tuple[Any, str, str]] = {}
     for module_name in PUBLIC_MODULES:
         if module_name in left_out:
             continue
@@ -215,8 +215,8 @@ def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
                 callable(value) or isinstance(value, (type, jax.extend.core.Primitive))
             ):
                 continue
-            found.setdefault(id(value), (value, module_name, name))
-    return found
+            names.setdefault(id(value), (value, module_name, name))
+    return names
 
 
 def public_path(value: Any) -> Atom | None:
@@ -224,9 +224,9 @@ def public_path(value: Any) -> Atom | None:
 
     An example is `lax.GatherDimensionNumbers`.
     """
-    known = _public_names().get(id(value))
-    if known is not None and known[0] is value:
-        return _path(known[1], known[2])
+    entry = _public_names().get(id(value))
+    if entry is not None and entry[0] is value:
+        return _path(entry[1], entry[2])
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
         return None
@@ -240,10 +240,10 @@ def public_path(value: Any) -> Atom | None:
     if "._" in module:
         homes.remove(module)  # private to the package
     for home in sorted(homes, key=lambda home: _by_openness((home, name))):
-        found: Any = sys.modules.get(home)
+        exported: Any = sys.modules.get(home)
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is value:
+            exported = getattr(exported, part, None)
+        if exported is value:
             return _path(home, name)
     return None
 
@@ -260,12 +260,12 @@ def _public_homes(module: str) -> list[str]:
 
 def functions_called(name: str, root: str) -> list[Atom]:
     """Return the paths of a package's public functions of that name, the shortest first."""
-    found = [
+    homes = [
         (module_name, name)
         for module_name in _public_homes(root)
         if callable(getattr(sys.modules[module_name], name, None))
     ]
-    return [_path(*place) for place in sorted(found, key=_by_openness)]
+    return [_path(*home) for home in sorted(homes, key=_by_openness)]
 
 
 def imported(module: str, name: str) -> Atom:

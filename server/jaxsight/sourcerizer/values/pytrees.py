@@ -84,8 +84,8 @@ def _keys(structure: dict[Any, Any]) -> list[Expr] | None:
         return None
 
 
-def _field_names(given: Any) -> tuple[str, ...]:
-    return tuple(getattr(given, "_fields", ()))
+def _field_names(structure: Any) -> tuple[str, ...]:
+    return tuple(getattr(structure, "_fields", ()))
 
 
 def _is_of_fields(structure: Any) -> bool:
@@ -129,19 +129,19 @@ def _from_fields(structure: Any, fields: dict[str, Any], inner: Callable[[Any], 
 
 def _other(structure: Any, leaves: Sequence[Expr], arguments: Trees, opaque: Opaque) -> Expr:
     numbers, tree = jax.tree.flatten(structure)
-    given = list_(leaves[number] for number in numbers)
+    leaf_list = list_(leaves[number] for number in numbers)
     for parameter, argument in arguments:
         for expr, value in _parts(parameter, argument):
-            held: Any = jax.tree.structure(value)
-            if held == tree:
-                return call("jax.tree.unflatten", call("jax.tree.structure", expr), given)
-    made = _dataclass(structure, leaves, arguments, opaque)
-    if made is not None:
-        return made
+            structure_of_value: Any = jax.tree.structure(value)
+            if structure_of_value == tree:
+                return call("jax.tree.unflatten", call("jax.tree.structure", expr), leaf_list)
+    constructed = _dataclass(structure, leaves, arguments, opaque)
+    if constructed is not None:
+        return constructed
     cls = type(structure)
     name = f"{cls.__module__}.{cls.__qualname__}"
     why = f"is the `jax.tree.structure` of a result of type {name}, which has no public constructor"
-    return call("jax.tree.unflatten", opaque(tree, why), given)
+    return call("jax.tree.unflatten", opaque(tree, why), leaf_list)
 
 
 def _dataclass(
@@ -185,12 +185,12 @@ def _dataclass(
 
 
 def _has_leaves(part: Any) -> bool:
-    found = jax.tree.leaves(part)
-    return bool(found) and all(type(leaf) is Leaf for leaf in found)
+    leaves = jax.tree.leaves(part)
+    return bool(leaves) and all(type(leaf) is Leaf for leaf in leaves)
 
 
 def _namespace(expr: Expr) -> dict[str, Any]:
     """Return the packages that an expression needs, by their own and imported names."""
     roots = {module.partition(".")[0] for module in modules_in(expr)} | {"jax"}
-    short = {given: sys.modules[name] for name, given in SHORT.items()}
+    short = {name_in_text: sys.modules[name] for name, name_in_text in SHORT.items()}
     return short | {root: sys.modules[root] for root in roots if root in sys.modules}

@@ -24,22 +24,22 @@ def dtype(value: Any) -> Expr:
     if dtypes.is_subtype(value, jax.dtypes.prng_key):
         impl = dtypes.key_impl(value)
         return Atom(f'jax.random.key(0, impl="{impl}").dtype')
-    found = np.dtype(value)
-    if found == jax.dtypes.float0:
+    converted = np.dtype(value)
+    if converted == jax.dtypes.float0:
         return Atom("jax.dtypes.float0")
-    name = "bool_" if found.name == "bool" else found.name
+    name = "bool_" if converted.name == "bool" else converted.name
     if not hasattr(jnp, name):
         raise Unwritable(value)
     return Atom(f"jnp.{name}")
 
 
-def kind(given: Any) -> str:
+def kind(dtype: Any) -> str:
     """Return `f`, `i`, `u`, `c` or `b` for a dtype, also for small ones; empty for others."""
     for letter, family in (
         ("b", np.bool_), ("i", np.signedinteger), ("u", np.unsignedinteger),
         ("f", np.floating), ("c", np.complexfloating),
     ):  # fmt: skip
-        if dtypes.is_subtype(given, family):
+        if dtypes.is_subtype(dtype, family):
             return letter
     return ""
 
@@ -63,12 +63,12 @@ def number(value: Any) -> Expr:
 
 def _short_float(value: Any) -> float:
     """Return the Python float with the fewest digits that rounds to `value` in its dtype."""
-    whole = float(value)
+    exact = float(value)
     for digits in range(1, 18):
-        short = float(f"{whole:.{digits}g}")
+        short = float(f"{exact:.{digits}g}")
         if _bits(np.asarray(short).astype(value.dtype)) == _bits(value):
             return short
-    return whole
+    return exact
 
 
 def _bits(value: Any) -> bytes:
@@ -84,22 +84,22 @@ def plain(value: Any) -> Expr:
         return _plain(np.asarray(value))
 
 
-def _plain(found: Any) -> Expr:
-    kind = "c" if found.dtype.kind == "c" else jnp.dtype(found.dtype).kind
+def _plain(array: Any) -> Expr:
+    kind = "c" if array.dtype.kind == "c" else jnp.dtype(array.dtype).kind
     as_python: Any
-    if found.dtype == bool:
-        as_python = bool(found)
-    elif dtypes.is_subtype(found.dtype, np.integer):
-        as_python = int(found)
+    if array.dtype == bool:
+        as_python = bool(array)
+    elif dtypes.is_subtype(array.dtype, np.integer):
+        as_python = int(array)
     elif kind == "c":
-        parts = np.asarray(found.real), np.asarray(found.imag)
+        parts = np.asarray(array.real), np.asarray(array.imag)
         as_python = complex(*(math.nan if np.isnan(part) else _short_float(part) for part in parts))
-    elif dtypes.is_subtype(found.dtype, np.floating):
-        as_python = math.nan if np.isnan(found) else _short_float(found)
+    elif dtypes.is_subtype(array.dtype, np.floating):
+        as_python = math.nan if np.isnan(array) else _short_float(array)
     else:
-        raise Unwritable(found)
-    if _bits(np.asarray(as_python).astype(found.dtype)) != _bits(found):
-        raise Unwritable(found, "no Python number has its bits")
+        raise Unwritable(array)
+    if _bits(np.asarray(as_python).astype(array.dtype)) != _bits(array):
+        raise Unwritable(array, "no Python number has its bits")
     return number(as_python)
 
 
@@ -108,24 +108,24 @@ def typed(value: Any) -> Expr:
 
     NaNs other than the default are written by their bits.
     """
-    found = np.asarray(value)
-    if found.dtype == jax.dtypes.float0:
-        return call("np.zeros", Atom("()"), dtype(found.dtype))
-    native = found.dtype.isbuiltin == 1
-    name = found.dtype.name
+    array = np.asarray(value)
+    if array.dtype == jax.dtypes.float0:
+        return call("np.zeros", Atom("()"), dtype(array.dtype))
+    native = array.dtype.isbuiltin == 1
+    name = array.dtype.name
     try:
-        inside = plain(found)
+        inside = plain(array)
     except Unwritable:
-        width = found.dtype.itemsize
+        width = array.dtype.itemsize
         if width > 8:  # complex128: both halves
-            return call("np.complex128", call("complex", typed(found.real), typed(found.imag)))
-        bits = int(found.view(f"uint{8 * width}"))
-        made = call(f"np.uint{8 * width}", Atom(f"0x{bits:X}"))
-        view = Atom(f"np.{name}") if native else dtype(found.dtype)
-        return call(f"{flat(made)}.view", view)
+            return call("np.complex128", call("complex", typed(array.real), typed(array.imag)))
+        bits = int(array.view(f"uint{8 * width}"))
+        as_integer = call(f"np.uint{8 * width}", Atom(f"0x{bits:X}"))
+        view = Atom(f"np.{name}") if native else dtype(array.dtype)
+        return call(f"{flat(as_integer)}.view", view)
     if native:
         return call(f"np.{'bool_' if name == 'bool' else name}", inside)
-    return call(flat(dtype(found.dtype)), inside)
+    return call(flat(dtype(array.dtype)), inside)
 
 
 def text(value: str) -> Expr:

@@ -34,122 +34,124 @@ from jaxsight.sourcerizer.values.public_names import imported, primitive, public
 from jaxsight.sourcerizer.values.scalars import dtype, number, text, typed
 
 
-def value(given: Any) -> Expr:
+def value(subject: Any) -> Expr:
     """Return an expression for any parameter of an equation; raise `Unwritable` if it has none."""
-    match given:
+    match subject:
         case None:
             return NONE
         case np.bool_() | np.number():
-            return value(given.item()) if given.dtype.isbuiltin == 1 else typed(given)
+            return value(subject.item()) if subject.dtype.isbuiltin == 1 else typed(subject)
         case enum.Enum():
-            return _member(given)
+            return _member(subject)
         case bool() | int() | float() | complex():
-            return number(given)
+            return number(subject)
         case str():
-            return text(given)
+            return text(subject)
         case bytes():
-            return Atom(repr(given))
+            return Atom(repr(subject))
         case np.dtype() | jax.dtypes.prng_key():
-            return dtype(given)
+            return dtype(subject)
         case _:
-            expr = _collection(given)
-            return expr if expr is not None else _of_jax(given)
+            expr = _collection(subject)
+            return expr if expr is not None else _of_jax(subject)
 
 
-def _collection(given: Any) -> Expr | None:
+def _collection(collection: Any) -> Expr | None:
     """Return an expression for a collection of Python's or NumPy's, or None for other values."""
-    match given:
-        case tuple() if hasattr(given, "_fields"):
-            return _fields(given, zip(given._fields, given, strict=True))
-        case tuple() if type(given) is tuple:
-            return tuple_(value(part) for part in given)
+    match collection:
+        case tuple() if hasattr(collection, "_fields"):
+            return _fields(collection, zip(collection._fields, collection, strict=True))
+        case tuple() if type(collection) is tuple:
+            return tuple_(value(part) for part in collection)
         case list():
-            return list_(value(part) for part in given)
+            return list_(value(part) for part in collection)
         case dict():
-            return dict_((value(key), value(part)) for key, part in given.items())
+            return dict_((value(key), value(part)) for key, part in collection.items())
         case range():
-            step = () if given.step == 1 else (value(given.step),)
-            return call("range", value(given.start), value(given.stop), *step)
+            step = () if collection.step == 1 else (value(collection.step),)
+            return call("range", value(collection.start), value(collection.stop), *step)
         case slice():
-            return call("slice", value(given.start), value(given.stop), value(given.step))
+            return call(
+                "slice", value(collection.start), value(collection.stop), value(collection.step)
+            )
         case frozenset():
-            return call("frozenset", list_(value(part) for part in sorted(given, key=repr)))
-        case set() if given:
-            return Sequence_("{", tuple(value(part) for part in sorted(given, key=repr)))
+            return call("frozenset", list_(value(part) for part in sorted(collection, key=repr)))
+        case set() if collection:
+            return Sequence_("{", tuple(value(part) for part in sorted(collection, key=repr)))
         case np.ndarray():
-            return _array(given)
+            return _array(collection)
         case _:
             return None
 
 
-def _of_jax(given: Any) -> Expr:
+def _of_jax(subject: Any) -> Expr:
     """Return an expression for an object of JAX's, a function, or an object of another package."""
-    match given:
+    match subject:
         case jax.extend.core.Primitive():
-            return primitive(given)
+            return primitive(subject)
         case jax.tree_util.PyTreeDef():
-            return _structure(given)
+            return _structure(subject)
         case jax.Device():
             return Atom(
-                f'jax.devices("{given.platform}")[{jax.devices(given.platform).index(given)}]'
+                f'jax.devices("{subject.platform}")[{jax.devices(subject.platform).index(subject)}]'
             )
         case jax.sharding.PartitionSpec():
-            return _call_by_path(given, [_spec_part(part) for part in given])
+            return _call_by_path(subject, [_spec_part(part) for part in subject])
         case jax.sharding.NamedSharding() | jax.sharding.SingleDeviceSharding():
-            return _sharding(given)
+            return _sharding(subject)
         case jax.sharding.AbstractMesh():
-            types = [] if not given.axis_names else [value(tuple(given.axis_types))]
-            sizes, names = value(given.axis_sizes), value(given.axis_names)
+            types = [] if not subject.axis_names else [value(tuple(subject.axis_types))]
+            sizes, names = value(subject.axis_sizes), value(subject.axis_names)
             return call("jax.sharding.AbstractMesh", sizes, names, *types)
         case jax.sharding.Mesh():
-            return _mesh(given)
+            return _mesh(subject)
         case functools.partial():
-            raise Unwritable(given)
-        case _ if isinstance(given, type) or (
-            callable(given) and not dataclasses.is_dataclass(given)
+            raise Unwritable(subject)
+        case _ if isinstance(subject, type) or (
+            callable(subject) and not dataclasses.is_dataclass(subject)
         ):
-            return function(given)
+            return function(subject)
         case _:
-            return _object(given)
+            return _object(subject)
 
 
-def _sharding(given: Any) -> Expr:
-    memory_kind = _memory_kind(given)
-    if isinstance(given, jax.sharding.SingleDeviceSharding):
-        (device,) = given.device_set
+def _sharding(sharding: Any) -> Expr:
+    memory_kind = _memory_kind(sharding)
+    if isinstance(sharding, jax.sharding.SingleDeviceSharding):
+        (device,) = sharding.device_set
         return call("jax.sharding.SingleDeviceSharding", value(device), **memory_kind)
-    around = _is_around(given.mesh)
-    mesh = call("jax.sharding.get_abstract_mesh") if around else value(given.mesh)
-    return call("jax.sharding.NamedSharding", mesh, value(given.spec), **memory_kind)
+    around = _is_around(sharding.mesh)
+    mesh = call("jax.sharding.get_abstract_mesh") if around else value(sharding.mesh)
+    return call("jax.sharding.NamedSharding", mesh, value(sharding.spec), **memory_kind)
 
 
-def _structure(given: jax.tree_util.PyTreeDef) -> Expr:
+def _structure(structure: jax.tree_util.PyTreeDef) -> Expr:
     """Return the structure of a tree of zeros, whose containers have expressions."""
     try:
-        tree = jax.tree.unflatten(given, [0] * given.num_leaves)
+        tree = jax.tree.unflatten(structure, [0] * structure.num_leaves)
     except Exception as error:  # another package's container, which requires other leaves
-        raise Unwritable(given) from error
+        raise Unwritable(structure) from error
     return call("jax.tree.structure", value(tree))
 
 
-def _memory_kind(given: Any) -> dict[str, Expr]:
+def _memory_kind(sharding: Any) -> dict[str, Expr]:
     """Return a sharding's memory kind as a keyword argument, unless it is the default."""
-    usual = given.memory_kind in (None, "device")
-    return {} if usual else {"memory_kind": text(given.memory_kind)}
+    usual = sharding.memory_kind in (None, "device")
+    return {} if usual else {"memory_kind": text(sharding.memory_kind)}
 
 
-def layout(given: Any) -> Expr:
+def layout(array_layout: Any) -> Expr:
     """Return an array's memory layout as a `jax.experimental.layout.Layout`."""
     path = imported("jax.experimental.layout", "Layout")
-    if not hasattr(given, "major_to_minor"):
+    if not hasattr(array_layout, "major_to_minor"):
         return path.dot("AUTO")
-    bits = getattr(given, "sub_byte_element_size_in_bits", None) or getattr(
-        given, "_sub_byte_element_size_in_bits", 0
+    bits = getattr(array_layout, "sub_byte_element_size_in_bits", None) or getattr(
+        array_layout, "_sub_byte_element_size_in_bits", 0
     )
-    options = {} if given.tiling is None else {"tiling": value(given.tiling)}
+    options = {} if array_layout.tiling is None else {"tiling": value(array_layout.tiling)}
     if bits:
         options["sub_byte_element_size_in_bits"] = value(bits)
-    return call(path, value(tuple(given.major_to_minor)), **options)
+    return call(path, value(tuple(array_layout.major_to_minor)), **options)
 
 
 def _is_around(mesh: Any) -> bool:
@@ -157,18 +159,18 @@ def _is_around(mesh: Any) -> bool:
     return bool(mesh.axis_names) and mesh == jax.sharding.get_abstract_mesh()
 
 
-def abstract_mesh(given: Any) -> Expr:
+def abstract_mesh(mesh: Any) -> Expr:
     """Return a mesh without devices, or that of the machine's first devices of its kind."""
-    kind = getattr(given, "abstract_device", None)
+    kind = getattr(mesh, "abstract_device", None)
     if kind is None:
-        return value(given)
-    count = math.prod(given.axis_sizes)
+        return value(mesh)
+    count = math.prod(mesh.axis_sizes)
     if count <= len(jax.devices()):
-        devices = np.array(jax.devices()[:count]).reshape(given.axis_sizes)
-        concrete = jax.sharding.Mesh(devices, given.axis_names, axis_types=given.axis_types)
-        if concrete.abstract_mesh == given:
+        devices = np.array(jax.devices()[:count]).reshape(mesh.axis_sizes)
+        concrete = jax.sharding.Mesh(devices, mesh.axis_names, axis_types=mesh.axis_types)
+        if concrete.abstract_mesh == mesh:
             return Attribute(value(concrete), "abstract_mesh")
-    raise Unwritable(given, "its devices are not present")
+    raise Unwritable(mesh, "its devices are not present")
 
 
 def _spec_part(part: Any) -> Expr:
@@ -177,13 +179,13 @@ def _spec_part(part: Any) -> Expr:
     return value(part)
 
 
-def _mesh(given: jax.sharding.Mesh) -> Expr:
+def _mesh(mesh: jax.sharding.Mesh) -> Expr:
     """Return a mesh of the machine's devices, by their positions."""
-    shape, names = given.devices.shape, given.axis_names
+    shape, names = mesh.devices.shape, mesh.axis_names
     if not names:
-        raise Unwritable(given, "it has no devices")
-    types = {"axis_types": value(tuple(given.axis_types))} if names else {}
-    ids = [jax.devices().index(device) for device in given.devices.flat]
+        raise Unwritable(mesh, "it has no devices")
+    types = {"axis_types": value(tuple(mesh.axis_types))} if names else {}
+    ids = [jax.devices().index(device) for device in mesh.devices.flat]
     if ids == list(range(len(ids))):
         devices: Expr = Atom(f"jax.devices()[:{len(ids)}]")
     else:
@@ -194,72 +196,72 @@ def _mesh(given: jax.sharding.Mesh) -> Expr:
     )
 
 
-def _array(given: np.ndarray[Any, Any]) -> Expr:
+def _array(array: np.ndarray[Any, Any]) -> Expr:
     """Return a small NumPy array, as it occurs in parameters."""
-    if given.size > 64:
-        raise Unwritable(given, "it has more than 64 elements")
-    return call("np.array", _nested(given.tolist()), dtype=_numpy_dtype(given.dtype))
+    if array.size > 64:
+        raise Unwritable(array, "it has more than 64 elements")
+    return call("np.array", _nested(array.tolist()), dtype=_numpy_dtype(array.dtype))
 
 
 def _nested(parts: Any) -> Expr:
     return list_(_nested(part) for part in parts) if isinstance(parts, list) else number(parts)
 
 
-def _numpy_dtype(given: Any) -> Expr:
-    if given.isbuiltin == 1:
-        return Atom(f"np.{'bool_' if given.name == 'bool' else given.name}")
-    return dtype(given)
+def _numpy_dtype(numpy_dtype: Any) -> Expr:
+    if numpy_dtype.isbuiltin == 1:
+        return Atom(f"np.{'bool_' if numpy_dtype.name == 'bool' else numpy_dtype.name}")
+    return dtype(numpy_dtype)
 
 
-def function(given: Callable[..., Any] | type) -> Expr:
+def function(subject: Callable[..., Any] | type) -> Expr:
     """Return the path from which a function or class is imported."""
-    if isinstance(given, type) and issubclass(given, np.generic):
-        return dtype(given)
-    path = public_path(given)
+    if isinstance(subject, type) and issubclass(subject, np.generic):
+        return dtype(subject)
+    path = public_path(subject)
     if path is None:
-        raise Unwritable(given)
+        raise Unwritable(subject)
     return path
 
 
-def _member(given: enum.Enum) -> Expr:
-    path = public_path(type(given))
-    if path is None or not is_identifier(given.name or ""):
-        raise Unwritable(given)
-    return path.dot(given.name)
+def _member(member: enum.Enum) -> Expr:
+    path = public_path(type(member))
+    if path is None or not is_identifier(member.name or ""):
+        raise Unwritable(member)
+    return path.dot(member.name)
 
 
-def _call_by_path(given: Any, items: Iterable[Expr]) -> Expr:
-    path = public_path(type(given))
+def _call_by_path(subject: Any, arguments: Iterable[Expr]) -> Expr:
+    path = public_path(type(subject))
     if path is None:
-        raise Unwritable(given)
-    return call(path, *items)
+        raise Unwritable(subject)
+    return call(path, *arguments)
 
 
-def _fields(given: Any, fields: Iterable[tuple[str, Any]]) -> Expr:
-    path = public_path(type(given))
+def _fields(subject: Any, fields: Iterable[tuple[str, Any]]) -> Expr:
+    path = public_path(type(subject))
     if path is None:
-        raise Unwritable(given)
+        raise Unwritable(subject)
     return call(path, *(Keyword(name, value(part)) for name, part in fields))
 
 
-def _object(given: Any) -> Expr:
-    name = getattr(given, "name", None)
-    if isinstance(name, str) and getattr(type(given), name, None) == given:
-        path = public_path(type(given))  # an enum defined in C++
+def _object(subject: Any) -> Expr:
+    name = getattr(subject, "name", None)
+    if isinstance(name, str) and getattr(type(subject), name, None) == subject:
+        path = public_path(type(subject))  # an enum defined in C++
         if path is not None:
             return path.dot(name)
-    if dataclasses.is_dataclass(given) and not isinstance(given, type):
+    if dataclasses.is_dataclass(subject) and not isinstance(subject, type):
         fields = [
-            (field.name, getattr(given, field.name))
-            for field in dataclasses.fields(given)
+            (field.name, getattr(subject, field.name))
+            for field in dataclasses.fields(subject)
             if field.init
         ]
-        return _fields(given, fields)
-    if isinstance(given, jax.lax.Tolerance):
-        return _fields(given, vars(given).items())
-    if dtypes.is_subtype(getattr(given, "type", None), jax.dtypes.extended):
-        return dtype(given)
-    raise Unwritable(given)
+        return _fields(subject, fields)
+    if isinstance(subject, jax.lax.Tolerance):
+        return _fields(subject, vars(subject).items())
+    if dtypes.is_subtype(getattr(subject, "type", None), jax.dtypes.extended):
+        return dtype(subject)
+    raise Unwritable(subject)
 
 
 def struct(aval: Any) -> Expr:

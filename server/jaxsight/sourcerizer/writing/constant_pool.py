@@ -24,8 +24,8 @@ from jaxsight.sourcerizer.writing.passed_values import PassedValues
 class ConstantPool:
     """The constants of a module, and where they are kept."""
 
-    def __init__(self, kept: Constants, names: ModuleNames, passed: PassedValues) -> None:
-        self._kept = kept
+    def __init__(self, storage: Constants, names: ModuleNames, passed: PassedValues) -> None:
+        self._kept = storage
         self._names = names
         self._passed = passed
         self._exprs: dict[Any, tuple[Any, Expr]] = {}

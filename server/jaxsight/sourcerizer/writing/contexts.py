@@ -22,34 +22,34 @@ def contexts(context: Any) -> list[Expr]:
     Most equations need none. Raise `Unwritable` for a mesh of devices that are not present, and for
     metadata whose names are not Python identifiers.
     """
-    found: list[Expr] = []
+    managers: list[Expr] = []
     config: Any = jax.config
     if context is None:
-        return found
+        return managers
     mesh = getattr(context, "cur_abstract_mesh", None)
     if mesh is not None and mesh.axis_names and mesh != jax.sharding.get_abstract_mesh():
-        found.append(call("jax.sharding.use_abstract_mesh", spelling.abstract_mesh(mesh)))
+        managers.append(call("jax.sharding.use_abstract_mesh", spelling.abstract_mesh(mesh)))
     if context.threefry_partitionable != config.jax_threefry_partitionable:
-        found.append(
+        managers.append(
             call("jax.threefry_partitionable", spelling.value(context.threefry_partitionable))
         )
     if context.compute_type is not None:
-        found.append(
+        managers.append(
             call(
                 public_names.imported("jax.experimental.compute_on", "compute_on"),
                 scalars.text(context.compute_type),
             )
         )
     if context.xla_metadata:
-        found.append(metadata([], dict(context.xla_metadata)))
-    return found
+        managers.append(metadata([], dict(context.xla_metadata)))
+    return managers
 
 
-def metadata(operands: list[Expr], given: dict[str, Any]) -> Expr:
+def metadata(operands: list[Expr], entries: dict[str, Any]) -> Expr:
     """Return a call of `set_xla_metadata`, on a value or as a context."""
-    if not all(is_identifier(name) for name in given):
-        raise Unwritable(given, "its names are not Python identifiers")
-    named = {name: spelling.value(part) for name, part in given.items()}
+    if not all(is_identifier(name) for name in entries):
+        raise Unwritable(entries, "its names are not Python identifiers")
+    named = {name: spelling.value(part) for name, part in entries.items()}
     return call(
         public_names.imported("jax.experimental.xla_metadata", "set_xla_metadata"),
         *operands,
@@ -64,15 +64,15 @@ def put_under(body: list[Statement], start: int, managers: list[Expr]) -> None:
     inside = body[start:]
     for manager in reversed(managers):
         inside = [With(manager, inside)]
-    (made,) = inside
+    (outermost,) = inside
     before = body[start - 1] if start else None
     del body[start:]
     if (
         isinstance(before, With)
-        and isinstance(made, With)
+        and isinstance(outermost, With)
         and len(managers) == 1
-        and flat(before.context) == flat(made.context)
+        and flat(before.context) == flat(outermost.context)
     ):
-        before.body.extend(made.body)
+        before.body.extend(outermost.body)
     else:
-        body.append(made)
+        body.append(outermost)

@@ -158,22 +158,22 @@ class Scope(Variables):
 
         `named` says whether the user's names of their results still have to be found.
         """
-        kept = live(outputs, equations)
+        needed = live(outputs, equations)
         writer = self.writer
         writer.bound_length()
         if named:
-            writer.find_user_names(equations, kept)
+            writer.find_user_names(equations, needed)
         around = writer.folds.listing
         if writer.options.folds:
-            kept = self._repeated(folded(kept, outputs, writer.folds.known), outputs)
-        uses = _uses(kept, outputs)
-        called = _called(kept, writer.user_names)
+            needed = self._repeated(folded(needed, outputs, writer.folds.cache), outputs)
+        uses = _uses(needed, outputs)
+        called = _called(needed, writer.user_names)
         self.names.promise(itertools.chain.from_iterable(called.values()))
         self.uses |= uses
-        windows = self._windows(kept, uses)
+        windows = self._windows(needed, uses)
         position = 0
-        while position < len(kept):
-            equation = kept[position]
+        while position < len(needed):
+            equation = needed[position]
             if writer.folds.listing is not None:
                 writer.folds.listing.at = position
             if (window := windows.get(position)) is not None:
@@ -182,8 +182,8 @@ class Scope(Variables):
                 absorb = ABSORBS.of(equation.primitive.name)
                 count = 1
                 if absorb is not None:
-                    count = absorb(kept, position, lambda var: uses.get(id(var), 0))
-                group = kept[position : position + count]
+                    count = absorb(needed, position, lambda var: uses.get(id(var), 0))
+                group = needed[position : position + count]
             position += len(group)
             writer.equations += len(group)
             names = called.get(position - 1)
@@ -198,18 +198,18 @@ class Scope(Variables):
                 self._place(start, group[-1])
         writer.folds.listing = around
 
-    def _repeated(self, items: list[Any], outputs: Sequence[Any]) -> list[Any]:
+    def _repeated(self, equations: list[Any], outputs: Sequence[Any]) -> list[Any]:
         """Return the items with calls of shared functions, or list them to find repeats."""
         folds = self.writer.folds
         if folds.repeats is not None:
             return with_repeats(
-                items, outputs, folds.repeats, folds.repeating, self.read_everywhere
+                equations, outputs, folds.repeats, folds.repeating, self.read_everywhere
             )
-        listing = listed(items, outputs, self.read_everywhere)
+        listing = listed(equations, outputs, self.read_everywhere)
         listing.around = (folds.listing, folds.listing.at) if folds.listing else None
         folds.programs.append(listing)
         folds.listing = listing
-        return items
+        return equations
 
     def _place(self, start: int, equation: Any) -> None:
         """Put the statements from `start` on under the equation's context, if it is unusual."""
@@ -222,10 +222,10 @@ class Scope(Variables):
             managers.insert(0, call("jax.named_scope", scalars.text(names)))
         put_under(self.body, start, managers)
 
-    def _windows(self, kept: Sequence[Any], uses: dict[int, int]) -> dict[int, FoundWindow]:
+    def _windows(self, needed: Sequence[Any], uses: dict[int, int]) -> dict[int, FoundWindow]:
         """Return windows of equations by their first position; few in the plain style."""
         pretty = self.writer.options.style == "pretty"
-        return find_windows(IDIOMS, kept, uses, self.writer.proofs.prove_window, pretty)
+        return find_windows(IDIOMS, needed, uses, self.writer.proofs.prove_window, pretty)
 
     def _group(
         self, group: Sequence[Any], names: Sequence[str] | None, uses: dict[int, int]
@@ -354,9 +354,14 @@ class Scope(Variables):
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
         filled: Expr = fill(expr, operands)
-        if isinstance(filled, Call) and any(isinstance(item, Once) for item in filled.items):
-            items = (self._once(item) if isinstance(item, Once) else item for item in filled.items)
-            return Call(filled.function, tuple(items))
+        if isinstance(filled, Call) and any(
+            isinstance(argument, Once) for argument in filled.items
+        ):
+            arguments = (
+                self._once(argument) if isinstance(argument, Once) else argument
+                for argument in filled.items
+            )
+            return Call(filled.function, tuple(arguments))
         return filled
 
     def _once(self, shared: Once) -> Expr:
@@ -364,19 +369,19 @@ class Scope(Variables):
         return self.writer.constants.named(flat(shared.value), shared.base, shared.value)
 
 
-def _uses(kept: Sequence[Any], outputs: Sequence[Any]) -> dict[int, int]:
+def _uses(needed: Sequence[Any], outputs: Sequence[Any]) -> dict[int, int]:
     """Return how often each variable is read, by its id."""
     uses: dict[int, int] = {}
-    for atom in itertools.chain(outputs, *(equation.invars for equation in kept)):
+    for atom in itertools.chain(outputs, *(equation.invars for equation in needed)):
         if not is_literal(atom):
             uses[id(atom)] = uses.get(id(atom), 0) + 1
     return uses
 
 
-def _called(kept: Sequence[Any], user_names: Mapping[int, str]) -> dict[int, list[str]]:
+def _called(needed: Sequence[Any], user_names: Mapping[int, str]) -> dict[int, list[str]]:
     """Return the user's names for results, `_` for unknown ones, by the equation's position."""
     called: dict[int, list[str]] = {}
-    for index, equation in enumerate(kept):
+    for index, equation in enumerate(needed):
         names = [
             var.name if isinstance(var, Returned) else user_names.get(id(var), "_")
             for var in equation.outvars

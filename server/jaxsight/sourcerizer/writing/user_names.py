@@ -63,17 +63,17 @@ def _certain(equations: Sequence[Any], run: _Run, fits: Fits | None) -> int | No
     Return None if there are several or none.
     """
     if fits is not None and len(run.targets) == 1:
-        found = [
+        candidates = [
             index
             for index in run.members
             if len(equations[index].outvars) == 1
             and fits(*run.place, equations[index].outvars[0].aval)
         ]
     else:
-        found = [index for index in run.members if _is_forward(equations[index])]
-        found = found if len(run.members) == 1 else []
-    if len(found) == 1 and len(equations[found[0]].outvars) == len(run.targets):
-        return found[0]
+        candidates = [index for index in run.members if _is_forward(equations[index])]
+        candidates = candidates if len(run.members) == 1 else []
+    if len(candidates) == 1 and len(equations[candidates[0]].outvars) == len(run.targets):
+        return candidates[0]
     return None
 
 
@@ -93,13 +93,13 @@ def _runs(equations: Sequence[Any]) -> Iterator[_Run]:
     for index, equation in enumerate(equations):
         frames = _frames(equation)
         here: dict[tuple[tuple[str, Place], ...], _Run] = {}
-        for depth, (file, place) in enumerate(frames):
+        for depth, (file, at) in enumerate(frames):
             if file not in bound:
                 bound[file] = _targets(file, len(linecache.getlines(file)))
-            targets = bound[file].get(place)
+            targets = bound[file].get(at)
             if targets is not None:
                 chain = tuple(frames[depth:])
-                run = here[chain] = open_runs.pop(chain, _Run((file, place), targets, []))
+                run = here[chain] = open_runs.pop(chain, _Run((file, at), targets, []))
                 run.members.append(index)
         yield from open_runs.values()
         open_runs = here
@@ -118,12 +118,12 @@ def is_of_derivative(equations: Sequence[Any]) -> bool:
 
 def _frames(equation: Any) -> list[tuple[str, Place]]:
     """Return the user's frames that created an equation, innermost first, up to jaxsight's own."""
-    found: list[tuple[str, Place]] = []
+    frames: list[tuple[str, Place]] = []
     for at in itertools.islice(places(equation), _FRAMES):
         if at[0].startswith(JAXSIGHT):
             break
-        found.append(at)
-    return found
+        frames.append(at)
+    return frames
 
 
 def _users(equations: Sequence[Any]) -> dict[int, list[int]]:
@@ -161,7 +161,7 @@ def _targets(path: str, size: int) -> dict[Place, tuple[str, ...]]:
         tree = ast.parse("".join(linecache.getlines(path)))
     except (SyntaxError, ValueError, RecursionError):
         return {}
-    found: dict[Place, tuple[str, ...]] = {}
+    names: dict[Place, tuple[str, ...]] = {}
     for node in ast.walk(tree):
         match node:
             case (
@@ -169,25 +169,25 @@ def _targets(path: str, size: int) -> dict[Place, tuple[str, ...]]:
                 | ast.AnnAssign(target=target, value=ast.expr() as value)
                 | ast.NamedExpr(target=target, value=value)
             ):
-                _bind(target, value, found)
+                _bind(target, value, names)
             case ast.AugAssign(target=target):
-                _bind(target, node, found)
+                _bind(target, node, names)
             case _:
                 pass
-    return found
+    return names
 
 
 def _bind(
-    target: ast.expr, value: ast.expr | ast.stmt, found: dict[Place, tuple[str, ...]]
+    target: ast.expr, value: ast.expr | ast.stmt, names: dict[Place, tuple[str, ...]]
 ) -> None:
     match target, value:
         case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
-            for one, other in zip(targets, values, strict=True):
-                _bind(one, other, found)
-        case ast.Tuple(elts=targets), _ if all(isinstance(each, ast.Name) for each in targets):
-            found[_place(value)] = tuple(each.id for each in targets if isinstance(each, ast.Name))
+            for part, part_value in zip(targets, values, strict=True):
+                _bind(part, part_value, names)
+        case ast.Tuple(elts=targets), _ if all(isinstance(part, ast.Name) for part in targets):
+            names[_place(value)] = tuple(part.id for part in targets if isinstance(part, ast.Name))
         case ast.Name(id=name), _:
-            found[_place(value)] = (name,)
+            names[_place(value)] = (name,)
         case _:
             pass
 

@@ -40,7 +40,7 @@ class Original:
 class Folds:
     """What is known of equal runs of equations, and of the values that they read."""
 
-    known: dict[Any, int] = field(default_factory=dict)
+    cache: dict[Any, int] = field(default_factory=dict)
     """A cache of numbers for equal equations."""
     repeats: Repeats | None = None
     """The repeated runs that become functions, once known."""

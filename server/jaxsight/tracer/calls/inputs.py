@@ -54,9 +54,9 @@ _USUAL = {"jax": jax, "jnp": jnp, "np": np}
 class Inputs:
     """The call's arguments: arrays are abstract, other values unchanged."""
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    named: dict[str, Any]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    named: dict[str, object]
     """Arguments by parameter, for users."""
     warnings: list[Warned] = field(default_factory=list)
 
@@ -65,8 +65,8 @@ class Inputs:
 class _Evaluated:
     """An expression's value, and the objects behind its names, which validate the cache entry."""
 
-    depends: dict[str, Any]
-    leaves: tuple[Any, ...]
+    depends: dict[str, object]
+    leaves: tuple[object, ...]
     structure: _Structure
 
 
@@ -81,12 +81,12 @@ class _Structure:
     def num_leaves(self) -> int:
         return int(self.pure.num_leaves)
 
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
+    def unflatten(self, leaves: Iterable[object]) -> object:
         value, _ = self.split.merge(jax.tree_util.tree_unflatten(self.pure, leaves))
         return value
 
 
-def _flatten(value: Any) -> tuple[list[Any], _Structure]:
+def _flatten(value: object) -> tuple[list[object], _Structure]:
     split = nnx.split(value)
     leaves, pure = jax.tree_util.tree_flatten(split.pure)
     return leaves, _Structure(pure, nnx.Split(None, split.outer, split.places, split.graph))
@@ -101,7 +101,7 @@ class Evaluator:
         )
 
     def inputs(
-        self, request: Trace, user_function: UserFunction, namespace: Mapping[str, Any]
+        self, request: Trace, user_function: UserFunction, namespace: Mapping[str, object]
     ) -> Inputs:
         """Return the arguments for `user_function`.
 
@@ -130,7 +130,7 @@ class Evaluator:
         argument: Argument,
         spec: InputSpec,
         request: Trace,
-        namespace: Mapping[str, Any],
+        namespace: Mapping[str, object],
         user_function: UserFunction,
         warned: list[Warned],
     ) -> Any:
@@ -162,8 +162,8 @@ class Evaluator:
         call: str,
         request: Trace,
         user_function: UserFunction,
-        namespace: Mapping[str, Any],
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        namespace: Mapping[str, object],
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return the arguments of a doctest's call, with the object of a method first."""
         try:
             tree = ast.parse(call.strip(), mode="eval").body
@@ -183,7 +183,7 @@ class Evaluator:
         return tuple(args), dict(kwargs)
 
     def _evaluate(
-        self, source: str, argument: str, request: Trace, namespace: Mapping[str, Any]
+        self, source: str, argument: str, request: Trace, namespace: Mapping[str, object]
     ) -> Any:
         usual = _USUAL if request.call is not None else {}
         scope = {**usual, **namespace, **dict(request.sizes)}
@@ -200,7 +200,7 @@ class Evaluator:
             self._evaluated.move_to_end(key)
             return cached.structure.unflatten(cached.leaves)
 
-        def run() -> Any:
+        def run() -> object:
             with Watch(
                 None, depends
             ):  # changes of the module by this evaluation are not the function's
@@ -223,7 +223,7 @@ class Evaluator:
         return structure.unflatten(leaves)
 
 
-def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+def _same(before: dict[str, object], now: dict[str, object]) -> bool:
     return before.keys() == now.keys() and all(before[name] is now[name] for name in now)
 
 
@@ -231,12 +231,12 @@ class _HoldsTracers(Exception):
     """The result of an abstract evaluation has an object that may hold tracers."""
 
 
-def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
+def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
     """Return leaves and structure of the result of `run`, without computing an array."""
-    static: dict[int, Any] = {}
-    structure: Any = None
+    static: dict[int, object] = {}
+    structure: jax.tree_util.PyTreeDef = None
 
-    def arrays() -> list[Any]:
+    def arrays() -> list[object]:
         nonlocal structure
         leaves, structure = _flatten(run())
         out = []
@@ -256,7 +256,7 @@ def _abstractly(run: Callable[[], Any]) -> tuple[list[Any], _Structure]:
     return leaves, structure
 
 
-def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> Any:
+def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:
     try:
         dtype = np.dtype(getattr(jnp, spec.dtype, spec.dtype))
     except TypeError as error:

@@ -78,8 +78,8 @@ def _call(
     like = [_arrays(arguments.by_key[key]) for key in wanted]
     known_args = [arguments.by_key[key] for key in given_keys]
 
-    def of_asked(known_values: Sequence[Any]) -> Callable[..., Any]:
-        def run(*values: Any) -> Any:
+    def of_asked(known_values: Sequence[object]) -> Callable[..., object]:
+        def run(*values: Any) -> object:
             by_key = dict(arguments.by_key) | dict(zip(given_keys, known_values, strict=True))
             for key, arrays in zip(wanted, values, strict=True):
                 by_key[key] = _filled(arguments.by_key[key], arrays)
@@ -94,7 +94,7 @@ def _call(
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 
-    def undone(*args: Any) -> Any:
+    def undone(*args: Any) -> object:
         values = inverse(of_asked(args[len(parts) :]), *like)(*args[: len(parts)])
         values = (values,) if len(wanted) == 1 else values
         back = [
@@ -120,14 +120,14 @@ def _call(
 
 
 def _results(
-    of_asked: Callable[[Sequence[Any]], Callable[..., Any]],
-    like: Sequence[Any],
+    of_asked: Callable[[Sequence[object]], Callable[..., object]],
+    like: Sequence[object],
     known_args: Sequence[Any],
 ) -> Any:
     """Return the function's results as structs; raise the function's errors."""
     arrays_of_known = [_arrays(known_arg) for known_arg in known_args]
 
-    def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> Any:
+    def run(values: Sequence[Any], known_arrays: Sequence[Any]) -> object:
         filled = [
             _filled(known_arg, arrays)
             for known_arg, arrays in zip(known_args, known_arrays, strict=True)
@@ -137,11 +137,11 @@ def _results(
     return jax.eval_shape(run, list(like), arrays_of_known)
 
 
-def _arrays(value: Any) -> list[Any]:
+def _arrays(value: object) -> list[object]:
     return [leaf for leaf in jax.tree_util.tree_leaves(value) if is_array(leaf)]
 
 
-def _filled(like: Any, arrays: Sequence[Any]) -> Any:
+def _filled(like: object, arrays: Sequence[object]) -> object:
     """Return a pytree with replaced arrays."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)
@@ -149,7 +149,7 @@ def _filled(like: Any, arrays: Sequence[Any]) -> Any:
     return jax.tree_util.tree_unflatten(structure, filled)
 
 
-def _emptied(like: Any, arrays: Sequence[Any]) -> Any:
+def _emptied(like: object, arrays: Sequence[object]) -> object:
     """Return a pytree with replaced arrays, and `None` for all other leaves."""
     leaves, structure = jax.tree_util.tree_flatten(like)
     own = iter(arrays)

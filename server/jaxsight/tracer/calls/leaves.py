@@ -15,7 +15,7 @@ from jaxsight.tracer.compat import refs
 from jaxsight.tracer.states import nnx
 
 
-def is_array(leaf: Any) -> bool:
+def is_array(leaf: object) -> bool:
     """Return whether a leaf of an argument is traced.
 
     That applies to arrays of JAX and NumPy, abstract arrays, tracers and references.
@@ -31,12 +31,12 @@ def is_array(leaf: Any) -> bool:
             return False
 
 
-def is_number(leaf: Any) -> bool:
+def is_number(leaf: object) -> bool:
     """Return whether a leaf is a Python number, which `jax.jit` traces as a weakly typed scalar."""
     return type(leaf) in (bool, int, float, complex)
 
 
-def abstract(leaf: Any) -> Any:
+def abstract(leaf: object) -> object:
     """Return the shape, dtype and weak type of an array or number.
 
     Raises:
@@ -45,7 +45,7 @@ def abstract(leaf: Any) -> Any:
     return jax.eval_shape(lambda value: value, leaf)
 
 
-def shape_only(leaf: Any) -> Any:
+def shape_only(leaf: object) -> object:
     """Return an array's shape and dtype only."""
     if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
         return leaf
@@ -98,7 +98,7 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> Any:
         or _is_sizes(value)
     ):
         return value
-    structure: Any
+    structure: jax.tree_util.PyTreeDef
     leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=_keeps_numbers)
     if not any(map(is_number, leaves)):
         return value
@@ -108,7 +108,7 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> Any:
         return value
 
 
-def _varying_leaf(leaf: Any) -> Any:
+def _varying_leaf(leaf: object) -> object:
     if not is_number(leaf):
         return leaf
     try:
@@ -117,11 +117,11 @@ def _varying_leaf(leaf: Any) -> Any:
         return leaf
 
 
-def _is_sizes(value: Any) -> bool:
+def _is_sizes(value: object) -> bool:
     return type(value) is tuple and all(type(size) is int for size in value)
 
 
-def _keeps_numbers(value: Any) -> bool:
+def _keeps_numbers(value: object) -> bool:
     modules = sys.modules.get("equinox")
     module = getattr(modules, "Module", None)
     return nnx.is_node(value) or (module is not None and isinstance(value, module))

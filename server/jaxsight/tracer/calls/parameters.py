@@ -13,8 +13,8 @@ _ITEM = re.compile(r"(?P<name>\w+)\[(?P<index>\d+)\]")
 
 
 def named(
-    user_function: UserFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any]:
+    user_function: UserFunction, args: tuple[object, ...], kwargs: dict[str, object]
+) -> dict[str, object]:
     """Return the arguments by parameter, including defaults."""
     signature = _signature(user_function)
     if signature is None:
@@ -24,7 +24,7 @@ def named(
     except TypeError as error:
         raise UserError(failure(error, "inputs")) from error
     bound.apply_defaults()
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     for name, value in bound.arguments.items():
         match signature.parameters[name].kind:
             case inspect.Parameter.VAR_POSITIONAL:
@@ -52,13 +52,13 @@ def parameter(user_function: UserFunction, position: int) -> str:
 
 def bound(
     function: str, user_function: UserFunction, values: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return a call with values by parameter: positional up to a gap, then by keyword."""
     signature = _signature(user_function)
     if signature is None:
         return tuple(values.values()), {}
     args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+    kwargs: dict[str, object] = {}
     unbound = dict(values)
     gap = False
     missing: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -19,6 +19,8 @@ _SELF = ("self", "cls")
 _LARGEST = 4_096
 """Maximum number of objects that are searched for arrays in a value."""
 
+Output = TypeVar("Output")
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -30,8 +32,8 @@ class Outcome:
     outputs.
     """
 
-    structure: Any = None
-    texts: dict[int, Any] = field(default_factory=dict)
+    structure: jax.tree_util.PyTreeDef = None
+    texts: dict[int, str] = field(default_factory=dict)
     start: int = 0
     markers: int = 0
     """Number of leading results that only the library's `jit` has; `start` does not count them."""
@@ -39,7 +41,7 @@ class Outcome:
     updates: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def in_order(self, outputs: Sequence[Any]) -> list[Any]:
+    def in_order(self, outputs: Sequence[Output]) -> list[Output]:
         """Return the outputs in the order of `StatefulCall`: returned ones, then updates."""
         end = self.start + self.count
         return [*outputs[self.start : end], *outputs[: self.start], *outputs[end:]]
@@ -50,15 +52,15 @@ class Lift:
     """A value that a call replaces: its arrays become inputs at `places` among its leaves."""
 
     change: Change
-    structure: Any
-    leaves: tuple[Any, ...]
+    structure: jax.tree_util.PyTreeDef
+    leaves: tuple[object, ...]
     places: tuple[int, ...]
 
     @property
-    def arrays(self) -> list[Any]:
+    def arrays(self) -> list[object]:
         return [self.leaves[at] for at in self.places]
 
-    def filled(self, arrays: Sequence[Any]) -> Any:
+    def filled(self, arrays: Sequence[object]) -> object:
         leaves = list(self.leaves)
         for at, array in zip(self.places, arrays, strict=True):
             leaves[at] = array
@@ -76,8 +78,8 @@ class Updates:
         self.returns = returns
         self.names: dict[str, None] = {}
         self.left_out: dict[str, None] = {}
-        self.arrays: list[Any] = []
-        self.parts: dict[str, list[Any]] = {}
+        self.arrays: list[object] = []
+        self.parts: dict[str, list[object]] = {}
         """Changes as pytrees, by name."""
         self.lifts: list[Lift] = []
 
@@ -126,7 +128,7 @@ class Updates:
 def _lift(change: Change, still_used: set[int]) -> Lift | None:
     if change.old is GONE:
         return None
-    structure: Any
+    structure: object
     leaves, structure = jax.tree_util.tree_flatten(change.old)
     after, structure_after = jax.tree_util.tree_flatten(change.new)
     places = []
@@ -164,12 +166,12 @@ def in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any]
         yield [next(arrays[lift.change.label]) for _ in lift.places]
 
 
-def _arrays(value: Any) -> list[Any]:
+def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
         return []
     arrays: list[Any] = []
-    waiting, visited = [value], dict[int, Any]()
+    waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()
         for leaf in jax.tree_util.tree_leaves(pytree):

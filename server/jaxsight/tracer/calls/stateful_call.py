@@ -79,11 +79,11 @@ class StatefulCall:
         )
 
     @property
-    def function(self) -> Callable[..., list[Any]]:
+    def function(self) -> Callable[..., list[object]]:
         """The call as a function, with the name and the signature of the user's."""
 
         @functools.wraps(self.user_function.call, updated=())
-        def call(*args: Any, **kwargs: Any) -> list[Any]:
+        def call(*args: object, **kwargs: object) -> list[object]:
             return self(*args, **kwargs)
 
         return self._signed(call)
@@ -96,7 +96,7 @@ class StatefulCall:
         """
 
         @functools.wraps(self.user_function.call, updated=())
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             state = kwargs.pop(self._state) if self.extra else {}
             nodes = [
                 leaf
@@ -108,17 +108,17 @@ class StatefulCall:
 
         return self._signed(call)
 
-    def _signed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _signed(self, call: Callable[..., object]) -> Callable[..., Any]:
         if self.extra:
             with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
                 signature = inspect.signature(self.user_function.call)
                 call.__signature__ = _with_state(signature, self._state)  # type: ignore[attr-defined]
         return call
 
-    def __call__(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def __call__(self, *args: object, **kwargs: object) -> list[Any]:
         """Return all arrays of the call: those that it returns, then those that it updates."""
         state = kwargs.pop(self._state) if self.extra else {}
-        pure: Any = (args, kwargs)
+        pure: object = (args, kwargs)
         if self._static:
             arrays = iter(jax.tree_util.tree_leaves(pure))
             leaves = [
@@ -137,11 +137,11 @@ class StatefulCall:
 
     def _run(
         self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        nodes: list[Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        nodes: list[object],
         state: Any,
-        read: Callable[[Any], Any],
+        read: Callable[[object], object],
     ) -> tuple[Any, Updates]:
         """Call the function; return `read` of its result, before any restore, and its updates."""
         by_name = named(self.user_function, args, kwargs)
@@ -185,7 +185,7 @@ def _results(returned: Any, outcome: Outcome) -> list[Any]:
     return arrays
 
 
-def _owners(by_name: dict[str, Any], nodes: Sequence[Any]) -> list[str]:
+def _owners(by_name: dict[str, object], nodes: Sequence[object]) -> list[str]:
     """Return the parameters that NNX objects were found in, in the order of the objects."""
     owner_by_node: dict[int, str] = {}
     for name, value in by_name.items():

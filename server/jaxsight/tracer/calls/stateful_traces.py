@@ -7,10 +7,11 @@ import functools
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.stages import Traced
 
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.parameters import named, parameter
@@ -21,8 +22,10 @@ from jaxsight.tracer.compat import jaxprs, refs
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
 
+Returned = TypeVar("Returned")
 
-def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+
+def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Trace the call; return JAX's `Traced` stage, which can be lowered, and the other results."""
     if nnx.is_jitted(user_function.wrapper):
         return _traced_by_nnx(user_function, inputs)
@@ -68,8 +71,8 @@ def _try(call: StatefulCall) -> None:
 
 
 def _begun(
-    user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], Any]
-) -> tuple[StatefulCall, Any]:
+    user_function: UserFunction, inputs: Inputs, run: Callable[[StatefulCall], Returned]
+) -> tuple[StatefulCall, Returned]:
     """Run the call for the first time, and return it with the result.
 
     NNX objects that it changes and that are not arguments become inputs.
@@ -90,7 +93,7 @@ def _begun(
     return call, run(call)
 
 
-def _staged(call: StatefulCall) -> Any:
+def _staged(call: StatefulCall) -> Traced:
     user_function = call.user_function
     function = call.function
     if user_function.pure:
@@ -98,27 +101,27 @@ def _staged(call: StatefulCall) -> Any:
     donates_first, donates_others = user_function.donates
     donated = [at for at in range(len(call.args)) if (donates_first if at == 0 else donates_others)]
     named_too = list(call.kwargs) if donates_others else []
-    jitted: Any = jax.jit(function, donate_argnums=donated, donate_argnames=named_too)
+    jitted = jax.jit(function, donate_argnums=donated, donate_argnames=named_too)
     stage = jitted.trace(*call.args, **call.kwargs)
     call.outcome.markers = int(user_function.pure)
     return stage
 
 
-def _marked(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def _marked(function: Callable[..., list[object]]) -> Callable[..., list[object]]:
     """Add the scalar before all results that `eqx.filter_jit` adds.
 
     See `equinox/_jit.py`, 0.11 to 0.13.
     """
 
     @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> list[Any]:
+    def call(*args: object, **kwargs: object) -> list[object]:
         results = function(*args, **kwargs)
         return [jnp.array(0), *results]
 
     return call
 
 
-def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Return the program of `jax.jit`, which returns no state."""
     call: Any = user_function.call
     outcome = Outcome()
@@ -132,7 +135,7 @@ def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Ou
     return _with_refs(stage, outcome, user_function, inputs)
 
 
-def _traced_by_nnx(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Outcome]:
+def _traced_by_nnx(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Return the program of `nnx.jit`, which also returns the state of objects in its arguments."""
     outcome = Outcome()
     updates = Updates(returns=False)
@@ -152,8 +155,8 @@ def _traced_by_nnx(user_function: UserFunction, inputs: Inputs) -> tuple[Any, Ou
 
 
 def _with_refs(
-    stage: Any, outcome: Outcome, user_function: UserFunction, inputs: Inputs
-) -> tuple[Any, Outcome]:
+    stage: Traced, outcome: Outcome, user_function: UserFunction, inputs: Inputs
+) -> tuple[Traced, Outcome]:
     """Add the names of references that the program writes to its updates."""
     places = list(refs.written(stage.jaxpr))
     if not places:

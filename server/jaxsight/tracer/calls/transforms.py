@@ -88,16 +88,16 @@ def transformed(
             raise refusal("sourcerize", f"unknown transformation {transform}")
 
 
-def _returning(function: Callable[..., Any]) -> Callable[..., Any]:
+def _returning(function: Callable[..., Any]) -> Callable[..., object]:
     """Return a function that drops the state from the result of a function with state."""
 
-    def returning(*args: Any, **kwargs: Any) -> Any:
+    def returning(*args: object, **kwargs: Any) -> object:
         return function(*args, **kwargs)[0]
 
     return _signed(returning, function)
 
 
-def _differentiable(args: Sequence[Any], function: str) -> list[int]:
+def _differentiable(args: Sequence[object], function: str) -> list[int]:
     """Return the positions of the arguments that are all floating point, at least one."""
     chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
     if not chosen:
@@ -114,14 +114,14 @@ def _others(args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
     return [arg for index, arg in enumerate(args) if index not in chosen]
 
 
-def _is_inexact(arg: Any) -> bool:
+def _is_inexact(arg: object) -> bool:
     leaves = jax.tree_util.tree_leaves(arg)
     return bool(leaves) and all(
         is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves
     )
 
 
-def _mapped(leaf: Any) -> Any:
+def _mapped(leaf: object) -> object:
     """Return an array with a new leading axis, and other values unchanged."""
     if not is_array(leaf):
         return leaf
@@ -129,14 +129,14 @@ def _mapped(leaf: Any) -> Any:
     return avals.struct((MAPPED_SIZE, *aval.shape), aval.dtype, avals.weak(aval))
 
 
-def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:
+def _vmap(function: Callable[..., object]) -> Callable[..., object]:
     """Return `jax.vmap` of a function, which maps arrays only, including keyword arguments."""
 
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> object:
         leaves, structure = jax.tree_util.tree_flatten((args, kwargs))
         places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
-        def one(arrays: Sequence[Any]) -> Any:
+        def one(arrays: Sequence[object]) -> object:
             filled = list(leaves)
             for index, array in zip(places, arrays, strict=True):
                 filled[index] = array
@@ -148,11 +148,11 @@ def _vmap(function: Callable[..., Any]) -> Callable[..., Any]:
     return _signed(mapped, function)
 
 
-def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., Any]:
+def _jvp(function: Callable[..., object], chosen: Sequence[int]) -> Callable[..., object]:
     """Return a function of primals and tangents of the arguments `chosen`, then the others."""
 
-    def jvp(primals: Any, tangents: Any, *rest: Any, **kwargs: Any) -> Any:
-        def of_chosen(*chosen_args: Any) -> Any:
+    def jvp(primals: object, tangents: object, *rest: object, **kwargs: object) -> object:
+        def of_chosen(*chosen_args: Any) -> object:
             chosen_iterator, constant_args = iter(chosen_args), iter(rest)
             count = len(chosen_args) + len(rest)
             args = [
@@ -167,8 +167,8 @@ def _jvp(function: Callable[..., Any], chosen: Sequence[int]) -> Callable[..., A
 
 
 def _jit(
-    user_function: UserFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[..., Any]:
+    user_function: UserFunction, args: tuple[object, ...], kwargs: dict[str, object]
+) -> Callable[..., object]:
     """Return `jax.jit` of a function, with arguments without arrays as static ones."""
     if user_function.jitted:
         return user_function.call
@@ -177,11 +177,11 @@ def _jit(
     return jax.jit(user_function.call, static_argnums=still, static_argnames=named)
 
 
-def _has_array(arg: Any) -> bool:
+def _has_array(arg: object) -> bool:
     return any(map(is_array, jax.tree_util.tree_leaves(arg)))
 
 
-def _signed(function: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
+def _signed(function: Callable[..., object], like: Callable[..., object]) -> Callable[..., Any]:
     """Give `function` the name and the signature of `like`."""
     functools.update_wrapper(function, like, updated=())
     del function.__wrapped__  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ class UserFunction:
     call: Callable[..., object]
     jitted: bool
     owner: type | None
-    wrapper: Any = None
+    wrapper: object = None
     pure: bool = False
 
     @property
@@ -52,7 +52,7 @@ class UserFunction:
         return bool(self.pure and donates_first), bool(self.pure and donates_others)
 
 
-def find(namespace: Mapping[str, Any], name: str) -> UserFunction:
+def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     """Look up `name` (`f`, `Class.method`).
 
     Raises:
@@ -66,7 +66,7 @@ def find(namespace: Mapping[str, Any], name: str) -> UserFunction:
     value, owner = namespace[first], None
     for part in attributes:
         value, owner = _member(value, part, name)
-    call = _opened(value)
+    call: Callable[..., object] = _opened(value)
     _check(call, name)
     if call is value:
         return UserFunction(call, _is_jitted(call), owner)

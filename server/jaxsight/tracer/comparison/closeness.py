@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,13 @@ class Incomparable(Exception):
     """Two programs differ, or cannot be compared; the message has the reason."""
 
 
-def agree(name: str, expected: Any, actual: Any, below: float, slack: float = 1.0) -> bool:
+def agree(
+    name: str,
+    expected: jax.Array | np.ndarray,
+    actual: jax.Array | np.ndarray,
+    below: float,
+    slack: float = 1.0,
+) -> bool:
     """Return whether two arrays are bitwise equal.
 
     Args:
@@ -57,25 +62,25 @@ def tolerance(dtype: DType) -> float:
     return TOLERANCE[kind.itemsize // (2 if kind.kind == "c" else 1)]
 
 
-def plain(value: Any) -> Any:
+def plain(value: jax.Array | np.ndarray) -> np.ndarray:
     """Return an array as a NumPy array, PRNG keys as their data."""
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
     return np.asarray(value)
 
 
-def wide(value: Any) -> Any:
+def wide(value: jax.Array | np.ndarray) -> np.ndarray:
     """Return numbers as float64 or complex128."""
     return np.asarray(value).astype(np.complex128 if value.dtype.kind == "c" else np.float64)
 
 
-def root_mean_square(numbers: Any) -> float:
+def root_mean_square(numbers: np.ndarray) -> float:
     """Return the root mean square of the finite numbers of a wide array, 0 if there are none."""
     finite = numbers[np.isfinite(numbers)]
     return math.sqrt(float(np.mean(np.abs(finite) ** 2))) if finite.size else 0.0
 
 
-def first(expected: Any, actual: Any, where: Any) -> str:
+def first(expected: np.ndarray, actual: np.ndarray, where: np.ndarray) -> str:
     """Return a message with the first pair of numbers selected by a mask."""
     index = tuple(int(i) for i in np.argwhere(where)[0])
     at = f" at {list(index)}" if index else ""

@@ -8,16 +8,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
 
 
-def gradient_of(program: RunnableProgram) -> Callable[..., list[Any]]:
+def gradient_of(program: RunnableProgram) -> Callable[..., list[jax.Array]]:
     """Return the gradient of the sum of all floating-point results, zeros for other inputs."""
 
-    def gradient(constants: Sequence[Any], *args: Any) -> list[Any]:
+    def gradient(constants: Sequence[object], *args: object) -> list[jax.Array]:
         chosen = [index for index, aval in enumerate(program.inputs) if is_float(aval)]
 
-        def total(floats: Sequence[Any]) -> Any:
+        def total(floats: Sequence[object]) -> object:
             filled = list(args)
             for index, value in zip(chosen, floats, strict=True):
                 filled[index] = value
@@ -29,7 +30,7 @@ def gradient_of(program: RunnableProgram) -> Callable[..., list[Any]]:
             return sum(parts[1:], parts[0])
 
         slopes = jax.grad(total)([args[index] for index in chosen])
-        by_input: list[Any] = [jnp.zeros(())] * len(args)
+        by_input: list[jax.Array] = [jnp.zeros(())] * len(args)
         for index, slope in zip(chosen, slopes, strict=True):
             by_input[index] = slope
         return by_input
@@ -51,11 +52,11 @@ def is_traceable(gradient: Any, program: RunnableProgram) -> bool:
     return True
 
 
-def _struct(aval: Any) -> Any:
+def _struct(aval: Aval) -> object:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)  # type: ignore[no-untyped-call]
 
 
-def is_float(aval: Any) -> bool:
+def is_float(aval: Aval | jax.Array) -> bool:
     """Return whether a value is of floating-point numbers."""
     return bool(jnp.issubdtype(aval.dtype, jnp.floating))
 

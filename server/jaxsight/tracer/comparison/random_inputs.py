@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat.dtypes import key_impl
+from jaxsight.interpreters.compat.jaxpr_types import Aval
 from jaxsight.tracer.comparison.closeness import Incomparable
 from jaxsight.tracer.comparison.runnable_program import RunnableProgram
 
-Draw = Callable[[np.random.Generator, Any], Any]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 """Returns random numbers of a shape."""
 
 
-def drawn(program: RunnableProgram, draw: Draw, generator: np.random.Generator) -> dict[str, Any]:
+def drawn(
+    program: RunnableProgram, draw: Draw, generator: np.random.Generator
+) -> dict[str, jax.Array]:
     """Return random inputs of a program, by name."""
     return {name: _array(aval, draw, generator) for name, aval in program.named_inputs}
 
 
-def matched(before: RunnableProgram, after: RunnableProgram, inputs: dict[str, Any]) -> list[Any]:
+def matched(
+    before: RunnableProgram, after: RunnableProgram, inputs: dict[str, jax.Array]
+) -> list[jax.Array]:
     """Return the same inputs for the changed program.
 
     For inputs that only it has, these are captured arrays of the original with the same type.
@@ -32,23 +37,23 @@ def matched(before: RunnableProgram, after: RunnableProgram, inputs: dict[str, A
     for name, aval in after.named_inputs:
         value = inputs.get(name)
         if value is None:
-            value = next((array for array in unused.values() if _fits(array, aval)), None)
-            if value is None:
+            constant = next((array for array in unused.values() if _fits(array, aval)), None)
+            if constant is None:
                 raise Incomparable(f"the new argument {name} has no known value")
-            unused.pop(id(value))
-            value = jnp.asarray(value, aval.dtype)
+            unused.pop(id(constant))
+            value = jnp.asarray(constant, aval.dtype)
         if (value.shape, value.dtype) != (aval.shape, aval.dtype):
             raise Incomparable(f"{name} has a different type now")
         same_inputs.append(value)
     return same_inputs
 
 
-def _fits(value: Any, aval: Any) -> bool:
+def _fits(value: object, aval: Aval) -> bool:
     shape = getattr(value, "shape", None)
     return bool(shape == aval.shape and jnp.asarray(value).dtype == aval.dtype)
 
 
-def well_conditioned(value: Any) -> Any:
+def well_conditioned(value: jax.Array) -> jax.Array:
     """Return a square matrix whose diagonal outweighs the rest.
 
     For such matrices two ways to solve a system agree within rounding. Both are rational functions
@@ -62,12 +67,12 @@ def well_conditioned(value: Any) -> Any:
     return value + 2 * row_sums * jnp.eye(value.shape[-1], dtype=value.dtype)
 
 
-def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
+def _array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
     dtype, shape = aval.dtype, aval.shape
     if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         count = math.prod(shape)
         seeds = generator.integers(0, 1 << 31, size=count)
-        keys = [jax.random.key(int(seed), impl=dtype._impl) for seed in seeds]
+        keys = [jax.random.key(int(seed), impl=key_impl(dtype)) for seed in seeds]
         return jnp.stack(keys).reshape(shape) if shape else keys[0]
     if dtype == jnp.bool_:
         return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
@@ -82,20 +87,20 @@ def _array(aval: Any, draw: Draw, generator: np.random.Generator) -> Any:
     return jnp.asarray(numbers, dtype)
 
 
-def _normal(generator: np.random.Generator, shape: Any) -> Any:
+def _normal(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return generator.normal(size=shape)
 
 
-def _positive(generator: np.random.Generator, shape: Any) -> Any:
+def _positive(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return generator.uniform(0.1, 3.0, size=shape)
 
 
-def _special(generator: np.random.Generator, shape: Any) -> Any:
+def _special(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Draw numbers at which functions often have special cases."""
     return generator.choice([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 100.0, 1e-6], size=shape)
 
 
-def unusual(generator: np.random.Generator, shape: Any) -> Any:
+def unusual(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Draw numbers of which some are not finite."""
     return generator.choice([0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.3], size=shape)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
+from jax.stages import Traced
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
+from jaxsight.interpreters.compat.staging import Program, evaluate
 from jaxsight.tracer.comparison.closeness import Incomparable
 from jaxsight.tracer.compat import jaxprs
 
@@ -27,12 +29,12 @@ _CALLBACKS = ("callback", "infeed", "outfeed", "print", "io_")
 class RunnableProgram:
     """A program to run: its jaxpr, its captured arrays, the names and types of its inputs."""
 
-    jaxpr: Any
-    constants: tuple[Any, ...]
+    jaxpr: Jaxpr
+    constants: tuple[object, ...]
     names: tuple[str, ...]
 
     @staticmethod
-    def of(traced: Any) -> RunnableProgram:
+    def of(traced: Traced) -> RunnableProgram:
         opened = jaxprs.open_jaxpr(traced.jaxpr)
         info = opened.debug_info
         names = tuple(str(name or "") for name in getattr(info, "arg_names", None) or ())
@@ -41,19 +43,19 @@ class RunnableProgram:
         return RunnableProgram(opened, tuple(getattr(traced.jaxpr, "consts", ())), names)
 
     @property
-    def inputs(self) -> list[Any]:
+    def inputs(self) -> list[Aval]:
         return [var.aval for var in self.jaxpr.invars]
 
     @property
-    def named_inputs(self) -> list[tuple[str, Any]]:
+    def named_inputs(self) -> list[tuple[str, Aval]]:
         return list(zip(self.names, self.inputs, strict=True))
 
     @property
-    def outputs(self) -> list[Any]:
+    def outputs(self) -> list[Aval]:
         return [var.aval for var in self.jaxpr.outvars]
 
-    def __call__(self, constants: Sequence[Any], *args: Any) -> list[Any]:
-        return list(jax.core.eval_jaxpr(self.jaxpr, constants, *args))
+    def __call__(self, constants: Sequence[object], *args: object) -> list[jax.Array]:
+        return evaluate(Program(self.jaxpr, tuple(constants)), *args)
 
 
 def check(program: RunnableProgram) -> None:
@@ -76,7 +78,7 @@ def check(program: RunnableProgram) -> None:
             raise Incomparable("it creates arrays that are too large for a comparison")
 
 
-def equations(jaxpr: Any) -> Iterator[Any]:
+def equations(jaxpr: Jaxpr) -> Iterator[Equation]:
     """Yield all equations of a jaxpr and its inner jaxprs."""
     for equation in jaxpr.eqns:
         yield equation
@@ -91,7 +93,7 @@ def check_same_types(before: RunnableProgram, after: RunnableProgram) -> None:
         Incomparable: they do not.
     """
 
-    def kinds(program: RunnableProgram) -> list[tuple[Any, Any]]:
+    def kinds(program: RunnableProgram) -> list[tuple[object, object]]:
         return [(aval.shape, aval.dtype) for aval in program.outputs]
 
     if kinds(before) != kinds(after):
@@ -112,7 +114,7 @@ def terms(program: RunnableProgram) -> int:
 
 def equations_of(
     primitives: frozenset[str], program: RunnableProgram
-) -> list[tuple[str, list[Any]]]:
+) -> list[tuple[str, list[tuple[int, ...]]]]:
     """Return the equations of some primitives in a program, with the shapes of their operands."""
     return [
         (equation.primitive.name, [var.aval.shape for var in equation.invars])

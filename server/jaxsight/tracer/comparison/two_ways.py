@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import DType
 from jaxsight.tracer.comparison.closeness import (
     Incomparable,
     agree,
@@ -50,7 +51,7 @@ Sums of 40,000 f32 terms used a quarter of it.
 _ROUNDING = 64.0
 """A difference up to this factor times the effect of the inputs' last bits is rounding."""
 
-Function = Callable[..., Sequence[Any]]
+Function = Callable[..., Sequence[jax.Array]]
 
 
 class Miscompiled(Incomparable):
@@ -84,7 +85,7 @@ class TwoWays:
         self.usual = jax.jit(function)
         self._second = jax.jit(function, compiler_options=dict(SECOND))
 
-    def __call__(self, names: Sequence[str], *args: Any, ordinary: bool) -> Sequence[Any]:
+    def __call__(self, names: Sequence[str], *args: object, ordinary: bool) -> Sequence[jax.Array]:
         """Return the results of the usual compile.
 
         Args:
@@ -96,7 +97,7 @@ class TwoWays:
         Raises:
             Miscompiled: the results of the second way differ.
         """
-        usual: Sequence[Any] = self.usual(*args)
+        usual: Sequence[jax.Array] = self.usual(*args)
         second = self._second(*args)
         for index, (name, usual_array, second_array) in enumerate(
             zip(names, usual, second, strict=True)
@@ -116,7 +117,7 @@ class TwoWays:
                 raise Miscompiled(words, wrong) from error
         return usual
 
-    def _slack(self, dtype: Any) -> float:
+    def _slack(self, dtype: DType) -> float:
         """Return the allowed difference of the two ways in tolerances.
 
         Narrow floating-point numbers are summed as f32.
@@ -126,7 +127,9 @@ class TwoWays:
         unit = min(_eps(dtype), _eps(jnp.float32))
         return max(1.0, _BOUND * unit * self._terms / tolerance(dtype))
 
-    def _is_rounding(self, index: int, usual_array: Any, second_array: Any, args: Any) -> bool:
+    def _is_rounding(
+        self, index: int, usual_array: jax.Array, second_array: jax.Array, args: object
+    ) -> bool:
         """Return whether inputs that differ in their last bits change a result about as much."""
         if plain(usual_array).shape != plain(second_array).shape:
             return False
@@ -138,7 +141,12 @@ class TwoWays:
         )
 
     def _error(
-        self, index: int, name: str, usual_array: Any, second_array: Any, args: Any
+        self,
+        index: int,
+        name: str,
+        usual_array: jax.Array,
+        second_array: jax.Array,
+        args: Sequence[object],
     ) -> replies.Miscompiled | None:
         """Return the compiler's error, or `None` if it is uncertain."""
         scale = root_mean_square(wide(plain(second_array)))
@@ -152,7 +160,7 @@ class TwoWays:
         )
         if not np.isfinite(apart) or scale == 0.0 or apart <= least * scale:
             return None
-        stepwise = self._function(*args)[index]
+        stepwise: jax.Array = self._function(*args)[index]
         if _largest(_differences(stepwise, second_array)) > apart / _CERTAIN:
             return None
         at = np.unravel_index(int(np.argmax(differences)), differences.shape)
@@ -172,7 +180,7 @@ def names_of(count: int) -> list[str]:
     return [f"result {index}" for index in range(count)]
 
 
-def _differences(usual_array: Any, second_array: Any) -> Any:
+def _differences(usual_array: jax.Array, second_array: jax.Array) -> np.ndarray:
     """Return the elementwise distance of two arrays of the same shape, as float64.
 
     It is 0 if both are NaN or the same infinity.
@@ -183,7 +191,7 @@ def _differences(usual_array: Any, second_array: Any) -> Any:
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)
 
 
-def _largest(differences: Any) -> float:
+def _largest(differences: np.ndarray) -> float:
     """Return the largest difference, or infinity if one is not finite."""
     if not differences.size:
         return 0.0
@@ -200,5 +208,5 @@ def _shaken(value: Any) -> Any:
     return jnp.asarray(shaken.astype(numbers.dtype))
 
 
-def _eps(dtype: Any) -> float:
+def _eps(dtype: DType) -> float:
     return float(jnp.finfo(dtype).eps)  # type: ignore[no-untyped-call]

@@ -71,7 +71,7 @@ def clients() -> Iterator[None]:
         context.get_backend = real
 
 
-def on_gpu(equation: Equation, capability: str) -> object:
+def on_gpu(equation: Equation, capability: str) -> Equation:
     """Return the equation as if traced for a GPU of a compute capability, e.g. `9.0`.
 
     An unknown capability leaves it unchanged.
@@ -89,7 +89,7 @@ def on_gpu(equation: Equation, capability: str) -> object:
 
 @cache
 def _gpu(capability: str) -> object:
-    kind: Any = jax.sharding.AbstractDevice
+    kind = jax.sharding.AbstractDevice
     fields = {field.name for field in dataclasses.fields(kind)}
     if capability not in _KINDS or "platform" not in fields:
         return None  # 0.8 and 0.9

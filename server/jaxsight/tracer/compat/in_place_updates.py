@@ -44,7 +44,7 @@ def changeable() -> Iterator[None]:
     ]
     changes.get, as_array = ArrayImpl.__getitem__, np.asarray
 
-    def copied(value: Any, *args: Any, **kwargs: Any) -> Any:
+    def copied(value: object, *args: Any, **kwargs: Any) -> object:
         converted = as_array(value, *args, **kwargs)
         return converted.copy() if isinstance(value, ArrayImpl) else converted
 
@@ -64,15 +64,15 @@ def changeable() -> Iterator[None]:
         changes.restore()
 
 
-def _set(owner: Any, name: str, value: object) -> None:
+def _set(owner: object, name: str, value: object) -> None:
     setattr(owner, name, value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _View:
     base: Any
-    index: Any
-    array: Any
+    index: object
+    array: object
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +83,7 @@ class _Changes:
     _views: list[_View] = field(default_factory=list)
     _originals: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
-    def view(self, array: Any, index: Any) -> Any:
+    def view(self, array: object, index: object) -> object:
         """Return `array[index]`, which is a view where NumPy's would be one."""
         element = self.get(array, index)
         if (
@@ -97,11 +97,11 @@ class _Changes:
             self._views.append(_View(array, index, element))
         return element
 
-    def change(self, array: Any, index: Any, value: Any) -> None:
+    def change(self, array: Any, index: object, value: object) -> None:
         """Assign to items of an array, of what it is a view of, and of its views."""
         self._replace(array, array.at[index].set(value), from_view=None)
 
-    def _replace(self, array: Any, new: Any, from_view: _View | None) -> None:
+    def _replace(self, array: object, new: object, from_view: _View | None) -> None:
         if new is array:
             return
         if not isinstance(new, ArrayImpl):
@@ -123,18 +123,18 @@ class _Changes:
             _overwrite(array, contents)
 
 
-def _overwrite(array: Any, new: Any) -> None:
+def _overwrite(array: Any, new: object) -> None:
     array._replace_with(new)
     array._npy_value = np.array(new)
 
 
-def _is_basic(index: Any) -> bool:
+def _is_basic(index: object) -> bool:
     """Whether NumPy returns a view for an index: integers, slices, `...` and `None`."""
     parts = index if isinstance(index, tuple) else (index,)
     return all(part is None or part is ... or isinstance(part, int | slice) for part in parts)
 
 
-def _change_at(at: Any, index: Any, value: Any) -> None:
+def _change_at(at: Any, index: object, value: object) -> None:
     """Assign to items of the array for `x.at[i] = y`."""
     at.array[index] = value
 

@@ -15,15 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from jax._src import core
 from jax._src import pretty_printer as pp
 
-from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
+from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr
 from jaxsight.tracer.compat.traces import Staged, stage_text
 
-_CLOSED: Any = getattr(core, "ClosedJaxpr", None)
+Doc: TypeAlias = pp.Doc
+
+_CLOSED: type | None = getattr(core, "ClosedJaxpr", None)
 
 _BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
 
@@ -38,16 +41,16 @@ class Inner:
     parameter: str
     name: str
     """The part of a path: `body`, `cond`, `branches1`."""
-    jaxpr: Any
+    jaxpr: Jaxpr
     constants: Sequence[object] = ()
     """What the jaxpr captures, in the order of its `constvars`, where that is known."""
 
 
-def open_jaxpr(jaxpr: Any) -> Any:
+def open_jaxpr(jaxpr: object) -> Jaxpr:
     """Return the `core.Jaxpr` itself."""
     if _CLOSED is not None and _CLOSED is not core.Jaxpr and isinstance(jaxpr, _CLOSED):
-        return jaxpr.jaxpr
-    return jaxpr
+        jaxpr = getattr(jaxpr, "jaxpr")  # noqa: B009 - unknown to later versions
+    return cast(Jaxpr, jaxpr)
 
 
 def is_jaxpr(value: object) -> bool:
@@ -82,7 +85,7 @@ def count(jaxpr: object) -> int:
     """
     totals: dict[int, int] = {}
 
-    def counted(opened: Any) -> int:
+    def counted(opened: Jaxpr) -> int:
         total = totals.get(id(opened))
         if total is None:
             total = len(opened.eqns) + sum(
@@ -135,15 +138,15 @@ def reached_from(equations: Iterable[Equation], inside: tuple[str, ...] = ()) ->
             waiting += [(inner_equation, (*around, text)) for inner_equation in part.jaxpr.eqns]
 
 
-def _reached(opened: Any, inside: tuple[str, ...]) -> Iterator[Reached]:
+def _reached(opened: Jaxpr, inside: tuple[str, ...]) -> Iterator[Reached]:
     if (info := opened.debug_info) is not None:
         inputs = tuple(var.aval for var in opened.invars)
         yield Reached(Staged(str(info.traced_for), str(info.func_src_info)), inputs, inside)
 
 
-def constants(jaxpr: Any) -> list[object]:
+def constants(jaxpr: object) -> list[object]:
     """Return the arrays that the traced function captured."""
-    return list(jaxpr.consts)
+    return list(_constants(jaxpr))
 
 
 class Printer:
@@ -157,29 +160,31 @@ class Printer:
         self.context: Any = core.JaxprPpContext()
         self.most = most
 
-    def variables(self, of: list[object], *, binder: bool) -> Any:
+    def variables(self, of: Sequence[Atom], *, binder: bool) -> Doc:
         return pp.nest(2, pp.group(self._joined(of, binder, "")))
 
-    def _joined(self, of: list[object], binder: bool, separator: str) -> Any:
+    def _joined(self, of: Sequence[Atom], binder: bool, separator: str) -> Doc:
         between = pp.text(separator) + pp.group(pp.brk())
         documents = [self._variable(var, binder) for var in of[: self.most]]
         if len(documents) < len(of):
             documents.append(pp.text(f"… {len(of) - len(documents)} more"))
         return pp.join(between, documents)
 
-    def _variable(self, var: Any, binder: bool) -> Any:
-        name = var.pretty_print(self.context, print_dtype=True)
+    def _variable(self, var: Atom, binder: bool) -> Doc:
+        name = cast(core.Var, var).pretty_print(self.context, print_dtype=True)
         typed = binder and not isinstance(var, core.Literal)
-        return pp.text(f"{name}:{var.aval.str_short(short_dtypes=True)}" if typed else name)
+        return pp.text(f"{name}:{avals.text(var.aval)}" if typed else name)
 
-    def equation(self, equation: Any, parameters: Callable[[], list[tuple[str, object]]]) -> Any:
+    def equation(
+        self, equation: Equation, parameters: Callable[[], list[tuple[str, str | Doc]]]
+    ) -> Doc:
         """Return the document of an equation, such as `c:f32[3] = add a b`.
 
         Parameters are texts, or documents for inner jaxprs; they are requested after the results
         have names.
         """
         bound = self.variables(equation.outvars, binder=True)
-        right_side: list[Any] = [pp.text(equation.primitive.name)]
+        right_side: list[Doc] = [pp.text(equation.primitive.name)]
         if shown_parameters := parameters():
             texts = [pp.text(f"{key}=") + _document(value) for key, value in shown_parameters]
             inside = pp.concat([pp.text("["), pp.brk(""), pp.join(pp.brk(), texts)])
@@ -188,7 +193,7 @@ class Printer:
             right_side += [pp.text(" "), self.variables(equation.invars, binder=False)]
         return pp.concat([bound, pp.text(" = "), *right_side] if equation.outvars else right_side)
 
-    def jaxpr(self, opened: Any, equations: Callable[[], list[Any]]) -> object:
+    def jaxpr(self, opened: Jaxpr, equations: Callable[[], list[Doc]]) -> Doc:
         """Return the document of a jaxpr around those of its equations.
 
         These are requested after the inputs have names.
@@ -202,7 +207,7 @@ class Printer:
         ]  # fmt: skip
         return pp.group(pp.nest(2, pp.concat(inside))) + pp.text(" }")
 
-    def results(self, opened: Any) -> object:
+    def results(self, opened: Jaxpr) -> Doc:
         """Return the document of the results, such as `(a, b)`."""
         outputs = pp.nest(2, pp.group(self._joined(opened.outvars, False, ",")))
         return pp.concat(
@@ -215,11 +220,11 @@ class Printer:
         self.context.suggest_same_var_names(opened.outvars, equation.outvars)
 
 
-def line(text: str) -> object:
+def line(text: str) -> Doc:
     return pp.text(text)
 
 
-def one_or_listed(value: object, documents: list[Any]) -> object:
+def one_or_listed(value: object, documents: list[Doc]) -> Doc:
     """Return the document of a parameter's jaxprs: a single one, or a list as for `cond`."""
     if is_jaxpr(value):
         return documents[0]
@@ -227,23 +232,23 @@ def one_or_listed(value: object, documents: list[Any]) -> object:
     return pp.group(pp.concat([pp.nest(2, inside), pp.brk(""), pp.text(")")]))
 
 
-def _document(value: object) -> Any:
+def _document(value: str | Doc) -> Doc:
     return pp.text(value) if isinstance(value, str) else value
 
 
-def mark(document: Any, source: object) -> object:
+def mark(document: Doc, source: object) -> Doc:
     """Mark a document, so that `render` returns the lines that it occupies."""
     return pp.source_map(document, source)
 
 
-def render(document: Any) -> tuple[str, list[list[Any]]]:
+def render(document: Doc) -> tuple[str, list[list[Any]]]:
     """Return the text, and for each line the sources marked in it."""
     regions: list[list[tuple[int, int, Any]]] = []
     text = document.format(width=_PAPER, use_color=False, source_map=regions)
     return text, [[source for _, _, source in line] for line in regions]
 
 
-def defaults(equation: Any) -> frozenset[str]:
+def defaults(equation: Equation) -> frozenset[str]:
     """Return the parameters of an equation to omit; JAX's printer omits most of them too."""
     return frozenset(key for key, value in equation.params.items() if _says_nothing(key, value))
 
@@ -258,7 +263,7 @@ _INTERNAL = frozenset({"fwd_jaxpr_thunk", "jvp_jaxpr_fun", "jvp_jaxpr_thunk", "o
 """Parameters with internal objects of JAX."""
 
 
-def _none_given(values: Any) -> bool:
+def _none_given(values: Iterable[object]) -> bool:
     return all(value is None or type(value).__name__ == "UnspecifiedValue" for value in values)
 
 

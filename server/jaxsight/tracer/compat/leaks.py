@@ -10,24 +10,26 @@ Private API used: `Traced._consts` (0.10 and newer), `Traced._args_flat` and `_n
 
 from __future__ import annotations
 
-from typing import Any
-
 from jax._src import core
+from jax.stages import Traced
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.tracer.compat import jaxprs
 
 
-def leaked(traced: Any) -> tuple[Exception, object] | None:
+def leaked(traced: Traced) -> tuple[Exception, Equation | None] | None:
     """Return JAX's error about the first leaked tracer, and the equation that uses it, if any."""
     number = traced._num_consts
     captured = getattr(traced, "_consts", None)
-    constants = list(captured) if captured is not None else list(traced._args_flat)[:number]
+    if captured is None:
+        captured = getattr(traced, "_args_flat")[:number]  # noqa: B009 - unknown to later versions
+    constants = list(captured)
     opened = jaxprs.open_jaxpr(traced.jaxpr)
     for variable, value in zip(opened.invars, constants, strict=False):
         if isinstance(value, core.Tracer):
             using = (equation for equation in opened.eqns if variable in equation.invars)
-            make: Any = core.escaped_tracer_error
-            return make(value), next(using, None)
+            error: Exception = core.escaped_tracer_error(value)  # type: ignore[no-untyped-call]
+            return error, next(using, None)
     return None
 
 

@@ -24,9 +24,11 @@ from typing import Any, NamedTuple
 
 import jax
 from jax._src import source_info_util
+from jax.stages import Traced
 from jaxlib import version
 from jaxlib.mlir.dialects import stablehlo
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.tracer.compat import absent_devices, jaxprs
 
 JAXLIB: str = version.__version__
@@ -69,7 +71,7 @@ class Text:
     names: tuple[str, ...]
 
 
-def located(traced: Any, capability: str = "") -> Any:
+def located(traced: Traced, capability: str = "") -> Traced:
     """Return the same traced function with the path of every equation as its only location.
 
     Pallas kernels are set to a GPU of a compute capability.
@@ -81,12 +83,12 @@ def located(traced: Any, capability: str = "") -> Any:
     return placed
 
 
-def without_first(traced: Any, count: int) -> Any:
+def without_first(traced: Traced, count: int) -> Traced:
     """Return the same traced function without its first results; it must not be lowered."""
     if not count:
         return traced
     opened = jaxprs.open_jaxpr(traced.jaxpr)
-    info = opened.debug_info
+    info: Any = opened.debug_info
     paths = getattr(info, "result_paths", None)
     if isinstance(paths, tuple):
         info = info._replace(result_paths=paths[count:])
@@ -98,7 +100,7 @@ def without_first(traced: Any, count: int) -> Any:
     return shortened
 
 
-def artifact(traced: Any, platform: str, capability: str = "") -> Artifact:
+def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
     """Lower a traced function to StableHLO for a platform that need not be present.
 
     Operations without a stable form (CHLO, shardings, custom calls with typed attributes) stay in
@@ -126,7 +128,7 @@ def _devices(module: Any) -> int:
     return max([assigned, *sizes])
 
 
-def text(traced: Any, platform: str) -> Text:
+def text(traced: Traced, platform: str) -> Text:
     """Lower a traced function to StableHLO text; raises the same errors as `artifact`."""
     printed = _lower(traced, platform, "").module.operation.get_asm(
         enable_debug_info=True, large_elements_limit=_ELIDED, pretty_debug_info=False
@@ -139,7 +141,7 @@ class _Module(NamedTuple):
     parameters: tuple[int, ...]
 
 
-def _lower(traced: Any, platform: str, capability: str) -> _Module:
+def _lower(traced: Traced, platform: str, capability: str) -> _Module:
     config: Any = jax.config
     limit = config.values["jax_traceback_in_locations_limit"]
     config.update("jax_traceback_in_locations_limit", 0)
@@ -163,7 +165,7 @@ class _Placed:
         self._capability = capability
         self._placed: dict[tuple[int, str], Any] = {}
 
-    def closed(self, jaxpr: Any, label: str) -> Any:
+    def closed(self, jaxpr: Any, label: str) -> object:
         key = id(jaxpr), label
         placed = self._placed.get(key)
         if placed is None:
@@ -178,7 +180,7 @@ class _Placed:
             self._placed[key] = placed
         return placed
 
-    def _equation(self, equation: Any, path: str) -> Any:
+    def _equation(self, equation: Equation, path: str) -> Equation:
         source = source_info_util.SourceInfo(None, source_info_util.new_name_stack(f"eq[{path}]"))
         params = equation.params
         if equation.primitive.name in _LEFT_ALONE:
@@ -192,7 +194,7 @@ class _Placed:
                 }
         return equation.replace(params=params, source_info=source)
 
-    def _parameter(self, key: str, value: Any) -> Any:
+    def _parameter(self, key: str, value: Any) -> object:
         name = jaxprs.part_name(key)
         if jaxprs.is_jaxpr(value):
             return self.closed(value, f"{name}.")
@@ -222,21 +224,21 @@ def _without_locations(printed: str) -> Text:
     return Text("\n".join(remaining) + "\n", tuple(names))
 
 
-def names(traced: Any) -> tuple[str, ...]:
+def names(traced: Traced) -> tuple[str, ...]:
     """Return JAX's names of the flat inputs of a traced function, e.g. `x`, `params['w']`.
 
     The result is empty if JAX does not know them.
     """
-    argument_names = jaxprs.open_jaxpr(traced.jaxpr).debug_info.arg_names
+    argument_names = getattr(jaxprs.open_jaxpr(traced.jaxpr).debug_info, "arg_names", None)
     return tuple(name or "" for name in argument_names) if argument_names is not None else ()
 
 
-def compiler_options(traced: Any) -> dict[str, Any]:
+def compiler_options(traced: Traced) -> dict[str, Any]:
     """Return the compiler options of the traced `jax.jit`."""
     return dict(traced._params.get("compiler_options_kvs") or ())
 
 
-def donated(traced: Any) -> tuple[int, ...]:
+def donated(traced: Traced) -> tuple[int, ...]:
     """Return the flat inputs of a traced function whose buffers are donated."""
     flags = traced._params.get("donated_invars", ())
     return tuple(index for index, is_donated in enumerate(flags) if is_donated)

@@ -10,7 +10,6 @@ of `state.types`, and the input that they name: a variable (`input`), or before 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 from jax._src import core
@@ -18,27 +17,27 @@ from jax._src.state import types
 
 from jaxsight.tracer.compat import jaxprs
 
-_REF: Any = getattr(core, "Ref", None) or vars(core)["MutableArray"]
+_REF: type = getattr(core, "Ref", None) or vars(core)["MutableArray"]
 _WRITES = (types.WriteEffect, types.AccumEffect)
 
 
-def is_ref(value: Any) -> bool:
+def is_ref(value: object) -> bool:
     """Return whether a value is a reference to a concrete array."""
     kind = type(value)
     return issubclass(kind, _REF) and not issubclass(kind, jax.core.Tracer)
 
 
-def written(jaxpr: Any) -> Iterator[int]:
+def written(jaxpr: object) -> Iterator[int]:
     """Yield the positions of the references that a jaxpr writes to.
 
     Positions count captured arrays first, then inputs.
     """
     opened = jaxprs.open_jaxpr(jaxpr)
-    variables = [*opened.constvars, *opened.invars]
+    variables: list[object] = [*opened.constvars, *opened.invars]
     places = set()
     for effect in opened.effects:
         if isinstance(effect, _WRITES):
-            reference: Any = getattr(effect, "input", None)
+            reference: object = getattr(effect, "input", None)
             if reference is None:
                 reference = vars(effect)["input_index"]
             places.add(reference if isinstance(reference, int) else variables.index(reference))

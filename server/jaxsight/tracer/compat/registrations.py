@@ -25,7 +25,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Primitive
 class _Registry(dict[type, Any]):
     """A dictionary that calls a function with each added class."""
 
-    def __init__(self, entries: dict[type, Any], entered: Callable[[type], None]) -> None:
+    def __init__(self, entries: Mapping[type, object], entered: Callable[[type], None]) -> None:
         super().__init__(entries)
         self._entered = entered
 
@@ -37,7 +37,7 @@ class _Registry(dict[type, Any]):
 def watch(entered: Callable[[type], None]) -> None:
     """Have `entered` called with each class that is registered from now on, during registration."""
     entries: dict[type, Any] = tree_util._registry
-    tree_util._registry = _Registry(dict(entries), entered)
+    tree_util._registry = _Registry(entries, entered)
 
 
 def flattening(kind: type) -> object:

@@ -21,6 +21,8 @@ from jax._src.interpreters.ad import JVPTrace, LinearizeTrace
 from jax._src.interpreters.batching import BatchTrace, BatchTracer
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
+
 _PLAIN = {
     "checkpoint / remat": "checkpoint",
     "cond": "cond branch",
@@ -78,7 +80,7 @@ class Situation:
     staged: Staged | None
     inputs: tuple[object, ...]
     passes: tuple[Pass, ...]
-    mapped: tuple[Any, ...]
+    mapped: tuple[BatchTrace, ...]
 
 
 def current() -> object:
@@ -89,9 +91,10 @@ def current() -> object:
     return core.trace_ctx.trace
 
 
-def reference(trace: Any) -> Any:
+def reference(trace: Any) -> Callable[[], object]:
     """Return a weak reference: a strong one would keep the trace's tracers alive."""
-    return trace._weakref
+    weak_reference: Callable[[], object] = trace._weakref
+    return weak_reference
 
 
 def situation(trace: object) -> Situation:
@@ -102,7 +105,7 @@ def situation(trace: object) -> Situation:
     inputs: tuple[object, ...] = ()
     loops = 0
     passes: list[Pass] = []
-    mapped: list[object] = []
+    mapped: list[BatchTrace] = []
     while trace is not None and not isinstance(trace, core.EvalTrace):
         match trace:
             case DynamicJaxprTrace():
@@ -136,11 +139,12 @@ def situation(trace: object) -> Situation:
     return Situation(tuple(reversed(inside)), own, staged, inputs, tuple(passes), tuple(mapped))
 
 
-def equations(trace: object) -> list[Any]:
+def equations(trace: object) -> list[Equation]:
     """Return the equations of the jaxpr under construction of a trace that has not ended."""
     if not isinstance(trace, DynamicJaxprTrace):
         return []
-    pending = (entry if hasattr(entry, "params") else entry() for entry in trace.frame.tracing_eqns)
+    entries: list[Any] = trace.frame.tracing_eqns  # equations, or weak references to them
+    pending = (entry if hasattr(entry, "params") else entry() for entry in entries)
     return [equation for equation in pending if equation is not None]
 
 

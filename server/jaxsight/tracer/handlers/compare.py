@@ -9,11 +9,10 @@ A function that cannot be traced is called with values.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.stages import Traced
 
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
@@ -98,7 +97,7 @@ def compare(job: Job[Compare]) -> Compared:
     return compared_with_values(request, call, after.shown, after.outcome)
 
 
-def compared(request: Compare, before: Any, after: Any) -> Compared:
+def compared(request: Compare, before: Traced, after: Traced) -> Compared:
     """Run both functions several times and compare them.
 
     Errors of the changed function and programs that cannot be compared count as differences.
@@ -183,7 +182,7 @@ class _Comparison:
             self.gradients += 1
 
     def _run_gradients(
-        self, inputs: dict[str, Any], inputs_after: list[Any], ordinary: bool
+        self, inputs: dict[str, jax.Array], inputs_after: list[jax.Array], ordinary: bool
     ) -> None:
         before, after = self._before, self._after
         slopes_before = self._grad_before(
@@ -210,7 +209,7 @@ def _differ(primitives: frozenset[str], before: RunnableProgram, after: Runnable
 
 
 def compared_with_values(
-    request: Compare, call: StatefulCall, after: Any, outcome: Outcome
+    request: Compare, call: StatefulCall, after: Traced, outcome: Outcome
 ) -> Compared:
     """Compare a function that cannot be traced, by calling it one operation at a time.
 
@@ -258,7 +257,7 @@ def _compared_with_values(
     return Compared(request.id, True, words, exact)
 
 
-def _own(value: Any) -> Any:
+def _own(value: object) -> jax.Array | np.ndarray:
     """Return a copy of a result, which later changes in place do not reach."""
     return jnp.array(value, copy=True) if isinstance(value, jax.Array) else np.array(value)
 

@@ -12,9 +12,12 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
+
+from jax.stages import Traced
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
@@ -51,7 +54,7 @@ def lower(job: Job[Lower]) -> Lowered:
         return _lowered(job.request, trace.stage, trace.outcome.markers)
 
 
-def _lowered(request: Lower, traced: Any, markers: int = 0) -> Lowered:
+def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
     """Lower a traced function.
 
     Args:
@@ -93,7 +96,7 @@ class Facts(TypedDict):
     barriers: tuple[str, ...]
 
 
-def facts(jaxpr: Any) -> Facts:
+def facts(jaxpr: object) -> Facts:
     """Return facts about a program that its HLO does not have."""
     opened = jaxprs.open_jaxpr(jaxpr)
     return Facts(
@@ -119,7 +122,7 @@ def spanning(devices: int) -> str:
     return f"it spans {devices} devices, and only programs for one device are compiled"
 
 
-def stablehlo(request: Show, traced: Any) -> Shown:
+def stablehlo(request: Show, traced: Traced) -> Shown:
     """Return a traced function's StableHLO text for a platform, with lines linked to equations.
 
     Raises:
@@ -133,7 +136,7 @@ def stablehlo(request: Show, traced: Any) -> Shown:
     return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
 
-def _refuse_large(traced: Any) -> None:
+def _refuse_large(traced: Traced) -> None:
     captured = sum(_bytes(constant) for constant in _constants(traced.jaxpr))
     if captured > LARGEST:
         size = units.size(captured)
@@ -155,9 +158,9 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
         raise UserError(failure(error, "lower")) from error
 
 
-def _equations(opened: Any) -> Iterator[Equation]:
+def _equations(opened: Jaxpr) -> Iterator[Equation]:
     """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
-    waiting: list[tuple[Any, str]] = [(opened, "")]
+    waiting: list[tuple[Jaxpr, str]] = [(opened, "")]
     count = 0
     while waiting:
         jaxpr, prefix = waiting.pop(0)
@@ -210,7 +213,7 @@ def _links(module: lowering.Text, spans: dict[str, Span | None]) -> Iterator[Lin
             yield Link(number, path, spans[path])
 
 
-def _constants(jaxpr: Any) -> Iterator[Any]:
+def _constants(jaxpr: object) -> Iterator[object]:
     """Yield the captured arrays of a jaxpr and its inner jaxprs, without duplicates."""
     yielded: set[int] = set()
     waiting = [jaxpr]
@@ -230,11 +233,11 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
                 waiting += [part for part in parts if jaxprs.is_jaxpr(part)]
 
 
-def _bytes(constant: Any) -> int:
+def _bytes(constant: object) -> int:
     return avals.size(avals.of(constant))
 
 
-def _types(jaxpr: Any) -> Iterator[str]:
+def _types(jaxpr: object) -> Iterator[str]:
     """Yield the types of captured arrays in HLO's notation, e.g. `s32[8]`."""
     for constant in _constants(jaxpr):
         aval = avals.of(constant)
@@ -249,7 +252,7 @@ def _types(jaxpr: Any) -> Iterator[str]:
         yield f"{dtype}[{sizes}"
 
 
-def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
+def _trips(opened: Jaxpr, prefix: str = "") -> Iterator[tuple[str, int]]:
     """Yield the trip counts of scans, including those of `fori_loop`s with constant bounds."""
     for index, equation in enumerate(opened.eqns):
         if not equation.params:
@@ -265,12 +268,12 @@ def _trips(opened: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
 _BARRIERS = frozenset({"optimization_barrier", "checkpoint", "remat2", "remat"})
 
 
-def _barriers(opened: Any, prefix: str = "") -> Iterator[str]:
+def _barriers(opened: Jaxpr, prefix: str = "") -> Iterator[str]:
     """Yield the paths of equations whose results go directly into an `optimization_barrier`.
 
     The barriers of checkpoints are included.
     """
-    index_by_var: dict[Any, int] = {}
+    index_by_var: dict[Var, int] = {}
     for index, equation in enumerate(opened.eqns):
         if equation.primitive.name in _BARRIERS:
             for var in equation.invars:

@@ -12,8 +12,10 @@ import sys
 from typing import Any
 
 import numpy as np
+from jax.stages import Traced
 
 from jaxsight.interpreters.compat import avals, locations
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.programs import compiler_options, jaxpr_text
@@ -71,16 +73,16 @@ def _has_accelerators() -> bool:
 class ProgramOutliner:
     def __init__(self) -> None:
         self._values: list[Value] = []
-        self._numbers: dict[Any, int] = {}
-        self._kinds: dict[Any, tuple[str, str, tuple[int, ...], int, bool]] = {}
-        self._spans: dict[int, tuple[Any, Span | None]] = {}
+        self._numbers: dict[Atom, int] = {}
+        self._kinds: dict[object, tuple[str, str, tuple[int, ...], int, bool]] = {}
+        self._spans: dict[int, tuple[object, Span | None]] = {}
         self._count = 0
         self._cut = False
         self._forward = self._backward = False
         """Of which pass of a derivative the equation around is: scopes inside are relative to it.
         """
 
-    def program(self, traced: Any) -> Program:
+    def program(self, traced: Traced) -> Program:
         opened = jaxprs.open_jaxpr(traced.jaxpr)
         names = _names(opened)
         for var, name in zip(opened.invars, names, strict=True):
@@ -92,7 +94,7 @@ class ProgramOutliner:
         body = self._body(opened, "", "")
         return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
 
-    def _body(self, opened: Any, name: str, prefix: str) -> Body:
+    def _body(self, opened: Jaxpr, name: str, prefix: str) -> Body:
         for var in opened.constvars:
             self._number(var, CONSTANT)
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
@@ -106,7 +108,7 @@ class ProgramOutliner:
         outputs = tuple(self._number(var, RESULT) for var in opened.outvars)
         return Body(name, inputs, outputs, tuple(steps))
 
-    def _step(self, equation: Any, path: str) -> Step:
+    def _step(self, equation: Equation, path: str) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
         scope = locations.scope(equation)
         outer = self._forward, self._backward
@@ -142,7 +144,7 @@ class ProgramOutliner:
         finally:
             self._numbers = outer
 
-    def _number(self, var: Any, origin: str, text: str = "", integers: tuple[int, ...] = ()) -> int:
+    def _number(self, var: Var, origin: str, text: str = "", integers: tuple[int, ...] = ()) -> int:
         if hasattr(var, "val"):
             self._values.append(self._value(var.aval, LITERAL, _literal(var.val)))
             return len(self._values) - 1
@@ -152,7 +154,7 @@ class ProgramOutliner:
             self._values.append(self._value(var.aval, origin, text, integers))
         return number
 
-    def _value(self, aval: Any, origin: str, name: str, integers: tuple[int, ...] = ()) -> Value:
+    def _value(self, aval: Aval, origin: str, name: str, integers: tuple[int, ...] = ()) -> Value:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
@@ -160,7 +162,7 @@ class ProgramOutliner:
         type_text, dtype, shape, size, weak = kind
         return Value(type_text, dtype, shape, size, origin, weak, name, integers)
 
-    def _span(self, equation: Any) -> Span | None:
+    def _span(self, equation: Equation) -> Span | None:
         """Return the place of an equation; equations created by one call share its traceback."""
         traceback = equation.source_info.traceback
         cached = self._spans.get(id(traceback))
@@ -169,20 +171,20 @@ class ProgramOutliner:
         return cached[1]
 
 
-def _kind(aval: Any) -> tuple[str, str, tuple[int, ...], int, bool]:
+def _kind(aval: Aval) -> tuple[str, str, tuple[int, ...], int, bool]:
     shape = tuple(size for size in getattr(aval, "shape", ()) if isinstance(size, int))
     dtype = str(getattr(aval, "dtype", ""))
     return avals.text(aval), dtype, shape, avals.size(aval), avals.weak(aval)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     try:
         return repr(np.asarray(value).item())
     except (TypeError, ValueError):
         return ""
 
 
-def _names(opened: Any) -> list[str]:
+def _names(opened: Jaxpr) -> list[str]:
     info = opened.debug_info
     argument_names = list(getattr(info, "arg_names", None) or ())
     count = len(opened.invars)
@@ -193,7 +195,7 @@ def _names(opened: Any) -> list[str]:
     )
 
 
-def _rule(constant: Any) -> str:
+def _rule(constant: object) -> str:
     """Return an expression that generates a captured array, or `""` if there is no short one.
 
     For example `jnp.arange(1, 10, dtype=jnp.int32)`.
@@ -207,7 +209,7 @@ def _rule(constant: Any) -> str:
     return layout.flat(expression) if expression is not None else ""
 
 
-def _integers(constant: Any) -> tuple[int, ...]:
+def _integers(constant: object) -> tuple[int, ...]:
     """All integers of a small captured array, the least and greatest of a larger one."""
     if not 0 < getattr(constant, "nbytes", 0) <= _LARGEST_MEASURED:
         return ()
@@ -239,7 +241,7 @@ def _may_be_regular(constant: Any) -> bool:
     return bool(len(np.unique(np.diff(flat))) == 1)
 
 
-def _parameters(equation: Any) -> tuple[tuple[str, str], ...]:
+def _parameters(equation: Equation) -> tuple[tuple[str, str], ...]:
     parameters = []
     skipped = jaxprs.defaults(equation)
     for key, value in equation.params.items():

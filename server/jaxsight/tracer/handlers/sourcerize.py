@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.text import units
 from jaxsight.tracer.calls import stateful_traces
@@ -194,7 +195,7 @@ def _error_text(error: BaseException) -> str:
     return failure(error, "sourcerize").message or type(error).__name__
 
 
-def _program(function: Callable[..., Any], call: TraceableCall) -> Any:
+def _program(function: Callable[..., object], call: TraceableCall) -> object:
     """Return the jaxpr of a call, in which values that are not arrays are static.
 
     The function's errors are raised.
@@ -202,7 +203,7 @@ def _program(function: Callable[..., Any], call: TraceableCall) -> Any:
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 
-    def flat(arrays: Sequence[Any]) -> list[Any]:
+    def flat(arrays: Sequence[object]) -> list[object]:
         filled = list(leaves)
         for index, array in zip(places, arrays, strict=True):
             filled[index] = array
@@ -215,7 +216,7 @@ def _program(function: Callable[..., Any], call: TraceableCall) -> Any:
     return jax.make_jaxpr(flat)([leaves[index] for index in places])
 
 
-def _links(original: Any, rewritten: Any, file: str) -> Iterator[Link]:
+def _links(original: object, rewritten: object, file: str) -> Iterator[Link]:
     """Yield links from lines of `file` to the equation that each contains, and to its source."""
     for path, equation, counterpart in _pairs(
         jaxprs.open_jaxpr(original), jaxprs.open_jaxpr(rewritten)
@@ -226,7 +227,7 @@ def _links(original: Any, rewritten: Any, file: str) -> Iterator[Link]:
                 yield Link(line - 1, path, jaxpr_text.span(equation))
 
 
-def _pairs(original: Any, rewritten: Any) -> Iterator[tuple[str, Any, Any]]:
+def _pairs(original: Jaxpr, rewritten: Jaxpr) -> Iterator[tuple[str, Equation, Equation]]:
     """Yield pairs of equations of two equal programs, with the path in the first."""
     from jaxsight.interpreters.same.liveness import live
 

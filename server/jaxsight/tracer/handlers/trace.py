@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
+from jax import stages
 
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.user_function import find
@@ -56,7 +57,7 @@ def trace(job: Job[Trace]) -> Traced:
     outcome = Outcome()
     error: Failure | None = None
     reached: list[jaxprs.Reached] = []
-    stage: Any = None
+    stage: stages.Traced | None = None
     with module.recorder.tracing() as sites, collected(inputs.warnings):
         try:
             stage, outcome = stateful_traces.traced(function, inputs)
@@ -66,10 +67,11 @@ def trace(job: Job[Trace]) -> Traced:
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()
-    if error is None and (escaped := leaks.leaked(stage)) is not None:
+    if stage is not None and (escaped := leaks.leaked(stage)) is not None:
         error = _escaped(module.trace, *escaped)
     if error is not None:
         raise UserError(error, module.recorder.collect(module.trace.chunks, sites, reached))
+    assert stage is not None  # there is an error otherwise
     end = time.perf_counter()
     kept_trace = KeptTrace.of(stage, outcome)
     job.traces.keep(job.request.id, kept_trace)
@@ -90,7 +92,7 @@ def trace(job: Job[Trace]) -> Traced:
 def _described(
     id: int,
     kept_trace: KeptTrace,
-    parameters: dict[str, Any],
+    parameters: dict[str, object],
     warned: list[Warned],
     observed: Observed,
 ) -> Traced:
@@ -117,7 +119,7 @@ def _described(
     )
 
 
-def _escaped(request: Trace, error: Exception, equation: Any) -> Failure:
+def _escaped(request: Trace, error: Exception, equation: Equation | None) -> Failure:
     """Return the failure of a leaked tracer, at the expression that uses it."""
     leak = failure(error, "trace")
     span = jaxpr_text.span(equation) if equation is not None else None
@@ -144,6 +146,6 @@ def _outputs(kept_trace: KeptTrace) -> str:
     return display.text(returned, _LEAVES)
 
 
-def _constant(value: Any) -> tuple[str, int]:
+def _constant(value: object) -> tuple[str, int]:
     aval = avals.of(value)
     return avals.text(aval), avals.size(aval)

@@ -5,8 +5,6 @@ They are user code: any error that they raise is an answer.
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxsight.interpreters import views
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
@@ -15,7 +13,7 @@ from jaxsight.wire.messages.replies import Shown
 from jaxsight.wire.messages.requests import Show
 
 
-def viewed(request: Show, jaxpr: Any) -> Shown:
+def viewed(request: Show, jaxpr: object) -> Shown:
     """Return the text of the jaxpr interpreter `request.what`, or the jaxpr that it returns.
 
     Raises:

@@ -61,7 +61,7 @@ class _Copied:
     """
 
     module: ModuleType
-    holder: Any
+    holder: object
     live: Any
     then: Any
     name: str = ""
@@ -72,10 +72,10 @@ class _Copied:
 class _Change:
     """A changed name, attribute or key, before and after; for a list or a set its whole content."""
 
-    holder: Any
+    holder: object
     key: Any
-    before: Any
-    after: Any
+    before: object
+    after: object
 
 
 @dataclass(slots=True)
@@ -235,7 +235,7 @@ def _is_being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _same(live: Any, then: Any) -> bool:
+def _same(live: object, then: object) -> bool:
     """Return whether two containers are equal, with identical elements assumed to be equal."""
     try:
         return bool(live == then)
@@ -281,7 +281,9 @@ def _differences(then: Mapping[Any, Any], now: Mapping[Any, Any]) -> Iterator[tu
             yield key, before, _GONE
 
 
-def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project: bool) -> bool:
+def _counts_as_name(
+    copied: _Copied, name: str, before: object, after: object, project: bool
+) -> bool:
     if isinstance(before, ModuleType) or isinstance(after, ModuleType):
         return False  # part of a package, loaded or unloaded
     if project or code_origins.is_users(after):
@@ -295,7 +297,7 @@ def _counts_as_name(copied: _Copied, name: str, before: Any, after: Any, project
 
 
 def _counts_in_container(
-    copied: _Copied, key: Any, before: Any, after: Any, named_objects: NamedObjects
+    copied: _Copied, key: object, before: object, after: object, named_objects: NamedObjects
 ) -> bool:
     if before is _GONE and _is_new(key, named_objects):
         return False  # registrations for the user's objects do not affect other files
@@ -305,7 +307,7 @@ def _counts_in_container(
     return not (before is _GONE and callable(after)) and not _mutates(copied)
 
 
-def _is_new(key: Any, named_objects: NamedObjects) -> bool:
+def _is_new(key: object, named_objects: NamedObjects) -> bool:
     """Return whether a key is an object that no module has."""
     if isinstance(key, str | int | float | tuple):
         return False

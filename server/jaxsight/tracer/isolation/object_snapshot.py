@@ -33,13 +33,13 @@ _ITERATORS: tuple[type, ...] = (
     *(map, filter, zip, enumerate),
 )
 
-State = tuple[Any, ...]
+State = tuple[object, ...]
 
 
 class ObjectSnapshot:
     """The contents of all objects reachable from the namespaces, by identity."""
 
-    def __init__(self, namespaces: Iterable[Mapping[str, Any]], own: AbstractSet[str]) -> None:
+    def __init__(self, namespaces: Iterable[Mapping[str, object]], own: AbstractSet[str]) -> None:
         """Record the contents; `own` are the modules whose classes and functions are followed."""
         self._own = own
         self._states: list[tuple[Any, State]] = []
@@ -50,9 +50,9 @@ class ObjectSnapshot:
         """Return whether nothing has changed."""
         return self._complete and all(_same(state, _state(value)) for value, state in self._states)
 
-    def _walk(self, namespaces: Iterable[Mapping[str, Any]]) -> None:
+    def _walk(self, namespaces: Iterable[Mapping[str, object]]) -> None:
         visited = {id(vars(builtins))}
-        todo: deque[Any] = deque(namespaces)
+        todo: deque[object] = deque(namespaces)
         while todo:
             value = todo.popleft()
             if id(value) in visited or isinstance(value, _PLAIN):
@@ -141,7 +141,7 @@ def _generator_state(generator: types.GeneratorType[Any, Any, Any]) -> State:
     return (-1,) if frame is None else (frame.f_lasti, *_flat(frame.f_locals.items()))
 
 
-def _attributes(value: Any) -> Iterator[Any]:
+def _attributes(value: Any) -> Iterator[object]:
     """Yield the attributes of an instance, including those in slots."""
     with contextlib.suppress(AttributeError):
         yield from _flat(object.__getattribute__(value, "__dict__").items())
@@ -154,7 +154,7 @@ def _attributes(value: Any) -> Iterator[Any]:
                     yield name
 
 
-def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+def _without_submodules(names: dict[object, object]) -> Iterator[tuple[object, object]]:
     """Yield the items of a dictionary, without submodules if it is a package's namespace."""
     package = dict.get(names, "__name__")
     prefix = f"{package}." if isinstance(package, str) else None
@@ -167,13 +167,13 @@ def _without_submodules(names: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
             yield key, value
 
 
-def _flat(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+def _flat(pairs: Iterable[tuple[Any, Any]]) -> Iterator[object]:
     for key, value in pairs:
         yield key
         yield value
 
 
-def _flat_state(state: Any) -> Iterator[Any]:
+def _flat_state(state: object) -> Iterator[object]:
     """Yield the parts of a reduced iterator, without the containers created by `__reduce__`."""
     if isinstance(state, tuple):
         for part in state:

@@ -46,7 +46,7 @@ class Shown:
     text: str
 
 
-def display(value: Any, leaves: int = _LEAVES) -> Display:
+def display(value: object, leaves: int = _LEAVES) -> Display:
     """Format a value, eliding everything past `leaves` leaves as `…`."""
     writer = _Writer(leaves)
     parts: list[str] = []
@@ -54,11 +54,11 @@ def display(value: Any, leaves: int = _LEAVES) -> Display:
     return Display("".join(parts), writer.arrays, writer.opaque, writer.numbers)
 
 
-def text(value: Any, leaves: int = _LEAVES) -> str:
+def text(value: object, leaves: int = _LEAVES) -> str:
     return display(value, leaves).text
 
 
-def array(value: Any) -> str | None:
+def array(value: object) -> str | None:
     """Return the text of an array, tracer or abstract array, or `None` for other values.
 
     NumPy arrays are marked, because JAX copies them.
@@ -84,7 +84,7 @@ class _Writer:
         self.opaque = 0
         self.numbers = 0
 
-    def write(self, value: Any, out: list[str]) -> None:
+    def write(self, value: object, out: list[str]) -> None:
         array_text = array(value)
         if array_text is not None:
             self.remaining -= 1
@@ -107,7 +107,7 @@ class _Writer:
             case _:
                 self.node(value, out)
 
-    def node(self, value: Any, out: list[str]) -> None:
+    def node(self, value: object, out: list[str]) -> None:
         children = _children(value) if self.depth < _DEEPEST else None
         if children is None:
             self.remaining -= 1
@@ -133,10 +133,10 @@ class _Writer:
 
 _DEEPEST = 16
 
-Children = tuple[str, Iterator[tuple[str, Any]], str]
+Children = tuple[str, Iterator[tuple[str, object]], str]
 
 
-def _children(value: Any) -> Children | None:
+def _children(value: object) -> Children | None:
     """Return the opening, the labelled parts and the closing of a container, or `None`."""
     match value:
         case tuple():
@@ -163,7 +163,7 @@ def _children(value: Any) -> Children | None:
             return None
 
 
-def is_node(value: Any) -> bool:
+def is_node(value: object) -> bool:
     """Return whether JAX flattens values of this class."""
     return not jax.tree_util.all_leaves([value])
 
@@ -172,10 +172,10 @@ _BOOKKEEPING = "_pytree__"
 """Prefix of attributes with internal objects of Flax's NNX."""
 
 
-def _registered(value: Any) -> Iterator[tuple[str, Any]]:
+def _registered(value: object) -> Iterator[tuple[str, object]]:
     if _is_flattened_by_user(type(value)):
         # Calling user code now could add equations to the current trace.
-        attributes: dict[str, Any] = getattr(value, "__dict__", {})
+        attributes: dict[str, object] = getattr(value, "__dict__", {})
         for attribute, part in list(attributes.items()):
             yield f"{attribute}=", part
         return
@@ -202,7 +202,7 @@ def _plain(value: Any) -> str:
     return shown if len(shown) <= _TEXT else shown[: _TEXT - 1] + "…"
 
 
-def _opaque(value: Any) -> str:
+def _opaque(value: object) -> str:
     """Return the text of other values: the name of a function or class, else that of the class."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else f"<{type(value).__name__}>"

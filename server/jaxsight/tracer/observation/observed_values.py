@@ -48,15 +48,15 @@ QUIET_TREES = 64
 class SiteValues:
     """Values of an expression in a context, by aval, number or text."""
 
-    last: Any = None
+    last: object = None
     """The key of the last value."""
-    described: dict[Any, Seen] = dataclasses.field(default_factory=dict)
+    described: dict[object, Seen] = dataclasses.field(default_factory=dict)
     more: set[Any] = dataclasses.field(default_factory=set)
     """Keys of values past the maximum number of descriptions."""
     quiet: int = 0
     """Number of values since the last new one."""
 
-    def add(self, key: Any, describe: Callable[[], Seen]) -> None:
+    def add(self, key: object, describe: Callable[[], Seen]) -> None:
         """Add a value by its key; `describe` is called if it is new."""
         if key in self.described or key in self.more:
             self.quiet += 1
@@ -80,7 +80,7 @@ Sites = dict[int, SiteValues]
 """The values of expressions, by the numbers of their sites."""
 
 
-def classify(value: Any) -> int:
+def classify(value: object) -> int:
     """Return how to handle values of this class."""
     match value:
         case jax.core.Tracer() | jax.Array():
@@ -99,7 +99,7 @@ def classify(value: Any) -> int:
             return IGNORED
 
 
-def add_abstract(values: SiteValues, value: Any, aval: Any, situation: traces.Situation) -> None:
+def add_abstract(values: SiteValues, value: object, aval: Any, situation: traces.Situation) -> None:
     """Add an array or tracer by its aval, and by the vmaps that it does not depend on."""
     inside = situation.inside
     key = aval
@@ -111,20 +111,20 @@ def add_abstract(values: SiteValues, value: Any, aval: Any, situation: traces.Si
     values.add(key, lambda: Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside))
 
 
-def add_number(values: SiteValues, value: Any, situation: traces.Situation) -> None:
+def add_number(values: SiteValues, value: object, situation: traces.Situation) -> None:
     """Add a Python number."""
-    key: Any = (type(value), value)
+    key: object = (type(value), value)
     if key != values.last:
         values.last = key
         values.add(key, lambda: Seen(repr(value), inside=situation.inside))
 
 
-def add_array(values: SiteValues, key: Any, value: Any, situation: traces.Situation) -> None:
+def add_array(values: SiteValues, key: object, value: object, situation: traces.Situation) -> None:
     """Add an array with values or a shape, which is identified by `key`."""
     values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
-def add_tree(values: SiteValues, value: Any, situation: traces.Situation) -> None:
+def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> None:
     """Add a pytree, if it has arrays or is a plain container of numbers."""
     shown = display.display(value)
     plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.opaque

@@ -74,7 +74,7 @@ class Recorder:
         self._jaxprs = JaxprObservations()
         self._contexts: dict[int, _Context] = {}
         self._current: _Context | None = None
-        self._trace: Callable[[], Any] = lambda: None
+        self._trace: Callable[[], object] = lambda: None
         self._kinds = dict(KINDS)
         self._describing = False
 
@@ -127,7 +127,7 @@ class Recorder:
     def _end(self) -> list[_Context]:
         contexts = _last_passes(list(self._contexts.values()))
         self._begin()
-        fresh: dict[tuple[traces.Staged, tuple[Any, ...]], list[ContextObservations]] = {}
+        fresh: dict[tuple[traces.Staged, tuple[object, ...]], list[ContextObservations]] = {}
         for context in contexts:
             situation = context.situation
             if situation.staged is not None:
@@ -145,7 +145,7 @@ class Recorder:
         numbers = {number for context in contexts for number in context.sites}
         return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
 
-    def record(self, site: int, value: Any) -> Any:
+    def record(self, site: int, value: object) -> object:
         """Record a value at a site, and return it.
 
         Raises:
@@ -222,7 +222,7 @@ class Recorder:
                 return chunk, instance.sites[number - instance.first]
         return None
 
-    def _enter(self, trace: Any) -> None:
+    def _enter(self, trace: object) -> None:
         context = self._contexts.get(id(trace))
         if context is None or context.trace() is not trace:
             if context is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Var
 from jaxsight.tracer.compat.variables import variable
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
@@ -23,7 +24,7 @@ class _Named:
     `passed`: it has been an argument since, where it has other names.
     """
 
-    variable: Any
+    variable: Var | None
     """Kept alive, so that its address is not reused."""
     site: int = -1
     passed: bool = False
@@ -40,7 +41,7 @@ class Naming:
     """The file of the chunks."""
     _named: dict[int, _Named] = field(default_factory=dict)
     _kinds: dict[int, str] = field(default_factory=dict)
-    _types: dict[int, set[Any]] = field(default_factory=dict)
+    _types: dict[int, set[object]] = field(default_factory=dict)
     """Avals of the values that a site bound to a name, by site."""
 
     def __call__(self, number: int, value: Any) -> None:
@@ -67,7 +68,7 @@ class Naming:
             "expression",
         )
 
-    def fits(self, file: str, position: tuple[int, int, int, int], aval: Any) -> bool:
+    def fits(self, file: str, position: tuple[int, int, int, int], aval: Aval) -> bool:
         """Return whether the expression at a place had values of this type, if it was recorded."""
         named = chunk_of(file)
         if named is None or named["path"] != self.file:
@@ -77,9 +78,9 @@ class Naming:
         return aval in self._by_place.get((named["chunk"], first, column, last, end_column), ())
 
     @functools.cached_property
-    def _by_place(self) -> dict[tuple[str, int, int, int, int], set[Any]]:
+    def _by_place(self) -> dict[tuple[str, int, int, int, int], set[object]]:
         """Types by place of an expression; to be read only after tracing."""
-        types_by_position: dict[tuple[str, int, int, int, int], set[Any]] = {}
+        types_by_position: dict[tuple[str, int, int, int, int], set[object]] = {}
         for number, types in self._types.items():
             if (chunk_and_site := self.site(number)) is None:
                 continue
@@ -90,7 +91,7 @@ class Naming:
                     types_by_position.setdefault(key, set()).update(types)
         return types_by_position
 
-    def name_of(self, variable: Any) -> str | None:
+    def name_of(self, variable: Var) -> str | None:
         """Return the outermost function's name of a variable, if known."""
         named = self._named.get(id(variable))
         chunk_and_site = self.site(named.site) if named is not None and named.site >= 0 else None

@@ -6,7 +6,7 @@ JAX documents the one that disables constant folding (jax#39786).
 
 from __future__ import annotations
 
-from typing import Any
+from jax.stages import Traced
 
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.programs import folding_costs
@@ -16,7 +16,7 @@ _PASSES = "xla_disable_hlo_passes"
 _FOLDING = "constant_folding"
 
 
-def compiler_options(traced: object) -> tuple[tuple[str, str], ...]:
+def compiler_options(traced: Traced) -> tuple[tuple[str, str], ...]:
     """Return the options with which a traced function is compiled for every target.
 
     Others may be unknown to a target's compiler.
@@ -25,7 +25,7 @@ def compiler_options(traced: object) -> tuple[tuple[str, str], ...]:
     return ((_PASSES, passes),) if isinstance(passes, str) and passes else ()
 
 
-def folds(traced: Any) -> tuple[Fold, ...]:
+def folds(traced: Traced) -> tuple[Fold, ...]:
     """Return the predicted folds of a traced function, none if its options disable folding."""
     passes = dict(compiler_options(traced)).get(_PASSES, "")
     return () if _FOLDING in passes.split(",") else folding_costs.folds(traced.jaxpr)

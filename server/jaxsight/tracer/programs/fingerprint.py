@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.wire.chunks import CHUNK_FILE
@@ -25,7 +26,7 @@ _CHUNK = re.compile(rf"{CHUNK_FILE.pattern}(?::\d+)?")
 _LINE = re.compile(r"(\.py):\d+")
 
 
-def fingerprint(jaxpr: Any) -> str:
+def fingerprint(jaxpr: object) -> str:
     """Return the jaxpr's text, and a line for each array that it captures."""
     text = jaxpr_text.whole(0, jaxpr).text
     text = _LINE.sub(r"\1", _CHUNK.sub(lambda match: match["path"], text))
@@ -45,7 +46,9 @@ def _constants(jaxpr: object) -> Iterator[object]:
         inner = []
         for equation in jaxprs.open_jaxpr(closed).eqns:
             yield from (
-                var.val for var in equation.invars if getattr(getattr(var, "val", None), "ndim", 0)
+                var.val
+                for var in equation.invars
+                if is_literal(var) and getattr(var.val, "ndim", 0) > 0
             )
             for value in equation.params.values():
                 inner += [part for part in _listed(value) if hasattr(part, "eqns")]

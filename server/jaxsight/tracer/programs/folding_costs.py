@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr, Var
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.wire.messages.replies import Fold
 
@@ -103,7 +103,7 @@ _OTHER_NANOSECONDS = 20.0
 """Nanoseconds per element for elementwise operations, reductions and moves."""
 
 
-def folds(jaxpr: Any) -> tuple[Fold, ...]:
+def folds(jaxpr: object) -> tuple[Fold, ...]:
     """Return the folds of 65,536 elements or more, in program order.
 
     Args:
@@ -111,19 +111,25 @@ def folds(jaxpr: Any) -> tuple[Fold, ...]:
     """
     opened = jaxprs.open_jaxpr(jaxpr)
     constants = getattr(jaxpr, "consts", ())
-    kinds = {var: _captured(value) for var, value in zip(opened.constvars, constants, strict=False)}
+    kinds: dict[object, str] = {
+        var: _captured(value) for var, value in zip(opened.constvars, constants, strict=False)
+    }
     return tuple(_folds(opened, [_UNKNOWN] * len(opened.invars), kinds, "", []))
 
 
 def _folds(
-    opened: Any, inputs: list[str], constants: Mapping[Any, str], prefix: str, results: list[str]
+    opened: Jaxpr,
+    inputs: list[str],
+    constants: Mapping[object, str],
+    prefix: str,
+    results: list[str],
 ) -> Iterator[Fold]:
     """Yield the folds in a jaxpr; `results` is filled with the kinds of its outputs."""
-    kinds: dict[Any, str] = dict(zip(opened.invars, inputs, strict=True))
+    kinds: dict[object, str] = dict(zip(opened.invars, inputs, strict=True))
     for var in opened.constvars:
         kinds[var] = constants.get(var, _VALUE)
 
-    def of(var: Any) -> str:
+    def of(var: Var) -> str:
         kind = _captured(var.val) if hasattr(var, "val") else kinds.get(var, _UNKNOWN)
         # The scalar operand of an operation is broadcast.
         return _REGULAR if kind == _VALUE and _elements(var) <= 1 else kind
@@ -151,7 +157,7 @@ def _folds(
     results += [of(var) for var in opened.outvars]
 
 
-def _kind(equation: Any, operands: list[str]) -> str:
+def _kind(equation: Equation, operands: list[str]) -> str:
     """Return the kind of an equation's results."""
     name = equation.primitive.name
     elements = max((_elements(var) for var in equation.outvars), default=0)
@@ -180,7 +186,7 @@ def _kind(equation: Any, operands: list[str]) -> str:
     return _VALUE if is_folded else _UNKNOWN
 
 
-def _captured(value: Any) -> str:
+def _captured(value: object) -> str:
     """Return the kind of a captured array.
 
     XLA converts equal elements to a broadcast, and `0, 1, 2, …` to an iota
@@ -201,7 +207,7 @@ def _captured(value: Any) -> str:
     return _REGULAR if steps and bool((np.diff(flat) == 1).all()) else _VALUE
 
 
-def _fold(equation: Any, path: str, name: str) -> Fold:
+def _fold(equation: Equation, path: str, name: str) -> Fold:
     operands = [_elements(var) for var in equation.invars]
     outputs = [_elements(var) for var in equation.outvars]
     work = max([*operands, *outputs], default=0)
@@ -218,11 +224,11 @@ def _fold(equation: Any, path: str, name: str) -> Fold:
     return Fold(path, name, max(outputs, default=0), size, seconds, seconds >= TRAP)
 
 
-def _elements(var: Any) -> int:
+def _elements(var: Var) -> int:
     shape = getattr(getattr(var, "aval", None), "shape", ())
     return math.prod(size for size in shape if isinstance(size, int))
 
 
-def _width(var: Any) -> int:
+def _width(var: Var) -> int:
     dtype = getattr(getattr(var, "aval", None), "dtype", None)
     return int(getattr(dtype, "itemsize", 4) or 4)

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import Location, locations
 from jaxsight.tracer.compat import jaxprs
+from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import clean, span_of
 from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
 from jaxsight.wire.spans import Span
@@ -40,7 +42,7 @@ class Folded:
     folded: bool
 
 
-def folded(jaxpr: Any, equations: int) -> Folded:
+def folded(jaxpr: object, equations: int) -> Folded:
     """Return at most `FOLDED_LINES` lines of a jaxpr.
 
     This is the whole jaxpr if it fits, else its beginning with inner jaxprs as one line each.
@@ -63,12 +65,12 @@ _EXTRA_LINES = 4
 """Minimum number of lines of an inner jaxpr besides its equations."""
 
 
-def _least_lines(opened: Any) -> int:
+def _least_lines(opened: Jaxpr) -> int:
     inner = [part.jaxpr for equation in opened.eqns for part in jaxprs.inner(equation)]
     return len(opened.eqns) + sum(_EXTRA_LINES + _least_lines(part) for part in inner)
 
 
-def _beginning(opened: Any) -> list[str]:
+def _beginning(opened: Jaxpr) -> list[str]:
     """Return the lines of a jaxpr with only its first equations."""
     printer = jaxprs.Printer(most=_MOST_VARIABLES)
     constants = _rendered(printer.variables(opened.constvars, binder=True))
@@ -88,7 +90,7 @@ def _beginning(opened: Any) -> list[str]:
     return "\n".join(lines).split("\n")
 
 
-def _rendered(document: Any) -> str:
+def _rendered(document: Doc) -> str:
     return jaxprs.render(document)[0]
 
 
@@ -96,7 +98,7 @@ _EQUATION_LINES = FOLDED_LINES - 4
 """Lines for equations, besides those for inputs, the elision and results."""
 
 
-def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:
+def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
     inner: dict[str, list[str]] = {}
     for part in jaxprs.inner(equation):
         inner.setdefault(part.parameter, []).append(_one_line(part.jaxpr))
@@ -111,12 +113,12 @@ def _folded_equation(printer: jaxprs.Printer, equation: Any) -> Any:
     return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
 
 
-def _one_line(opened: Any) -> str:
+def _one_line(opened: Jaxpr) -> str:
     count = jaxprs.count(opened)
     return f"{{ lambda … {count} {'equation' if count == 1 else 'equations'} }}"
 
 
-def whole(id: int, jaxpr: Any) -> Shown:
+def whole(id: int, jaxpr: object) -> Shown:
     """Return all equations, with lines linked to equations' paths and their place in user code."""
     printing = _Whole()
     text, regions = jaxprs.render(printing.document(jaxprs.open_jaxpr(jaxpr), ""))
@@ -136,8 +138,8 @@ class _Whole:
         self.spans: dict[str, Span | None] = {}
         self.first: dict[int, str] = {}
 
-    def document(self, opened: Any, path: str) -> Any:
-        def equations() -> list[Any]:
+    def document(self, opened: Jaxpr, path: str) -> Doc:
+        def equations() -> list[Doc]:
             return [
                 self.equation(equation, f"{path}{index}")
                 for index, equation in enumerate(opened.eqns)
@@ -145,11 +147,11 @@ class _Whole:
 
         return self.printer.jaxpr(opened, equations)
 
-    def equation(self, equation: Any, path: str) -> Any:
+    def equation(self, equation: Equation, path: str) -> Doc:
         self.spans[path] = span(equation)
 
-        def parameters() -> list[tuple[str, Any]]:
-            inner: dict[str, list[Any]] = {}
+        def parameters() -> list[tuple[str, str | Doc]]:
+            inner: dict[str, list[Doc]] = {}
             for part in jaxprs.inner(equation):
                 document = self.inner(equation, part, f"{path}/{part.name}")
                 inner.setdefault(part.parameter, []).append(document)
@@ -165,7 +167,7 @@ class _Whole:
 
         return jaxprs.mark(self.printer.equation(equation, parameters), path)
 
-    def inner(self, equation: Any, part: jaxprs.Inner, path: str) -> Any:
+    def inner(self, equation: Equation, part: jaxprs.Inner, path: str) -> Doc:
         first = self.first.get(id(part.jaxpr))
         if first is not None and len(part.jaxpr.eqns) > _LARGEST_REPEATED:
             return jaxprs.line(f"{{ lambda … as in {first} }}")
@@ -175,7 +177,7 @@ class _Whole:
         return self.document(part.jaxpr, f"{path}/")
 
 
-def span(equation: Any) -> Span | None:
+def span(equation: Equation) -> Span | None:
     """Return the place of an equation: that of the innermost frame in a chunk, if any."""
     locate: Callable[[Location], Span | None] = lambda at: span_of(
         at.file, at.line, at.column, at.end_line, at.end_column
@@ -185,7 +187,7 @@ def span(equation: Any) -> Span | None:
     )
 
 
-def _order(equation: Any) -> list[str]:
+def _order(equation: Equation) -> list[str]:
     """Return the parameters to show, with a name first, in the order of JAX's printer."""
     keys = sorted(equation.params.keys() - jaxprs.defaults(equation))
     return sorted(keys, key=lambda key: key != "name")

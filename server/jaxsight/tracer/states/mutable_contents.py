@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable
 from types import CellType, MemberDescriptorType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,28 +20,30 @@ GONE = object()
 _LARGEST = 1 << 20
 """Maximum size in bytes of a NumPy array whose contents are watched."""
 
-Contents = tuple[list[Any], list[Any]]
+Contents = tuple[list[object], list[object]]
 """Keys and values."""
 
+Target_contra = TypeVar("Target_contra", contravariant=True)
 
-class Kind(Protocol):
-    """A kind of mutable object."""
 
-    def read(self, target: Any) -> Contents: ...
+class Kind(Protocol[Target_contra]):
+    """A kind of mutable object, which it takes as `target`."""
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def read(self, target: Target_contra) -> Contents: ...
+
+    def write(self, target: Target_contra, key: object, value: object) -> None:
         """Set a value, or remove it if it is `GONE`."""
 
-    def restore(self, target: Any, contents: Contents) -> None: ...
+    def restore(self, target: Target_contra, contents: Contents) -> None: ...
 
 
 class Dict:
     """A dict, including the attributes of an object."""
 
-    def read(self, target: Any) -> Contents:
+    def read(self, target: dict[Any, Any]) -> Contents:
         return list(dict.keys(target)), list(dict.values(target))
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: dict[Any, Any], key: object, value: object) -> None:
         base = (
             collections.OrderedDict if issubclass(type(target), collections.OrderedDict) else dict
         )
@@ -50,7 +52,7 @@ class Dict:
         elif dict.__contains__(target, key):
             base.__delitem__(target, key)
 
-    def restore(self, target: Any, contents: Contents) -> None:
+    def restore(self, target: dict[Any, Any], contents: Contents) -> None:
         _restore_each(self, target, contents)
         keys, values = contents
         if not _same(list(dict.keys(target)), keys):
@@ -63,22 +65,24 @@ class Dict:
 class Names(Dict):
     """The namespace of a module, which must never be empty while its code may run."""
 
-    def restore(self, target: Any, contents: Contents) -> None:
+    def restore(self, target: dict[Any, Any], contents: Contents) -> None:
         _restore_each(self, target, contents)
 
 
 class List:
     """A list or a deque, by position."""
 
-    def read(self, target: Any) -> Contents:
+    def read(self, target: list[object] | collections.deque[object]) -> Contents:
         values = list(_base(target).__iter__(target))
         return list(range(len(values))), values
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(
+        self, target: list[object] | collections.deque[object], key: object, value: object
+    ) -> None:
         if value is not GONE:
             _base(target).__setitem__(target, key, value)
 
-    def restore(self, target: Any, contents: Contents) -> None:
+    def restore(self, target: list[object] | collections.deque[object], contents: Contents) -> None:
         base = _base(target)
         base.clear(target)
         base.extend(target, contents[1])
@@ -87,16 +91,16 @@ class List:
 class Set:
     """A set; its elements are both keys and values."""
 
-    def read(self, target: Any) -> Contents:
+    def read(self, target: set[object]) -> Contents:
         elements = list(set.__iter__(target))
         return elements, elements
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: set[object], key: object, value: object) -> None:
         if value is not GONE:
             set.discard(target, key)
             set.add(target, value)
 
-    def restore(self, target: Any, contents: Contents) -> None:
+    def restore(self, target: set[object], contents: Contents) -> None:
         set.clear(target)
         set.update(target, contents[1])
 
@@ -104,8 +108,9 @@ class Set:
 class Slots:
     """The attributes of an object in `__slots__` of its classes."""
 
-    def read(self, target: Any) -> Contents:
-        keys, values = [], []
+    def read(self, target: object) -> Contents:
+        keys: list[object] = []
+        values: list[object] = []
         for name, member in _members(target).items():
             value = _value(member, target)
             if value is not GONE:
@@ -113,64 +118,66 @@ class Slots:
                 values.append(value)
         return keys, values
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: object, key: Any, value: object) -> None:
         member = _members(target)[key]
         if value is not GONE:
             member.__set__(target, value)
         elif _value(member, target) is not GONE:
             member.__delete__(target)
 
-    def restore(self, target: Any, contents: Contents) -> None:
+    def restore(self, target: object, contents: Contents) -> None:
         _restore_each(self, target, contents)
 
 
 class Class:
     """The attributes of a class."""
 
-    def read(self, target: Any) -> Contents:
+    def read(self, target: type) -> Contents:
         names = [name for name in vars(target) if not _is_special(name)]
-        return names, [vars(target)[name] for name in names]
+        return [*names], [vars(target)[name] for name in names]
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: type, key: Any, value: object) -> None:
         if value is not GONE:
             type.__setattr__(target, key, value)
         elif key in vars(target):
             type.__delattr__(target, key)
 
-    def restore(self, target: Any, contents: Contents) -> None:
+    def restore(self, target: type, contents: Contents) -> None:
         _restore_each(self, target, contents)
 
 
 class Cell:
     """A variable that a function shares with enclosing ones."""
 
-    def read(self, target: Any) -> Contents:
+    def read(self, target: CellType) -> Contents:
         try:
             return ["contents"], [target.cell_contents]
         except ValueError:
             return [], []
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: CellType, key: object, value: object) -> None:
         if value is not GONE:
             target.cell_contents = value
         elif self.read(target)[0]:
             del target.cell_contents
 
-    def restore(self, target: Any, contents: Contents) -> None:
+    def restore(self, target: CellType, contents: Contents) -> None:
         _restore_each(self, target, contents)
 
 
 class Numbers:
     """The contents of a NumPy array, as bytes."""
 
-    def read(self, target: Any) -> Contents:
+    def read(self, target: np.ndarray) -> Contents:
         return [()], [_Bytes(np.ndarray.tobytes(target))]
 
-    def write(self, target: Any, key: Any, value: Any) -> None:
+    def write(self, target: np.ndarray, key: object, value: object) -> None:
         raise AssertionError("the contents of an array are only read and restored")
 
-    def restore(self, target: Any, contents: Contents) -> None:
-        saved = np.frombuffer(contents[1][0].data, target.dtype).reshape(target.shape)
+    def restore(self, target: np.ndarray, contents: Contents) -> None:
+        (saved_bytes,) = contents[1]
+        assert isinstance(saved_bytes, _Bytes)
+        saved = np.frombuffer(saved_bytes.data, target.dtype).reshape(target.shape)
         np.copyto(target, saved)
 
 
@@ -186,7 +193,7 @@ DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
 )  # fmt: skip
 
 
-def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
+def kinds(value: Any) -> Iterable[tuple[Kind[Any], object]]:
     """Yield the kinds in which a value can be changed, each with the object to change.
 
     That object is the value itself or its `__dict__`.
@@ -214,7 +221,7 @@ def kinds(value: Any) -> Iterable[tuple[Kind, Any]]:
         yield SLOTS, value
 
 
-def attributes(value: Any) -> dict[str, Any] | None:
+def attributes(value: object) -> dict[str, object] | None:
     """Return the `__dict__` of an object without calling code of its class."""
     for base in type.__dict__["__mro__"].__get__(type(value)):
         descriptor = vars(base).get("__dict__")
@@ -231,7 +238,7 @@ def same(before: Contents, after: Contents) -> bool:
     return _same(before[0], after[0]) and _same(before[1], after[1])
 
 
-def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, Any]]:
+def differences(before: Contents, after: Contents) -> Iterable[tuple[object, object, object]]:
     """Yield keys with their old and new values, `GONE` if there is none."""
     old = {_identity(key): value for key, value in zip(*before, strict=True)}
     for key, value in zip(*after, strict=True):
@@ -243,32 +250,32 @@ def differences(before: Contents, after: Contents) -> Iterable[tuple[Any, Any, A
         yield keys[identity], value, GONE
 
 
-def _identity(key: Any) -> Any:
+def _identity(key: object) -> object:
     return key if type(key) in (str, int) else id(key)
 
 
-def _same(before: list[Any], after: list[Any]) -> bool:
+def _same(before: list[object], after: list[object]) -> bool:
     return len(before) == len(after) and all(map(_is_same, before, after))
 
 
-def _is_same(before: Any, after: Any) -> bool:
+def _is_same(before: object, after: object) -> bool:
     if type(before) is _Bytes and type(after) is _Bytes:
         return before.data == after.data
     return before is after
 
 
-def _restore_each(kind: Kind, target: Any, contents: Contents) -> None:
+def _restore_each(kind: Kind[Target_contra], target: Target_contra, contents: Contents) -> None:
     for key, old, _ in list(differences(contents, kind.read(target))):
         kind.write(target, key, old)
 
 
-def _base(target: Any) -> Any:
+def _base(target: object) -> Any:
     return list if issubclass(type(target), list) else collections.deque
 
 
-def _members(target: Any) -> dict[str, Any]:
+def _members(target: object) -> dict[str, MemberDescriptorType]:
     """Return the descriptors of slots, by attribute."""
-    members: dict[str, Any] = {}
+    members: dict[str, MemberDescriptorType] = {}
     for base in type.__dict__["__mro__"].__get__(type(target)):
         if "__slots__" in vars(base):
             for name, member in vars(base).items():
@@ -277,7 +284,7 @@ def _members(target: Any) -> dict[str, Any]:
     return members
 
 
-def _value(member: Any, target: Any) -> Any:
+def _value(member: MemberDescriptorType, target: object) -> object:
     try:
         return member.__get__(target)
     except AttributeError:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jax.stages import Traced
 
 from jaxsight.tracer.compat import jaxprs
 
@@ -26,7 +27,7 @@ def library() -> Any:
     return module if hasattr(module, "split") and hasattr(module, "merge") else None
 
 
-def is_node(value: Any) -> bool:
+def is_node(value: object) -> bool:
     """Return whether a value is a module, optimizer, variable or another NNX object."""
     module = library()
     if module is None:
@@ -50,12 +51,12 @@ class Split:
     """
 
     pure: Any
-    outer: Any = None
+    outer: jax.tree_util.PyTreeDef = None
     places: tuple[int, ...] = ()
     """Indices of the objects among the leaves of `outer`."""
-    graph: Any = None
+    graph: object = None
 
-    def merge(self, pure: Any) -> tuple[Any, list[Any]]:
+    def merge(self, pure: object) -> tuple[Any, list[Any]]:
         """Return a pytree with NNX objects that have the arrays in `pure`, and these objects."""
         if not self.places:
             return pure, []
@@ -67,11 +68,11 @@ class Split:
         return self.outer.unflatten(parts), nodes
 
 
-def split(value: Any) -> Split:
+def split(value: object) -> Split:
     """Separate the NNX objects in a pytree from their arrays."""
     if library() is None:
         return Split(value)
-    outer: Any
+    outer: object
     leaves, outer = jax.tree_util.tree_flatten(value, is_leaf=is_node)
     places = tuple(at for at, leaf in enumerate(leaves) if is_node(leaf))
     if not places:
@@ -82,7 +83,7 @@ def split(value: Any) -> Split:
     return Split(outer.unflatten(leaves), outer, places, graph)
 
 
-def _states(nodes: Sequence[Any]) -> tuple[Any, list[Any]]:
+def _states(nodes: Sequence[object]) -> tuple[object, list[object]]:
     """Return the graph of several objects, and the arrays of each that no earlier one has."""
     module = library()
     graph, state = module.split(tuple(nodes))
@@ -97,19 +98,19 @@ class Change:
     `structural`: attributes other than arrays changed.
     """
 
-    arrays: tuple[Any, ...]
-    changed: tuple[tuple[str, Any], ...]
+    arrays: tuple[object, ...]
+    changed: tuple[tuple[str, object], ...]
     structural: bool
 
 
 class Watch:
     """The state of NNX objects before a call, to compare it with that after the call."""
 
-    def __init__(self, nodes: Sequence[Any]) -> None:
+    def __init__(self, nodes: Sequence[object]) -> None:
         self._nodes = list(nodes)
         self._graphs, self._before = self._read()
 
-    def _read(self) -> tuple[list[Any], list[list[tuple[str, Any]]]]:
+    def _read(self) -> tuple[list[object], list[list[tuple[str, object]]]]:
         """Return the graph of each object, and by path its arrays that no earlier object has."""
         if not self._nodes:
             return [], []
@@ -147,19 +148,19 @@ class Program:
     `updated` are the arguments whose state it changes, by position or keyword.
     """
 
-    stage: Any
-    structure: Any
+    stage: Traced
+    structure: jax.tree_util.PyTreeDef
     start: int
     count: int
     updated: tuple[int | str, ...]
 
 
-def traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Program:
     """Trace the result of `nnx.jit` for a call; the function's errors are raised."""
     stage = jitted.trace(*args, **kwargs).traced
     opened = jaxprs.open_jaxpr(stage.jaxpr)
-    argument_tree: Any = jax.tree_util.tree_structure(stage.args_info)
-    results: Any = jax.tree_util.tree_structure(stage.out_info)
+    argument_tree: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.args_info)
+    results: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
     inputs = opened.invars[len(opened.invars) - argument_tree.num_leaves :]
     before = argument_tree.unflatten(inputs)
     after = results.unflatten(opened.outvars)
@@ -176,7 +177,7 @@ def traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Progra
     return Program(stage, structure, start, count, tuple(dict.fromkeys(updated)))
 
 
-def _updated_graphs(before: Any, after: Any) -> Iterator[int | str]:
+def _updated_graphs(before: object, after: object) -> Iterator[int | str]:
     olds = [
         leaf for leaf in jax.tree_util.tree_leaves(before, is_leaf=_is_state) if _is_state(leaf)
     ]
@@ -193,7 +194,7 @@ def _updated_graphs(before: Any, after: Any) -> Iterator[int | str]:
             yield _key(path[1])
 
 
-def _updated_variables(updates: Iterable[Any], inputs: Sequence[Any]) -> Iterator[int | str]:
+def _updated_variables(updates: Iterable[Any], inputs: Sequence[object]) -> Iterator[int | str]:
     input_ids = {id(variable) for variable in inputs}
     for group in updates:
         for path, variable in group:
@@ -202,7 +203,7 @@ def _updated_variables(updates: Iterable[Any], inputs: Sequence[Any]) -> Iterato
                 yield path if isinstance(path, int) else _key(path[1])
 
 
-def _is_state(value: Any) -> bool:
+def _is_state(value: object) -> bool:
     return type(value).__name__ == "NodeStates"
 
 
@@ -216,7 +217,7 @@ def _updates_whole_graphs() -> bool:
     return setting is None or bool(setting.current_value())
 
 
-def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(state: object) -> Iterator[tuple[str, object]]:
     """Yield the arrays of a state with their paths, such as `first.kernel`."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
         keys = [str(entry.key) for entry in path if isinstance(entry, jax.tree_util.DictKey)]
@@ -224,13 +225,13 @@ def _leaves(state: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changed(
-    before: Iterable[tuple[str, Any]], after: Iterable[tuple[str, Any]]
-) -> tuple[tuple[str, Any], ...]:
+    before: Iterable[tuple[str, object]], after: Iterable[tuple[str, object]]
+) -> tuple[tuple[str, object], ...]:
     old_leaves = dict(before)
     return tuple((path, leaf) for path, leaf in after if old_leaves.get(path) is not leaf)
 
 
-def _equal(before: Any, after: Any) -> bool:
+def _equal(before: object, after: object) -> bool:
     try:
         return bool(before == after)
     except Exception:  # noqa: BLE001 - the user's attributes may have an `__eq__` of their own

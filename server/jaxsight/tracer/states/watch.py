@@ -60,10 +60,10 @@ class Change:
     """
 
     label: str
-    kind: Kind
-    target: Any
+    kind: Kind[Any]
+    target: object
     key: Any
-    old: Any
+    old: object
     new: Any
     counts: bool
 
@@ -85,14 +85,14 @@ class _Location:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    kind: Kind
-    target: Any
+    kind: Kind[Any]
+    target: object
     contents: Contents
     location: _Location
     owner: type | None
     """The class of the object with these attributes."""
 
-    def at(self, key: Any) -> _Location:
+    def at(self, key: object) -> _Location:
         """Return the place of a key's value; attributes and globals are added to the label."""
         if self.kind is NAMES and not self.location.label:
             return replace(self.location, label=str(key))
@@ -108,14 +108,14 @@ class Watch:
         arguments: its arguments by parameter.
     """
 
-    def __init__(self, function: Any, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, function: object, arguments: Mapping[str, object]) -> None:
         self.holders: list[Change] = []
         """Places with NNX objects, as changes with equal old and new values."""
         self._saved: list[_Saved] = []
-        self._replaced: dict[tuple[int, Any], Any] = {}
+        self._replaced: dict[tuple[int, object], object] = {}
         self._visited: dict[int, Any] = {}
         self._refs: dict[int, str] = {}
-        self._waiting: deque[tuple[_Location, Any]] = deque()
+        self._waiting: deque[tuple[_Location, object]] = deque()
         for name, value in arguments.items():
             self._waiting.append((_Location(name), value))
         self._waiting.append((_Location("", code=True), function))
@@ -130,7 +130,7 @@ class Watch:
             if not mutable_contents.same(saved.contents, saved.kind.read(saved.target)):
                 saved.kind.restore(saved.target, saved.contents)
 
-    def put(self, change: Change, value: Any) -> None:
+    def put(self, change: Change, value: object) -> None:
         """Set another value in a place that an earlier call changed, before the call."""
         change.kind.write(change.target, change.key, value)
         self._replaced[id(change.target), _hashable(change.key)] = value
@@ -163,7 +163,7 @@ class Watch:
                     label = saved.at(key).label
                     yield Change(label, saved.kind, saved.target, key, value, value, False)
 
-    def label(self, value: Any) -> str:
+    def label(self, value: object) -> str:
         """Return the name of a reachable reference (`jax.new_ref`), empty if unknown."""
         return self._refs.get(id(value), "")
 
@@ -261,7 +261,9 @@ class Watch:
             if not issubclass(type(value), ModuleType):
                 self._waiting.append((_Location(f"{name}.{attribute}", code=True), value))
 
-    def _save(self, kind: Kind, target: Any, location: _Location, owner: type | None) -> None:
+    def _save(
+        self, kind: Kind[Any], target: object, location: _Location, owner: type | None
+    ) -> None:
         contents = kind.read(target)
         saved = _Saved(kind, target, contents, location, owner)
         self._saved.append(saved)
@@ -276,11 +278,11 @@ def _few(contents: Contents) -> Contents:
     return contents[0][:_MOST_ELEMENTS], contents[1][:_MOST_ELEMENTS]
 
 
-def _hashable(key: Any) -> Any:
+def _hashable(key: object) -> object:
     return key if type(key) in (str, int) else id(key)
 
 
-def _is_bookkeeping(saved: _Saved, key: Any, new: Any) -> bool:
+def _is_bookkeeping(saved: _Saved, key: object, new: object) -> bool:
     """Return whether a change is not one of the program's state.
 
     These are attributes set by Python, imports, and cached properties.
@@ -299,7 +301,7 @@ def _package(kind: type) -> str:
     return str(type.__getattribute__(kind, "__module__")).partition(".")[0]
 
 
-def _wrapped(value: Any) -> Any:
+def _wrapped(value: object) -> object:
     """Return the function in a wrapper of `functools.wraps` or `jax.jit`, if any."""
     names = mutable_contents.attributes(value)
     function = names.get("__wrapped__") if names is not None else None

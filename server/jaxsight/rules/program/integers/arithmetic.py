@@ -1,4 +1,4 @@
-"""What arithmetic of integers makes of their ranges.
+"""What arithmetic of integers makes of their intervals.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jaxsight.rules.program.integers.intervals import (
-    Range,
+    Interval,
     greater,
     less,
     monotone,
@@ -22,70 +22,74 @@ from jaxsight.rules.program.integers.intervals import (
     truncated,
     with_ends,
 )
-from jaxsight.rules.program.integers.known_ranges import KnownRanges, TransferFunction, pair_of
+from jaxsight.rules.program.integers.known_intervals import (
+    KnownIntervals,
+    TransferFunction,
+    pair_of,
+)
 from jaxsight.rules.program.steps import parameter
 from jaxsight.wire.program import Step
 
 
-def _add(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _add(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     return None if pair is None else summed(*pair, lambda a, b: a + b)
 
 
-def _sub(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _sub(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None:
         return None
-    if ranges.same(*step.operands):
-        return Range.listed([0])
+    if intervals.same(*step.operands):
+        return Interval.listed([0])
     return summed(pair[0], negative(pair[1]), lambda a, b: a + b)
 
 
-def _neg(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _neg(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     return None if operand is None else negative(operand)
 
 
-def _mul(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _mul(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None:
         return None
-    if ranges.same(*step.operands):
+    if intervals.same(*step.operands):
         return power(pair[0], 2)
     a, b = pair
     for affine, factor in ((a, b), (b, a)):
         if factor.one is not None and affine.affine is not None:
             base, terms = affine.affine
             scaled = {axis: (by * factor.one, count) for axis, (by, count) in terms.items()}
-            exact = Range.of_affine(base * factor.one, scaled)
+            exact = Interval.of_affine(base * factor.one, scaled)
             return replace(exact, integers=paired(a, b, lambda x, y: x * y))
     if (integers := paired(a, b, lambda x, y: x * y)) is not None:
-        return Range.listed(integers)
+        return Interval.listed(integers)
     corners = [x * y for x in (a.least, a.most) for y in (b.least, b.most)]
     least, most = min(corners), max(corners)
     low, high = products(a, b) or (most, least)
-    return with_ends(Range(least, most, low, high), a, b, operator.mul)
+    return with_ends(Interval(least, most, low, high), a, b, operator.mul)
 
 
-def _integer_pow(ranges: KnownRanges, step: Step) -> Range | None:
-    range_, exponent = ranges.of(step.operands[0]), parameter(step, "y")
-    if range_ is None or not isinstance(exponent, int) or not 0 <= exponent <= 64:
+def _integer_pow(intervals: KnownIntervals, step: Step) -> Interval | None:
+    interval, exponent = intervals.of(step.operands[0]), parameter(step, "y")
+    if interval is None or not isinstance(exponent, int) or not 0 <= exponent <= 64:
         return None
-    return power(range_, exponent)
+    return power(interval, exponent)
 
 
-def _shift_left(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _shift_left(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None or not 0 <= pair[1].least <= pair[1].most <= 64 or pair[0].least < 0:
         return None
     a, b = pair
     if (integers := paired(a, b, lambda x, y: x << y)) is not None:
-        return Range.listed(integers)
-    return Range.between(a.least << b.least, a.most << b.most)
+        return Interval.listed(integers)
+    return Interval.between(a.least << b.least, a.most << b.most)
 
 
-def _shift_right(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _shift_right(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None or pair[1].least < 0 or pair[1].most > 64 or pair[0].least < 0:
         return None
     a, b = pair
@@ -93,61 +97,61 @@ def _shift_right(ranges: KnownRanges, step: Step) -> Range | None:
         by = b.one
         return monotone(a, lambda number: number >> by)
     if (integers := paired(a, b, lambda x, y: x >> y)) is not None:
-        return Range.listed(integers)
-    return Range.between(a.least >> b.most, a.most >> b.least)
+        return Interval.listed(integers)
+    return Interval.between(a.least >> b.most, a.most >> b.least)
 
 
-def _and(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _and(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None:
         return None
     a, b = pair
     if (integers := paired(a, b, lambda x, y: x & y)) is not None:
-        return Range.listed(integers)
+        return Interval.listed(integers)
     if 0 in (a.one, b.one):
-        return Range.listed([0])
+        return Interval.listed([0])
     if a.least >= 0 or b.least >= 0:
-        return Range.between(0, min(range_.most for range_ in pair if range_.least >= 0))
+        return Interval.between(0, min(interval.most for interval in pair if interval.least >= 0))
     return None
 
 
-def _or(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _or(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None:
         return None
     if (integers := paired(*pair, lambda x, y: x | y)) is not None:
-        return Range.listed(integers)
-    if ranges.value(step.results[0]).dtype == "bool" and 1 in (pair[0].one, pair[1].one):
-        return Range.listed([1])
+        return Interval.listed(integers)
+    if intervals.value(step.results[0]).dtype == "bool" and 1 in (pair[0].one, pair[1].one):
+        return Interval.listed([1])
     return None
 
 
-def _not(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
-    if operand is None or ranges.value(step.results[0]).dtype != "bool":
+def _not(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
+    if operand is None or intervals.value(step.results[0]).dtype != "bool":
         return None
     return monotone(negative(operand), lambda number: number + 1)
 
 
-def _max(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _max(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     return None if pair is None else greater(*pair)
 
 
-def _min(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _min(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     return None if pair is None else less(*pair)
 
 
-def _clamp(ranges: KnownRanges, step: Step) -> Range | None:
-    low, number, high = (ranges.of(operand) for operand in step.operands)
+def _clamp(intervals: KnownIntervals, step: Step) -> Interval | None:
+    low, number, high = (intervals.of(operand) for operand in step.operands)
     if low is None or number is None or high is None:
         return None
     return less(greater(number, low), high)
 
 
-def _div(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _div(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None or pair[1].least <= 0:
         return None
     a, b = pair
@@ -155,53 +159,53 @@ def _div(ranges: KnownRanges, step: Step) -> Range | None:
         by = b.one
         return monotone(a, lambda number: truncated(number, by))
     bound = max(abs(a.least), abs(a.most))
-    return Range.between(0 if a.least >= 0 else -bound, bound)
+    return Interval.between(0 if a.least >= 0 else -bound, bound)
 
 
-def _rem(ranges: KnownRanges, step: Step) -> Range | None:
-    pair = pair_of(ranges, step)
+def _rem(intervals: KnownIntervals, step: Step) -> Interval | None:
+    pair = pair_of(intervals, step)
     if pair is None or pair[1].least <= 0:
         return None
     a, b = pair
     if a.least >= 0 and a.most < b.least:
         return a
     if (integers := paired(a, b, lambda x, y: x - y * truncated(x, y))) is not None:
-        return Range.listed(integers)
+        return Interval.listed(integers)
     end = b.most - 1
     if a.least < 0:
-        return Range.between(-end, end)
+        return Interval.between(-end, end)
     if b.one is not None and a.affine is not None and a.most - a.least >= b.one - 1:
         steps = [abs(by) for by, _ in a.affine[1].values()]
         if steps == [1]:
-            return Range(0, end, 0, end)
-    return Range.between(0, min(end, a.most))
+            return Interval(0, end, 0, end)
+    return Interval.between(0, min(end, a.most))
 
 
-def _sign(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _sign(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     return (
         None if operand is None else monotone(operand, lambda number: (number > 0) - (number < 0))
     )
 
 
-def _abs(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _abs(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     if operand is None:
         return None
     if operand.least >= 0:
         return operand
     if operand.integers is not None:
-        return Range.listed(map(abs, operand.integers))
+        return Interval.listed(map(abs, operand.integers))
     most = max(-operand.least, operand.most)
-    return Range(0, most, most, max(operand.high, -operand.low, 0))
+    return Interval(0, most, most, max(operand.high, -operand.low, 0))
 
 
-def _convert(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _convert(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     if operand is None:
         return None
     if (
-        ranges.value(step.results[0]).dtype == "bool"
+        intervals.value(step.results[0]).dtype == "bool"
         and not 0 <= operand.least <= operand.most <= 1
     ):
         return None
@@ -228,8 +232,8 @@ ARITHMETIC: Mapping[str, TransferFunction] = {
     "shift_right_arithmetic": _shift_right,
     "shift_right_logical": _shift_right,
     "sign": _sign,
-    "square": lambda ranges, step: (
-        None if (operand := ranges.of(step.operands[0])) is None else power(operand, 2)
+    "square": lambda intervals, step: (
+        None if (operand := intervals.of(step.operands[0])) is None else power(operand, 2)
     ),
     "sub": _sub,
 }

@@ -1,4 +1,4 @@
-"""What comparisons, and selections by them, make of the ranges of integers.
+"""What comparisons, and selections by them, make of the intervals of integers.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
@@ -8,52 +8,56 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from jaxsight.rules.program.integers.intervals import Range, paired
-from jaxsight.rules.program.integers.known_ranges import KnownRanges, TransferFunction, pair_of
+from jaxsight.rules.program.integers.intervals import Interval, paired
+from jaxsight.rules.program.integers.known_intervals import (
+    KnownIntervals,
+    TransferFunction,
+    pair_of,
+)
 from jaxsight.wire.program import Step
 
 
 def _compared(
-    certain: Callable[[Range, Range], bool | None], compare: Callable[[int, int], bool]
+    certain: Callable[[Interval, Interval], bool | None], compare: Callable[[int, int], bool]
 ) -> TransferFunction:
-    def rule(ranges: KnownRanges, step: Step) -> Range | None:
-        pair = pair_of(ranges, step)
+    def rule(intervals: KnownIntervals, step: Step) -> Interval | None:
+        pair = pair_of(intervals, step)
         if pair is None:
             return None
         holds = certain(*pair)
         if holds is not None:
-            return Range.listed([int(holds)])
+            return Interval.listed([int(holds)])
         integers = paired(*pair, lambda a, b: int(compare(a, b)))
-        return Range.listed(integers) if integers is not None else None
+        return Interval.listed(integers) if integers is not None else None
 
     return rule
 
 
-def _is_less(a: Range, b: Range) -> bool | None:
+def _is_less(a: Interval, b: Interval) -> bool | None:
     if a.most < b.least:
         return True
     return False if a.least >= b.most else None
 
 
-def _is_at_most(a: Range, b: Range) -> bool | None:
+def _is_at_most(a: Interval, b: Interval) -> bool | None:
     after = _is_less(b, a)
     return None if after is None else not after
 
 
-def _is_equal(a: Range, b: Range) -> bool | None:
+def _is_equal(a: Interval, b: Interval) -> bool | None:
     if a.one is not None and a.one == b.one:
         return True
     return False if a.most < b.least or b.most < a.least else None
 
 
-def _is_different(a: Range, b: Range) -> bool | None:
+def _is_different(a: Interval, b: Interval) -> bool | None:
     equal = _is_equal(a, b)
     return None if equal is None else not equal
 
 
-def _select(ranges: KnownRanges, step: Step) -> Range | None:
-    which = ranges.of(step.operands[0])
-    cases = [ranges.of(operand) for operand in step.operands[1:]]
+def _select(intervals: KnownIntervals, step: Step) -> Interval | None:
+    which = intervals.of(step.operands[0])
+    cases = [intervals.of(operand) for operand in step.operands[1:]]
     if which is not None and which.one is not None and 0 <= which.one < len(cases):
         return cases[which.one]
     if len(cases) != 2:
@@ -64,10 +68,10 @@ def _select(ranges: KnownRanges, step: Step) -> Range | None:
     if which is not None and which.integers is not None:
         integers = _chosen(which.integers, a, b)
         if integers is not None:
-            return Range.listed(integers)
-    if _is_floor(ranges, step):
+            return Interval.listed(integers)
+    if _is_floor(intervals, step):
         return a
-    return Range(
+    return Interval(
         min(a.least, b.least),
         max(a.most, b.most),
         min(max(a.low, b.most), max(b.low, a.most)),
@@ -75,7 +79,7 @@ def _select(ranges: KnownRanges, step: Step) -> Range | None:
     )
 
 
-def _chosen(which: Sequence[int], a: Range, b: Range) -> tuple[int, ...] | None:
+def _chosen(which: Sequence[int], a: Interval, b: Interval) -> tuple[int, ...] | None:
     rows = []
     for case in (a, b):
         row = (case.one,) * len(which) if case.one is not None else case.integers
@@ -85,17 +89,17 @@ def _chosen(which: Sequence[int], a: Range, b: Range) -> tuple[int, ...] | None:
     return tuple(rows[bool(at)][index] for index, at in enumerate(which))
 
 
-def _is_floor(ranges: KnownRanges, step: Step) -> bool:
+def _is_floor(intervals: KnownIntervals, step: Step) -> bool:
     """Return whether a selection is that of `//`, of operands that are never negative.
 
     `jnp.floor_divide` subtracts 1 from the quotient where the signs differ.
     """
-    quotient, less = ranges.maker(step.operands[1]), ranges.maker(step.operands[2])
+    quotient, less = intervals.maker(step.operands[1]), intervals.maker(step.operands[2])
     if quotient is None or less is None or (quotient.primitive, less.primitive) != ("div", "sub"):
         return False
-    if not ranges.same(less.operands[0], step.operands[1]):
+    if not intervals.same(less.operands[0], step.operands[1]):
         return False
-    a, b = (ranges.of(operand) for operand in quotient.operands)
+    a, b = (intervals.of(operand) for operand in quotient.operands)
     return a is not None and b is not None and a.least >= 0 and b.least > 0
 
 

@@ -23,7 +23,7 @@ LISTED = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Interval:
     """What is known of the integers of one value."""
 
     least: int
@@ -44,26 +44,26 @@ class Range:
     """
 
     @staticmethod
-    def between(least: int, most: int) -> Range:
+    def between(least: int, most: int) -> Interval:
         """Return integers of which only the bounds are known."""
-        return Range(least, most, most, least)
+        return Interval(least, most, most, least)
 
     @staticmethod
-    def listed(integers: Iterable[int]) -> Range:
+    def listed(integers: Iterable[int]) -> Interval:
         """Return known integers."""
         row = tuple(integers)
         least, most = min(row), max(row)
         affine: tuple[int, Terms] | None = (least, {}) if least == most else None
-        return Range(least, most, least, most, affine, row if len(row) <= LISTED else None)
+        return Interval(least, most, least, most, affine, row if len(row) <= LISTED else None)
 
     @staticmethod
-    def of_affine(base: int, terms: Terms) -> Range:
+    def of_affine(base: int, terms: Terms) -> Interval:
         """Return the integers of an affine value."""
         terms = {axis: term for axis, term in terms.items() if term[0] and term[1] > 1}
         ends = [step * (count - 1) for step, count in terms.values()]
         least = base + sum(end for end in ends if end < 0)
         most = base + sum(end for end in ends if end > 0)
-        return Range(least, most, least, most, (base, terms))
+        return Interval(least, most, least, most, (base, terms))
 
     @property
     def one(self) -> int | None:
@@ -80,13 +80,13 @@ class Range:
             return self.integers[0], self.integers[-1]
         return self.ends
 
-    def some(self) -> Range:
+    def some(self) -> Interval:
         """Return what is known of any selection of the elements."""
         if self.one is not None:
-            return Range.listed([self.least])
-        return Range.between(self.least, self.most)
+            return Interval.listed([self.least])
+        return Interval.between(self.least, self.most)
 
-    def bounds_alone(self) -> Range:
+    def bounds_alone(self) -> Interval:
         """Return the same bounds, without where elements are."""
         return replace(self, affine=None, integers=None, ends=None)
 
@@ -102,25 +102,31 @@ def limits(dtype: str) -> tuple[int, int] | None:
     return (0, 2**bits - 1) if match[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def negative(range_: Range) -> Range:
+def negative(interval: Interval) -> Interval:
+    """Return the interval of the negatives."""
     affine = None
-    if range_.affine is not None:
-        base, terms = range_.affine
+    if interval.affine is not None:
+        base, terms = interval.affine
         affine = -base, {axis: (-by, count) for axis, (by, count) in terms.items()}
-    integers = None if range_.integers is None else tuple(-integer for integer in range_.integers)
-    return Range(-range_.most, -range_.least, -range_.high, -range_.low, affine, integers)
+    integers = (
+        None if interval.integers is None else tuple(-integer for integer in interval.integers)
+    )
+    return Interval(
+        -interval.most, -interval.least, -interval.high, -interval.low, affine, integers
+    )
 
 
-def summed(a: Range, b: Range, add: Callable[[int, int], int]) -> Range:
+def summed(a: Interval, b: Interval, add: Callable[[int, int], int]) -> Interval:
+    """Return the interval of sums of elements that meet; `add` adds two of them."""
     if a.affine is not None and b.affine is not None:
         terms = dict(a.affine[1])
         for axis, (by, count) in b.affine[1].items():
             terms[axis] = (terms.get(axis, (0, count))[0] + by, count)
-        exact = Range.of_affine(a.affine[0] + b.affine[0], terms)
+        exact = Interval.of_affine(a.affine[0] + b.affine[0], terms)
         return replace(exact, integers=paired(a, b, add))
     if (integers := paired(a, b, add)) is not None:
-        return Range.listed(integers)
-    sums = Range(
+        return Interval.listed(integers)
+    sums = Interval(
         a.least + b.least,
         a.most + b.most,
         min(a.low + b.most, b.low + a.most),
@@ -129,16 +135,18 @@ def summed(a: Range, b: Range, add: Callable[[int, int], int]) -> Range:
     return with_ends(sums, a, b, add)
 
 
-def with_ends(range_: Range, a: Range, b: Range, function: Callable[[int, int], int]) -> Range:
-    """Return a range with what the first and last elements of two values give."""
+def with_ends(
+    interval: Interval, a: Interval, b: Interval, function: Callable[[int, int], int]
+) -> Interval:
+    """Return an interval with what the first and last elements of two values give."""
     if a.corners is None or b.corners is None:
-        return range_
+        return interval
     first, last = (function(x, y) for x, y in zip(a.corners, b.corners, strict=True))
-    low, high = min(range_.low, first, last), max(range_.high, first, last)
-    return Range(range_.least, range_.most, low, high, ends=(first, last))
+    low, high = min(interval.low, first, last), max(interval.high, first, last)
+    return Interval(interval.least, interval.most, low, high, ends=(first, last))
 
 
-def paired(a: Range, b: Range, function: Callable[[int, int], int]) -> tuple[int, ...] | None:
+def paired(a: Interval, b: Interval, function: Callable[[int, int], int]) -> tuple[int, ...] | None:
     """Return what elements of two small arrays give, of which one may be a scalar."""
     if a.integers is None or b.integers is None:
         return None
@@ -149,7 +157,7 @@ def paired(a: Range, b: Range, function: Callable[[int, int], int]) -> tuple[int
     return None
 
 
-def products(a: Range, b: Range) -> tuple[int, int] | None:
+def products(a: Interval, b: Interval) -> tuple[int, int] | None:
     """Return what some product of two values is at most, and what some is at least."""
     if a.affine is not None and b.affine is not None:
         counts = {axis: count for axis, (_, count) in (*a.affine[1].items(), *b.affine[1].items())}
@@ -163,10 +171,10 @@ def products(a: Range, b: Range) -> tuple[int, int] | None:
             ]
         ]
         return min(products), max(products)
-    factor, range_ = (a.one, b) if a.one is not None else (b.one, a)
+    factor, interval = (a.one, b) if a.one is not None else (b.one, a)
     if factor is None:
         return None
-    ends = factor * range_.low, factor * range_.high
+    ends = factor * interval.low, factor * interval.high
     return ends if factor >= 0 else ends[::-1]
 
 
@@ -174,24 +182,26 @@ def _at(affine: tuple[int, Terms], at: Mapping[Axis, int]) -> int:
     return affine[0] + sum(by * at[axis] for axis, (by, _) in affine[1].items())
 
 
-def power(range_: Range, exponent: int) -> Range:
-    if range_.integers is not None:
-        return Range.listed(integer**exponent for integer in range_.integers)
-    if range_.one is not None:
-        return Range.listed([range_.one**exponent])
-    if exponent % 2 or range_.least >= 0:
-        return ends_of(range_, lambda number: number**exponent)
-    ends = (range_.least**exponent, range_.most**exponent)
-    reached = max(max(range_.high, 0) ** exponent, min(range_.low, 0) ** exponent)
-    return Range(0, max(ends), max(ends), reached)
+def power(interval: Interval, exponent: int) -> Interval:
+    """Return the interval of a power that is not negative."""
+    if interval.integers is not None:
+        return Interval.listed(integer**exponent for integer in interval.integers)
+    if interval.one is not None:
+        return Interval.listed([interval.one**exponent])
+    if exponent % 2 or interval.least >= 0:
+        return ends_of(interval, lambda number: number**exponent)
+    ends = (interval.least**exponent, interval.most**exponent)
+    reached = max(max(interval.high, 0) ** exponent, min(interval.low, 0) ** exponent)
+    return Interval(0, max(ends), max(ends), reached)
 
 
-def greater(a: Range, b: Range) -> Range:
+def greater(a: Interval, b: Interval) -> Interval:
+    """Return the interval of the greater of elements that meet."""
     if (integers := paired(a, b, max)) is not None:
-        return Range.listed(integers)
+        return Interval.listed(integers)
     if a.least >= b.most or b.least >= a.most:
         return a if a.least >= b.most else b
-    return Range(
+    return Interval(
         max(a.least, b.least),
         max(a.most, b.most),
         min(max(a.low, b.most), max(b.low, a.most)),
@@ -199,28 +209,30 @@ def greater(a: Range, b: Range) -> Range:
     )
 
 
-def less(a: Range, b: Range) -> Range:
+def less(a: Interval, b: Interval) -> Interval:
+    """Return the interval of the lesser of elements that meet."""
     return negative(greater(negative(a), negative(b)))
 
 
 def truncated(number: int, by: int) -> int:
+    """Return a quotient, rounded towards zero."""
     return number // by if number >= 0 else -(-number // by)
 
 
-def monotone(range_: Range, change: Callable[[int], int]) -> Range:
-    """Return the range after a function that never decreases."""
-    if range_.integers is not None:
-        return Range.listed(map(change, range_.integers))
-    return ends_of(range_, change)
+def monotone(interval: Interval, change: Callable[[int], int]) -> Interval:
+    """Return the interval after a function that never decreases."""
+    if interval.integers is not None:
+        return Interval.listed(map(change, interval.integers))
+    return ends_of(interval, change)
 
 
-def ends_of(range_: Range, change: Callable[[int], int]) -> Range:
-    corners = range_.corners
-    return Range(
-        change(range_.least),
-        change(range_.most),
-        change(range_.low),
-        change(range_.high),
+def ends_of(interval: Interval, change: Callable[[int], int]) -> Interval:
+    corners = interval.corners
+    return Interval(
+        change(interval.least),
+        change(interval.most),
+        change(interval.low),
+        change(interval.high),
         ends=None if corners is None else (change(corners[0]), change(corners[1])),
     )
 
@@ -236,8 +248,8 @@ def picked(
         yield integers[index]
 
 
-def varies(range_: Range) -> bool:
+def varies(interval: Interval) -> bool:
     """Whether a value may differ between the iterations of a loop."""
-    if range_.integers is not None:
+    if interval.integers is not None:
         return False
-    return range_.affine is None or any(isinstance(axis, str) for axis in range_.affine[1])
+    return interval.affine is None or any(isinstance(axis, str) for axis in interval.affine[1])

@@ -1,4 +1,4 @@
-"""What becomes of the ranges of integers that are moved, sliced, joined or indexed.
+"""What becomes of the intervals of integers that are moved, sliced, joined or indexed.
 
 Each function follows what https://docs.jax.dev/en/latest/jax.lax.html says of its operation.
 """
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from jaxsight.rules.program.integers.indices import index_of
-from jaxsight.rules.program.integers.intervals import Axis, Range, picked
-from jaxsight.rules.program.integers.known_ranges import (
-    KnownRanges,
+from jaxsight.rules.program.integers.intervals import Axis, Interval, picked
+from jaxsight.rules.program.integers.known_intervals import (
+    KnownIntervals,
     TransferFunction,
     pair_of,
     row_of,
@@ -21,23 +21,23 @@ from jaxsight.rules.program.steps import elements, numbers
 from jaxsight.wire.program import Step, Value
 
 
-def _moved(ranges: KnownRanges, step: Step) -> Range | None:
-    return ranges.of(step.operands[0])
+def _moved(intervals: KnownIntervals, step: Step) -> Interval | None:
+    return intervals.of(step.operands[0])
 
 
 def _axes(change: Callable[[Step, Value, Axis], Axis | None]) -> TransferFunction:
     """Move the axes of affine values: `None` where an axis goes nowhere."""
 
-    def rule(ranges: KnownRanges, step: Step) -> Range | None:
-        operand = ranges.of(step.operands[0])
+    def rule(intervals: KnownIntervals, step: Step) -> Interval | None:
+        operand = intervals.of(step.operands[0])
         if operand is None:
             return None
         moved = replace(operand.bounds_alone(), ends=operand.corners)
         if operand.one is not None:
-            return Range.listed([operand.one])
+            return Interval.listed([operand.one])
         if operand.affine is None:
             return moved
-        value = ranges.value(step.operands[0])
+        value = intervals.value(step.operands[0])
         base, terms = operand.affine
         renamed: dict[Axis, tuple[int, int]] = {}
         for axis, term in terms.items():
@@ -53,12 +53,14 @@ def _axes(change: Callable[[Step, Value, Axis], Axis | None]) -> TransferFunctio
 def _listed_again(rule: TransferFunction) -> TransferFunction:
     """Keep the elements too, of a primitive that leaves them in their order."""
 
-    def kept(ranges: KnownRanges, step: Step) -> Range | None:
-        range_, moved = ranges.of(step.operands[0]), rule(ranges, step)
-        if range_ is None or moved is None or moved.one is not None:
+    def kept(intervals: KnownIntervals, step: Step) -> Interval | None:
+        interval, moved = intervals.of(step.operands[0]), rule(intervals, step)
+        if interval is None or moved is None or moved.one is not None:
             return moved
-        same = elements(ranges.value(step.operands[0])) == elements(ranges.value(step.results[0]))
-        return replace(moved, integers=range_.integers) if same else moved
+        same = elements(intervals.value(step.operands[0])) == elements(
+            intervals.value(step.results[0])
+        )
+        return replace(moved, integers=interval.integers) if same else moved
 
     return kept
 
@@ -78,11 +80,11 @@ def _transposed_axis(step: Step, value: Value, axis: Axis) -> Axis | None:
     return places.index(axis) if axis in places else None
 
 
-def _reshape(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _reshape(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     if operand is None:
         return None
-    before, after = ranges.value(step.operands[0]).shape, ranges.value(step.results[0]).shape
+    before, after = intervals.value(step.operands[0]).shape, intervals.value(step.results[0]).shape
     moved = replace(operand, affine=None)
     if operand.one is not None:
         return operand
@@ -107,15 +109,15 @@ def _reshape(ranges: KnownRanges, step: Step) -> Range | None:
     return moved
 
 
-def _slice(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _slice(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     if operand is None:
         return None
-    starts, after = numbers(step, "start_indices"), ranges.value(step.results[0]).shape
+    starts, after = numbers(step, "start_indices"), intervals.value(step.results[0]).shape
     strides = numbers(step, "strides") or (1,) * len(after)
     if len(starts) != len(after) or len(strides) != len(after):
         return operand.some()
-    if (part := _part(ranges, step.operands[0], starts, after)) is not None:
+    if (part := _part(intervals, step.operands[0], starts, after)) is not None:
         return part
     if operand.affine is not None:
         base, terms = operand.affine
@@ -126,22 +128,22 @@ def _slice(ranges: KnownRanges, step: Step) -> Range | None:
                 cut[axis] = by * strides[axis], after[axis]
             else:
                 cut[axis] = by, count
-        return Range.of_affine(base, cut)
-    before = ranges.value(step.operands[0]).shape
+        return Interval.of_affine(base, cut)
+    before = intervals.value(step.operands[0]).shape
     if operand.integers is not None and len(operand.integers) == math.prod(before):
         places = [
             [start + stride * index for index in range(size)]
             for start, stride, size in zip(starts, strides, after, strict=True)
         ]
-        return Range.listed(picked(operand.integers, before, places))
+        return Interval.listed(picked(operand.integers, before, places))
     return operand.some()
 
 
 def _part(
-    ranges: KnownRanges, number: int, starts: Sequence[int], sizes: Sequence[int]
-) -> Range | None:
+    intervals: KnownIntervals, number: int, starts: Sequence[int], sizes: Sequence[int]
+) -> Interval | None:
     """Return the one array of those that were stacked or concatenated that a slice is."""
-    maker = ranges.maker(number)
+    maker = intervals.maker(number)
     if maker is None or maker.primitive not in ("stack", "concatenate"):
         return None
     (axis,) = numbers(maker, "axis" if maker.primitive == "stack" else "dimension") or (-1,)
@@ -149,14 +151,14 @@ def _part(
         return None
     at = 0
     for operand in maker.operands:
-        shape = ranges.value(operand).shape
+        shape = intervals.value(operand).shape
         length = 1 if maker.primitive == "stack" else shape[axis]
         is_from_start = all(
             start == 0 for dimension, start in enumerate(starts) if dimension != axis
         )
         full_shape = shape if maker.primitive != "stack" else (*shape[:axis], 1, *shape[axis:])
         if starts[axis] == at and is_from_start and tuple(sizes) == full_shape:
-            part = ranges.of(operand)
+            part = intervals.of(operand)
             if part is None or part.affine is None or maker.primitive != "stack":
                 return part
             base, terms = part.affine
@@ -171,11 +173,11 @@ def _part(
     return None
 
 
-def _rev(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _rev(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     if operand is None:
         return None
-    shape, turned = ranges.value(step.results[0]).shape, numbers(step, "dimensions")
+    shape, turned = intervals.value(step.results[0]).shape, numbers(step, "dimensions")
     integers = operand.integers[::-1] if operand.integers is not None and len(shape) == 1 else None
     if operand.affine is None:
         return replace(operand, integers=integers)
@@ -189,73 +191,75 @@ def _rev(ranges: KnownRanges, step: Step) -> Range | None:
     return replace(operand, affine=(base, reversed_terms), integers=integers)
 
 
-def _concatenate(ranges: KnownRanges, step: Step) -> Range | None:
-    return _union(ranges, step.operands)
+def _concatenate(intervals: KnownIntervals, step: Step) -> Interval | None:
+    return _union(intervals, step.operands)
 
 
-def _union(ranges: KnownRanges, operands: Sequence[int]) -> Range | None:
-    """Return the range of all elements of some values."""
-    one_axis = all(len(ranges.value(operand).shape) == 1 for operand in operands)
-    rows = [row_of(ranges, operand) for operand in operands] if one_axis else [None]
+def _union(intervals: KnownIntervals, operands: Sequence[int]) -> Interval | None:
+    """Return the interval of all elements of some values."""
+    one_axis = all(len(intervals.value(operand).shape) == 1 for operand in operands)
+    rows = [row_of(intervals, operand) for operand in operands] if one_axis else [None]
     if all(row is not None for row in rows):
-        return Range.listed(integer for row in rows for integer in row or ())
-    return _extremes(ranges, operands)
+        return Interval.listed(integer for row in rows for integer in row or ())
+    return _extremes(intervals, operands)
 
 
-def _extremes(ranges: KnownRanges, operands: Sequence[int]) -> Range | None:
+def _extremes(intervals: KnownIntervals, operands: Sequence[int]) -> Interval | None:
     """Return what is known of elements of several arrays, wherever they are."""
-    parts = [ranges.of(operand) for operand in operands if 0 not in ranges.value(operand).shape]
-    ranges_of_parts = [part for part in parts if part is not None]
-    if not ranges_of_parts or len(ranges_of_parts) != len(parts):
+    parts = [
+        intervals.of(operand) for operand in operands if 0 not in intervals.value(operand).shape
+    ]
+    intervals_of_parts = [part for part in parts if part is not None]
+    if not intervals_of_parts or len(intervals_of_parts) != len(parts):
         return None
-    return Range(
-        min(part.least for part in ranges_of_parts),
-        max(part.most for part in ranges_of_parts),
-        min(part.low for part in ranges_of_parts),
-        max(part.high for part in ranges_of_parts),
+    return Interval(
+        min(part.least for part in intervals_of_parts),
+        max(part.most for part in intervals_of_parts),
+        min(part.low for part in intervals_of_parts),
+        max(part.high for part in intervals_of_parts),
     )
 
 
-def _pad(ranges: KnownRanges, step: Step) -> Range | None:
-    parts = pair_of(ranges, step)
+def _pad(intervals: KnownIntervals, step: Step) -> Interval | None:
+    parts = pair_of(intervals, step)
     if parts is None:
         return None
     a, b = parts
-    return Range(
+    return Interval(
         min(a.least, b.least), max(a.most, b.most), max(a.most, b.most), min(a.least, b.least)
     )
 
 
-def _dynamic_slice(ranges: KnownRanges, step: Step) -> Range | None:
-    range_, shape = ranges.of(step.operands[0]), ranges.value(step.operands[0]).shape
-    if range_ is None:
+def _dynamic_slice(intervals: KnownIntervals, step: Step) -> Interval | None:
+    interval, shape = intervals.of(step.operands[0]), intervals.value(step.operands[0]).shape
+    if interval is None:
         return None
     if len(shape) == 1 and numbers(step, "slice_sizes") == (1,):
-        start = index_of(ranges, step.operands[1], shape[0])
+        start = index_of(intervals, step.operands[1], shape[0])
         if start is not None and start.affine is not None and start.least >= 0:
             inside = start.most < shape[0]
-            if inside and range_.affine is not None and set(range_.affine[1]) <= {0}:
-                base, terms = range_.affine
+            if inside and interval.affine is not None and set(interval.affine[1]) <= {0}:
+                base, terms = interval.affine
                 by = terms[0][0] if 0 in terms else 0
                 first, counters = start.affine
                 moved = {
                     axis: (by * step_size, count) for axis, (step_size, count) in counters.items()
                 }
-                return Range.of_affine(base + by * first, moved)
+                return Interval.of_affine(base + by * first, moved)
             covers = start.least == 0 and start.most == shape[0] - 1
             if inside and covers and [abs(by) for by, _ in start.affine[1].values()] == [1]:
-                return range_.bounds_alone()
-    return range_.some()
+                return interval.bounds_alone()
+    return interval.some()
 
 
-def _gather(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _gather(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     fills = "FILL" in dict(step.parameters).get("mode", "FILL")
     return None if operand is None or fills else operand.some()
 
 
-def _reordered(ranges: KnownRanges, step: Step) -> Range | None:
-    operand = ranges.of(step.operands[0])
+def _reordered(intervals: KnownIntervals, step: Step) -> Interval | None:
+    operand = intervals.of(step.operands[0])
     return None if operand is None else operand.bounds_alone()
 
 
@@ -271,7 +275,7 @@ MOVES: Mapping[str, TransferFunction] = {
     "rev": _rev,
     "slice": _slice,
     "sort": _reordered,
-    "stack": lambda ranges, step: _extremes(ranges, step.operands),
+    "stack": lambda intervals, step: _extremes(intervals, step.operands),
     "squeeze": _listed_again(_axes(_squeezed_axis)),
     "stop_gradient": _moved,
     "tile": _reordered,

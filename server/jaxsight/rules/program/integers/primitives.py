@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jaxsight.rules.program.integers.arithmetic import ARITHMETIC
 from jaxsight.rules.program.integers.comparisons import COMPARISONS
-from jaxsight.rules.program.integers.known_ranges import TransferFunction
+from jaxsight.rules.program.integers.known_intervals import TransferFunction
 from jaxsight.rules.program.integers.moves import MOVES
 from jaxsight.rules.program.integers.reductions import REDUCTIONS
 

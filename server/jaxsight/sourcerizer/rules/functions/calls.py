@@ -51,12 +51,14 @@ def jit_options(params: dict[str, Any]) -> dict[str, Expr]:
         shardings = params[f"{side}_shardings"]
         layouts = params.get(f"{side}_layouts") or (None,) * len(shardings)
         if not all(map(equations.is_unspecified, shardings)) or any(
-            given is not None for given in layouts
+            array_layout is not None for array_layout in layouts
         ):
             spelled = [_placed(*pair) for pair in zip(shardings, layouts, strict=True)]
             options[f"{side}_shardings"] = sequence(spelled) if side == "out" else tuple_(spelled)
     if any(params["donated_invars"]):
-        donated = tuple(i for i, given in enumerate(params["donated_invars"]) if given)
+        donated = tuple(
+            i for i, array_layout in enumerate(params["donated_invars"]) if array_layout
+        )
         options["donate_argnums"] = value(donated[0] if len(donated) == 1 else donated)
     if params["keep_unused"]:
         options["keep_unused"] = Atom("True")
@@ -100,8 +102,8 @@ def _placed(sharding: Any, layout: Any) -> Expr:
 
 
 @STRUCTURES("jit", "pjit")
-def jit(scope: Scope, found: Any) -> Proved | None:
-    group = found if isinstance(found, list) else [found]
+def jit(scope: Scope, calls: Any) -> Proved | None:
+    group = calls if isinstance(calls, list) else [calls]
     solution = linear_solve(scope, group)
     if solution is not None or len(group) > 1:
         return solution
@@ -133,16 +135,16 @@ def in_place(scope: Scope, program: Program, equation: Any) -> Proved:
     def with_literals(atoms: Sequence[Any]) -> list[Any]:
         return [literals.get(id(atom), atom) for atom in atoms]
 
-    kept: list[Any] = []
-    for each in program.jaxpr.eqns:
-        invars = with_literals(each.invars)
-        if (number := folded(each, invars)) is not None:
-            literals[id(each.outvars[0])] = number
+    inlined: list[Any] = []
+    for inner in program.jaxpr.eqns:
+        invars = with_literals(inner.invars)
+        if (number := folded(inner, invars)) is not None:
+            literals[id(inner.outvars[0])] = number
         else:
-            kept.append(each.replace(invars=invars))
+            inlined.append(inner.replace(invars=invars))
     inside = SimpleNamespace(
         constvars=program.jaxpr.constvars,
-        eqns=kept,
+        eqns=inlined,
         outvars=with_literals(program.jaxpr.outvars),
     )
     results = scope.program(Program(inside, program.consts))

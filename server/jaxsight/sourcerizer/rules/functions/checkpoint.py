@@ -50,12 +50,12 @@ def checkpoint(scope: Scope, equation: Any) -> Proved:
         return Proved(call(function, *operands), nested_results(count))
     scope.writer.bound.append(equation.primitive.name)
     traced = call("jax.make_jaxpr", function)
-    given = scope.several(operands, "operands")
+    arguments = scope.several(operands, "operands")
     jaxpr = scope.names.fresh("jaxpr")
-    scope.body.append(Assign(jaxpr, Attribute(call(traced, *given), "jaxpr")))
+    scope.body.append(Assign(jaxpr, Attribute(call(traced, *arguments), "jaxpr")))
     bound = call(
         public_names.primitive(equation.primitive).dot("bind"),
-        *given,
+        *arguments,
         jaxpr=Atom(jaxpr),
         prevent_cse=value(params["prevent_cse"]),
         differentiated=Atom("True"),
@@ -78,18 +78,22 @@ def policy_expr(policy: Any) -> Expr:
         maker = getattr(jax.checkpoint_policies, name)
         for args, kwargs in _makings(maker, _held(policy)):
             try:
-                made = maker(*args, **kwargs)
+                candidate = maker(*args, **kwargs)
             except (TypeError, ValueError, AttributeError):
                 continue
-            if made is not True and made is not False and Comparison().values(made, policy):
+            if (
+                candidate is not True
+                and candidate is not False
+                and Comparison().values(candidate, policy)
+            ):
                 spelled = [_policy_part(arg) for arg in args]
-                named = {key: _policy_part(given) for key, given in kwargs.items()}
+                named = {key: _policy_part(argument) for key, argument in kwargs.items()}
                 return call(f"jax.checkpoint_policies.{name}", *spelled, **named)
     return value(policy)
 
 
-def _policy_part(given: Any) -> Expr:
-    return policy_expr(given) if callable(given) else value(given)
+def _policy_part(argument: Any) -> Expr:
+    return policy_expr(argument) if callable(argument) else value(argument)
 
 
 def _policies() -> list[str]:
@@ -106,23 +110,25 @@ def _held(policy: Any) -> dict[str, Any]:
     return {}
 
 
-def _makings(maker: Any, held: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    if not held:
+def _makings(
+    maker: Any, arguments: dict[str, Any]
+) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    if not arguments:
         yield (), {}
         return
-    values_ = list(held.values())
+    values_ = list(arguments.values())
     if len(values_) == 1 and isinstance(values_[0], (set, frozenset, tuple, list)):
         yield tuple(sorted(values_[0])), {}
     try:
         wanted = inspect.signature(maker).parameters
     except (TypeError, ValueError):
         return
-    bare = {key.strip("_"): given for key, given in held.items()}
+    bare = {key.strip("_"): argument for key, argument in arguments.items()}
     if set(wanted) <= set(bare):
         yield (), {key: _listed(bare[key]) for key in wanted}
-    if all(callable(given) for given in values_):
+    if all(callable(argument) for argument in values_):
         yield tuple(values_), {}
 
 
-def _listed(given: Any) -> Any:
-    return sorted(given) if isinstance(given, (set, frozenset)) else given
+def _listed(argument: Any) -> Any:
+    return sorted(argument) if isinstance(argument, (set, frozenset)) else argument

@@ -80,10 +80,10 @@ def _is_traced_call(equation: Any) -> bool:
 def _bound_by_traced_calls() -> Any:
     inside = jax.jit(lambda x: x)
     try:
-        made: Any = jax.make_jaxpr(lambda x: inside.trace(x)(x))(1.0)
+        jaxpr: Any = jax.make_jaxpr(lambda x: inside.trace(x)(x))(1.0)
     except TypeError:
         return None  # such functions cannot be called
-    return made.eqns[0].primitive if made.eqns else None
+    return jaxpr.eqns[0].primitive if jaxpr.eqns else None
 
 
 def _closed_call(*, traced: bool) -> Function:

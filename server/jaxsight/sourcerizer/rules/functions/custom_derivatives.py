@@ -104,8 +104,8 @@ def _with_rules_passed_in(scope: Scope, equation: Any, why: str) -> Proved:
 
 def _refusal(name: str, why: derivative_rules.Refused) -> Statement:
     """Return the body of a rule for a function that cannot be differentiated."""
-    said = scalars.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
-    return Effect(call("raise NotImplementedError", said))
+    message = scalars.text(textwrap.shorten(f"no derivative of {name}: {why}", 80, placeholder="…"))
+    return Effect(call("raise NotImplementedError", message))
 
 
 def _zero_tangent(aval: Any) -> Expr:
@@ -150,11 +150,11 @@ def _custom(
         ):  # a rule that captures values stays here
             name = scope.writer.functions.custom(identity, program, base, shared)
             return Proved(call(name, *operands), nested_results(count))
-    given = [_known(scope, atom) for atom in equation.invars[:captured]]
+    captures = [_known(scope, atom) for atom in equation.invars[:captured]]
     types = [var.aval for var in program.jaxpr.invars]
-    key = (rule_identity.rule_identity(equation.params), given, types)
-    for known, around in scope.writer.functions.inside:
-        if known == key:  # its own rule calls it
+    key = (rule_identity.rule_identity(equation.params), captures, types)
+    for own_key, around in scope.writer.functions.inside:
+        if own_key == key:  # its own rule calls it
             return Proved(call(around, *operands), nested_results(count))
     own = scope.names.fresh(base)
     scope.writer.functions.inside.append((key, own))
@@ -209,8 +209,8 @@ def _vjp_functions(
     forward.body.append(Return(tuple_([sequence(list(results)), tuple_(residuals)])))
     backward = home.inner()
     parameter = _backward_parameter(backward, rules, parameters, len(program.jaxpr.outvars))
-    given = iter(backward.program(rules.backward))
-    answers = [NONE if zero else next(given) for zero in rules.zeros]
+    cotangents = iter(backward.program(rules.backward))
+    answers = [NONE if zero else next(cotangents) for zero in rules.zeros]
     backward.body.append(Return(tuple_(answers)))
     return [
         Function(names[0], tuple(parameters), forward.body),

@@ -82,8 +82,12 @@ def applied(equations: Sequence[Any], position: int, uses: Callable[[Any], int])
     if position + 1 >= len(equations) or not is_literal(first.invars[0]):
         return 1
     following = equations[position + 1]
-    (made,) = first.outvars
-    if following.primitive.name != "scatter" or uses(made) != 1 or following.invars[2] is not made:
+    (updates,) = first.outvars
+    if (
+        following.primitive.name != "scatter"
+        or uses(updates) != 1
+        or following.invars[2] is not updates
+    ):
         return 1
     return 2 if _ignores_updates(following) else 1
 
@@ -98,10 +102,10 @@ def _ignores_updates(equation: Any) -> bool:
 
 
 @STRUCTURES("scatter")
-def scatter_apply(scope: Scope, found: Any) -> Proved | None:
-    if not isinstance(found, list):
+def scatter_apply(scope: Scope, group: Any) -> Proved | None:
+    if not isinstance(group, list):
         return None
-    equation = found[-1]
+    equation = group[-1]
     params = equation.params
     program = opened(params["update_jaxpr"])
 
@@ -148,7 +152,7 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
     count = len(b)
     aux = len(equation.outvars) != count
     symmetric = programs.vecmat is programs.matvec
-    if programs.vecmat is not None and not symmetric and not _derived(programs, lengths, b):
+    if programs.vecmat is not None and not symmetric and not _derived(programs, lengths):
         return _bound_solve(scope, equation)
     parts = {
         name: _of_vector(scope, name, opened(getattr(programs, name)), captured[name])
@@ -172,15 +176,15 @@ def custom_linear_solve(scope: Scope, equation: Any) -> Proved:
     return Proved(solve, results)
 
 
-def _derived(programs: Any, lengths: Any, b: Sequence[Any]) -> bool:
+def _derived(programs: Any, lengths: Any) -> bool:
     """Return whether `vecmat` is the result of `jax.linear_transpose` for `matvec`."""
     matvec, vecmat = opened(programs.matvec), opened(programs.vecmat)
     consts = [var.aval for var in matvec.jaxpr.invars[: lengths.matvec]]
     vectors = [var.aval for var in matvec.jaxpr.invars[lengths.matvec :]]
 
     def transposed(*args: Any) -> Any:
-        held, cotangents = args[: len(consts)], args[len(consts) :]
-        return jax.linear_transpose(lambda *xs: evaluate(matvec, *held, *xs), *vectors)(
+        constants, cotangents = args[: len(consts)], args[len(consts) :]
+        return jax.linear_transpose(lambda *xs: evaluate(matvec, *constants, *xs), *vectors)(
             list(cotangents)
         )
 
@@ -239,13 +243,13 @@ def _of_vector(scope: Scope, name: str, program: Program, captured: Sequence[Any
         names = inner.parameters(variables, argument_bases(program)[len(captured) :])
         if len(names) == 1:
             return *unused, names[0]
-        whole = inner.names.fresh("xs")
-        inner.take_apart(names, whole)
-        return *unused, whole
+        parameter = inner.names.fresh("xs")
+        inner.take_apart(names, parameter)
+        return *unused, parameter
 
-    def results(given: list[Expr]) -> Expr:
-        if len(given) == outputs:
-            return sequence(given)
-        return tuple_([sequence(given[:outputs]), tuple_(given[outputs:])])
+    def results(values: list[Expr]) -> Expr:
+        if len(values) == outputs:
+            return sequence(values)
+        return tuple_([sequence(values[:outputs]), tuple_(values[outputs:])])
 
     return scope.function(name, program, captured, parameters, results)

@@ -40,8 +40,8 @@ def converted(equations: Sequence[Any], position: int, uses: Callable[[Any], int
     if end == position or end == len(equations) or equations[end].primitive.name != "jit":
         return 1
     solve = equations[end]
-    made = [equation.outvars[0] for equation in equations[position:end]]
-    once = all(uses(var) == 1 and any(var is atom for atom in solve.invars) for var in made)
+    conversions = [equation.outvars[0] for equation in equations[position:end]]
+    once = all(uses(var) == 1 and any(var is atom for atom in solve.invars) for var in conversions)
     return end + 1 - position if once and _solve_in(solve) is not None else 1
 
 
@@ -53,21 +53,21 @@ def linear_solve(scope: Scope, group: Sequence[Any]) -> Proved | None:
     *before, equation = group
     if _solve_in(equation) is None:
         return None
-    made = {id(each.outvars[0]): each.invars[0] for each in before}
-    atoms = [made.get(id(atom), atom) for atom in equation.invars]
+    originals = {id(conversion.outvars[0]): conversion.invars[0] for conversion in before}
+    atoms = [originals.get(id(atom), atom) for atom in equation.invars]
     if any(map(is_literal, atoms)):
         return None
     inputs = list({id(atom): atom for atom in atoms}.values())
     slots = {id(atom): Slot(index) for index, atom in enumerate(inputs)}
-    found = _Call.of(equation, [slots[id(atom)] for atom in atoms])
+    solve = _Call.of(equation, [slots[id(atom)] for atom in atoms])
     read = [i for i, var in enumerate(equation.outvars) if scope.uses.get(id(var))]
     ways = [(tuple(range(1, len(equation.outvars))), _leaves)]
     for results, shown in [(read[0], _value), *ways] if len(read) == 1 else ways:
         outputs = [equation.outvars[i] for i in jax.tree.leaves(results)]
-        index = _proved(scope, found, shown, Claim(group, inputs, outputs))
+        index = _proved(scope, solve, shown, Claim(group, inputs, outputs))
         if index is not None:
-            function = _written(scope, found, atoms)
-            expr = shown(list(found.spelled(function))[index])
+            function = _written(scope, solve, atoms)
+            expr = shown(list(solve.spelled(function))[index])
             return Proved(scope.fill(expr, inputs), results)
     return None
 
@@ -91,7 +91,7 @@ def _solve_in(equation: Any) -> Any:
     """Return the solve in a call of lineax's function, or None for other calls."""
     if equation.params.get("name") != _NAME:
         return None
-    return next((each for each in _program(equation).eqns if _is_solve(each)), None)
+    return next((inner for inner in _program(equation).eqns if _is_solve(inner)), None)
 
 
 def _program(equation: Any) -> Any:
@@ -114,10 +114,10 @@ class _Call:
     throw: bool
     places: Mapping[int, int]
     """The position of the call's operand for each variable, by its id."""
-    given: Sequence[Expr]
+    operands: Sequence[Expr]
 
     @classmethod
-    def of(cls, equation: Any, given: Sequence[Expr]) -> _Call:
+    def of(cls, equation: Any, operands: Sequence[Expr]) -> _Call:
         solve = _solve_in(equation)
         dynamic = iter(solve.invars)
         # The static arguments have a plain object as a sentinel for each operand.
@@ -125,7 +125,7 @@ class _Call:
         arguments = jax.tree.unflatten(solve.params["treedef"], leaves)
         operator, _, vector, options, solver, throw = arguments
         places = _places(_program(equation))
-        return cls(operator, vector, options, solver, throw, places, given)
+        return cls(operator, vector, options, solver, throw, places, operands)
 
     @property
     def function(self) -> Any:
@@ -144,35 +144,35 @@ class _Call:
             raise Unwritable(self.options)
         operator = self._part(self.operator) if function is None else self._applying(function)
         system = [operator, self._part(self.vector)]
-        told = {} if self.throw else {"throw": Atom("False")}
+        options = {} if self.throw else {"throw": Atom("False")}
         path = public_names.imported("lineax", _NAME)
-        for items in (system, [*system, self._part(self.solver)]):
-            yield call(path, *items, **told)
+        for arguments in (system, [*system, self._part(self.solver)]):
+            yield call(path, *arguments, **options)
 
     def operand(self, var: Any) -> Expr:
-        return self.given[self.places[id(var)]]
+        return self.operands[self.places[id(var)]]
 
     def _applying(self, function: Expr) -> Expr:
         struct = self.operator.in_structure()
         if not isinstance(struct, jax.ShapeDtypeStruct):
             raise Unwritable(struct)
         tags = self.operator.tags
-        told = {"tags": self._part(tags)} if tags else {}
+        options = {"tags": self._part(tags)} if tags else {}
         path = public_names.imported("lineax", type(self.operator).__name__)
-        return call(path, function, spelling.struct(struct), **told)
+        return call(path, function, spelling.struct(struct), **options)
 
-    def _part(self, given: Any) -> Expr:
+    def _part(self, argument: Any) -> Expr:
         """Return an argument: an operand, or an object constructed from its fields."""
-        if hasattr(given, "aval"):
-            return self.operand(given)
-        if isinstance(given, frozenset) or type(given) is tuple:
-            return tuple_(map(self._part, given))
-        if not dataclasses.is_dataclass(given):
-            return _plain(given)
-        path = public_names.public_path(type(given))
+        if hasattr(argument, "aval"):
+            return self.operand(argument)
+        if isinstance(argument, frozenset) or type(argument) is tuple:
+            return tuple_(map(self._part, argument))
+        if not dataclasses.is_dataclass(argument):
+            return _plain(argument)
+        path = public_names.public_path(type(argument))
         if path is None:
-            raise Unwritable(given, "its class is not public")
-        return call(path, *_arguments(given, self._part))
+            raise Unwritable(argument, "its class is not public")
+        return call(path, *_arguments(argument, self._part))
 
 
 def _places(jaxpr: Any) -> Mapping[int, int]:
@@ -180,28 +180,28 @@ def _places(jaxpr: Any) -> Mapping[int, int]:
 
     Functions with custom rules that only return their argument are looked through.
     """
-    found = {id(var): place for place, var in enumerate(jaxpr.invars)}
+    positions = {id(var): position for position, var in enumerate(jaxpr.invars)}
     for equation in jaxpr.eqns:
         if _gives_back(equation):
-            (taken,), (made,) = equation.invars, equation.outvars
-            if id(taken) in found:
-                found[id(made)] = found[id(taken)]
-    return found
+            (source,), (copy,) = equation.invars, equation.outvars
+            if id(source) in positions:
+                positions[id(copy)] = positions[id(source)]
+    return positions
 
 
-def _proved(scope: Scope, found: _Call, shown: Callable[[Expr], Expr], claim: Claim) -> int | None:
+def _proved(scope: Scope, solve: _Call, shown: Callable[[Expr], Expr], claim: Claim) -> int | None:
     """Return the position of the proved spelling of a call, or None.
 
     In the proof, its operator's function evaluates the program.
     """
-    prover, function = scope.writer.proofs.prover, found.function
+    prover, function = scope.writer.proofs.prover, solve.function
     stand_in: Expr | None = None
     if function is not None:
         prover.names[_STAND_IN] = _evaluating(function.jaxpr)
     try:
         if function is not None:
-            stand_in = call(_STAND_IN, *map(found.operand, function.consts))
-        for index, expr in enumerate(found.spelled(stand_in)):
+            stand_in = call(_STAND_IN, *map(solve.operand, function.consts))
+        for index, expr in enumerate(solve.spelled(stand_in)):
             results = prover.proves(shown(expr), claim)
             if results is not None and _in_order(results):
                 return index
@@ -228,18 +228,18 @@ def _evaluating(jaxpr: Any) -> Callable[..., Any]:
     return of
 
 
-def _written(scope: Scope, found: _Call, atoms: Sequence[Any]) -> Expr | None:
+def _written(scope: Scope, solve: _Call, atoms: Sequence[Any]) -> Expr | None:
     """Write the operator's function, which captures values; return None if it has none."""
-    if found.function is None:
+    if solve.function is None:
         return None
-    jaxpr = found.function.jaxpr
+    jaxpr = solve.function.jaxpr
     inside = SimpleNamespace(
         constvars=[],
         invars=[*jaxpr.constvars, *jaxpr.invars],
         eqns=jaxpr.eqns,
         outvars=jaxpr.outvars,
     )
-    captured = [atoms[found.places[id(var)]] for var in found.function.consts]
+    captured = [atoms[solve.places[id(var)]] for var in solve.function.consts]
     return scope.function(
         "matvec",
         Program(inside, ()),
@@ -249,10 +249,10 @@ def _written(scope: Scope, found: _Call, atoms: Sequence[Any]) -> Expr | None:
     )
 
 
-def _arguments(given: Any, spell: Callable[[Any], Expr]) -> Iterator[Item]:
+def _arguments(subject: Any, spell: Callable[[Any], Expr]) -> Iterator[Item]:
     """Yield the arguments of a constructor, except defaults."""
-    for parameter in inspect.signature(type(given)).parameters.values():
-        part = getattr(given, parameter.name)
+    for parameter in inspect.signature(type(subject)).parameters.values():
+        part = getattr(subject, parameter.name)
         if parameter.default is inspect.Parameter.empty:
             yield spell(part)
         elif not _is_default(part, parameter.default):
@@ -268,11 +268,15 @@ def _is_default(part: Any, default: Any) -> bool:
     return type(part) is type(default) and isinstance(part, plain) and bool(part == default)
 
 
-def _plain(given: Any) -> Expr:
+def _plain(subject: Any) -> Expr:
     """Return a number, a string, or an object that a package exports, such as a function."""
-    if callable(given) or type(given).__module__.partition(".")[0] not in ("builtins", "numpy"):
-        path = public_names.public_path(given) if callable(given) else public_names.elsewhere(given)
+    if callable(subject) or type(subject).__module__.partition(".")[0] not in ("builtins", "numpy"):
+        path = (
+            public_names.public_path(subject)
+            if callable(subject)
+            else public_names.elsewhere(subject)
+        )
         if path is None:
-            raise Unwritable(given)
+            raise Unwritable(subject)
         return path
-    return value(given)
+    return value(subject)

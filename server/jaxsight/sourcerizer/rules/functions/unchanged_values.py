@@ -28,13 +28,13 @@ def forwarded(program: Program) -> list[int | None]:
     return [None if is_literal(atom) else positions.get(id(atom)) for atom in program.jaxpr.outvars]
 
 
-def scan_hands_on(found: control_flow.Scan) -> bool:
+def scan_hands_on(loop: control_flow.Scan) -> bool:
     """Return whether a scan carries an unchanged value, or returns slices of its inputs."""
-    given = forwarded(found.body)
-    unchanged = [index == found.consts + i for i, index in enumerate(given[: found.carry])]
-    slices = found.consts + found.carry
+    sources = forwarded(loop.body)
+    unchanged = [index == loop.consts + i for i, index in enumerate(sources[: loop.carry])]
+    slices = loop.consts + loop.carry
     return any(unchanged) or any(
-        index is not None and index >= slices for index in given[found.carry :]
+        index is not None and index >= slices for index in sources[loop.carry :]
     )
 
 
@@ -70,20 +70,20 @@ def flat_function(scope: Scope, name: str, program: Program) -> Expr:
     return scope.function(name, program, [], parameters, list_)
 
 
-def bound_scan(scope: Scope, equation: Any, found: control_flow.Scan) -> Proved:
-    carried = found.consts + found.carry
+def bound_scan(scope: Scope, equation: Any, loop: control_flow.Scan) -> Proved:
+    carried = loop.consts + loop.carry
     # The body's inputs are slices of the arrays that the loop scans over.
-    binders = [*found.body.jaxpr.invars[:carried], *equation.invars[carried:]]
+    binders = [*loop.body.jaxpr.invars[:carried], *equation.invars[carried:]]
     operands = scope.operands(equation.invars, binders)
-    body = flat_function(scope, "body", found.body)
-    options: dict[str, Expr] = {"length": value(found.length)}
-    if found.reverse:
+    body = flat_function(scope, "body", loop.body)
+    options: dict[str, Expr] = {"length": value(loop.length)}
+    if loop.reverse:
         options["reverse"] = Atom("True")
-    if found.unroll != 1:
-        options["unroll"] = value(found.unroll)
-    if found.split_transpose:
+    if loop.unroll != 1:
+        options["unroll"] = value(loop.unroll)
+    if loop.split_transpose:
         options["_split_transpose"] = Atom("True")
-    parts = (operands[: found.consts], operands[found.consts : carried], operands[carried:])
+    parts = (operands[: loop.consts], operands[loop.consts : carried], operands[carried:])
     helper = scope.writer.functions.helper(_SCAN, _scan_as_is)
     expr = call(helper, body, *map(list_, parts), **options)
     scope.writer.bound.append(equation.primitive.name)
@@ -101,9 +101,9 @@ def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Pr
         flat_function(scope, name, program) for name, program in (("cond", cond), ("body", body))
     ]
     carried = scope.several(state, "state")
-    made = [
-        call(call("jax.make_jaxpr", function), *held, *carried)
-        for function, held in zip(written, (for_cond, for_body), strict=True)
+    jaxprs = [
+        call(call("jax.make_jaxpr", function), *captured, *carried)
+        for function, captured in zip(written, (for_cond, for_body), strict=True)
     ]
     scope.writer.bound.append("while")
     expr = call(
@@ -111,8 +111,8 @@ def bound_while(scope: Scope, equation: Any, cond: Program, body: Program) -> Pr
         *for_cond,
         *for_body,
         *carried,
-        cond_jaxpr=made[0],
-        body_jaxpr=made[1],
+        cond_jaxpr=jaxprs[0],
+        body_jaxpr=jaxprs[1],
         cond_nconsts=value(conds),
         body_nconsts=value(consts - conds),
     )

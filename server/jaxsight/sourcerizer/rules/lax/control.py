@@ -24,7 +24,7 @@ from jaxsight.sourcerizer.writing.results import argument_bases, nested_results,
 from jaxsight.sourcerizer.writing.scope import Scope
 
 
-def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole: str) -> str:
+def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], base: str) -> str:
     """Return a parameter for several values, which the function unpacks.
 
     Return the value's own name if there is one value.
@@ -33,7 +33,7 @@ def grouped(scope: Scope, variables: Sequence[Any], bases: Sequence[str], whole:
         return scope.names.fresh("_")
     if len(variables) == 1:
         return scope.parameters(variables, bases)[0]
-    name = scope.names.fresh(whole)
+    name = scope.names.fresh(base)
     parts = scope.parameters(variables, bases)
     scope.take_apart(parts, name)
     return name
@@ -52,38 +52,38 @@ def _numbers(start: int, count: int) -> Any:
 
 @STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved:
-    found = control_flow.scan(equation.params)
-    if scan_hands_on(found):
-        return bound_scan(scope, equation, found)
-    consts, carried = found.consts, found.consts + found.carry
-    operands = scope.operands(equation.invars[consts:], found.body.jaxpr.invars[consts:])
-    init, xs = operands[: found.carry], operands[found.carry :]
-    unnamed = ["x"] * consts + ["carry"] * found.carry + slices_of(xs)
-    bases = argument_bases(found.body, unnamed)
+    loop = control_flow.scan(equation.params)
+    if scan_hands_on(loop):
+        return bound_scan(scope, equation, loop)
+    consts, carried = loop.consts, loop.consts + loop.carry
+    operands = scope.operands(equation.invars[consts:], loop.body.jaxpr.invars[consts:])
+    init, xs = operands[: loop.carry], operands[loop.carry :]
+    unnamed = ["x"] * consts + ["carry"] * loop.carry + slices_of(xs)
+    bases = argument_bases(loop.body, unnamed)
 
     def parameters(inner: Scope) -> tuple[str, ...]:
-        binders = found.body.jaxpr.invars
+        binders = loop.body.jaxpr.invars
         carry = grouped(inner, binders[consts:carried], bases[consts:carried], "carry")
         x = grouped(inner, binders[carried:], bases[carried:], "xs")
         return carry, x
 
     def results(outputs: list[Expr]) -> Expr:
-        return tuple_([_optional(outputs[: found.carry]), _optional(outputs[found.carry :])])
+        return tuple_([_optional(outputs[: loop.carry]), _optional(outputs[loop.carry :])])
 
-    body = scope.function("body", found.body, equation.invars[:consts], parameters, results)
+    body = scope.function("body", loop.body, equation.invars[:consts], parameters, results)
     options: dict[str, Expr] = {}
     if not xs:
-        options["length"] = value(found.length)
-    if found.reverse:
+        options["length"] = value(loop.length)
+    if loop.reverse:
         options["reverse"] = Atom("True")
-    if found.unroll != 1:
-        options["unroll"] = value(found.unroll)
-    if found.split_transpose:
+    if loop.unroll != 1:
+        options["unroll"] = value(loop.unroll)
+    if loop.split_transpose:
         options["_split_transpose"] = Atom("True")
-    given = [body, _optional(init)] + ([_optional(xs)] if xs else [])
+    arguments = [body, _optional(init)] + ([_optional(xs)] if xs else [])
     count = len(equation.outvars)
-    nested = (_numbers(0, found.carry), _numbers(found.carry, count - found.carry))
-    return Proved(call("lax.scan", *given, **options), nested)
+    nested = (_numbers(0, loop.carry), _numbers(loop.carry, count - loop.carry))
+    return Proved(call("lax.scan", *arguments, **options), nested)
 
 
 @STRUCTURES("while")
@@ -140,8 +140,8 @@ def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) 
     if position + 1 >= len(equations):
         return 1
     following = equations[position + 1]
-    (made,) = first.outvars
-    if following.primitive.name != "cond" or uses(made) != 1 or following.invars[0] is not made:
+    (index,) = first.outvars
+    if following.primitive.name != "cond" or uses(index) != 1 or following.invars[0] is not index:
         return 1
     branches = len(following.params["branches"])
     platforms = following.params.get("branches_platforms")
@@ -153,15 +153,17 @@ def choice(equations: Sequence[Any], position: int, uses: Callable[[Any], int]) 
 
 
 @STRUCTURES("cond")
-def cond(scope: Scope, found: Any) -> Proved | None:
-    if not isinstance(found, list):
-        return bound(scope, found)
-    chooser, equation = found
+def cond(scope: Scope, group: Any) -> Proved | None:
+    if not isinstance(group, list):
+        return bound(scope, group)
+    chooser, equation = group
     if chooser.primitive.name == "platform_index":
         return _platforms(scope, equation)
     programs = [opened(branch) for branch in equation.params["branches"]]
     switched = chooser.primitive.name == "clamp"
-    if any(key != "branches" and given is not None for key, given in equation.params.items()):
+    if any(
+        key != "branches" and parameter is not None for key, parameter in equation.params.items()
+    ):
         return None
     if branches_hand_on(programs):
         return None
@@ -211,9 +213,11 @@ def bound(scope: Scope, equation: Any) -> Proved:
     written = [
         _branch(scope, f"branch_{number}", program) for number, program in enumerate(programs)
     ]
-    given = scope.several(operands, "operands")
-    branches = [call(call("jax.make_jaxpr", branch), *given) for branch in written]
-    others = {key: value(given) for key, given in equation.params.items() if key != "branches"}
+    arguments = scope.several(operands, "operands")
+    branches = [call(call("jax.make_jaxpr", branch), *arguments) for branch in written]
+    options = {
+        key: value(arguments) for key, arguments in equation.params.items() if key != "branches"
+    }
     scope.writer.bound.append("cond")
-    expr = call("primitives.cond_p.bind", index, *given, branches=tuple_(branches), **others)
+    expr = call("primitives.cond_p.bind", index, *arguments, branches=tuple_(branches), **options)
     return Proved(expr, tuple(range(len(equation.outvars))))

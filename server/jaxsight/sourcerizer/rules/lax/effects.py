@@ -26,14 +26,14 @@ def _function(scope: Scope, function: Any) -> Expr:
     return scope.writer.passed.placeholder(function, base, "runs on the host")
 
 
-def _spelled(scope: Scope, given: Any) -> Expr:
+def _spelled(scope: Scope, argument: Any) -> Expr:
     """Return the expression of an argument's leaf; operands are expressions already."""
-    if isinstance(given, _Operand):
-        return given.expr
+    if isinstance(argument, _Operand):
+        return argument.expr
     try:
-        return value(given)
+        return value(argument)
     except Unwritable:
-        return scope.writer.passed.placeholder(given, "static", "cannot be written as source")
+        return scope.writer.passed.placeholder(argument, "static", "cannot be written as source")
 
 
 class _Operand:
@@ -79,8 +79,8 @@ def callback(scope: Scope, equation: Any) -> Proved:
             options["ordered"] = Atom("True")
     clash = kwargs.keys() & {"sharding", "vmap_method", "ordered", "callback"}
     if clash:
-        taken = ", ".join(sorted(clash))
-        raise Unsourceable(equation.primitive.name, f"its callback has an argument named {taken}")
+        names = ", ".join(sorted(clash))
+        raise Unsourceable(equation.primitive.name, f"its callback has an argument named {names}")
     single = len(shapes) == 1
     expr = call(
         path,

@@ -45,12 +45,12 @@ def ffi_call(scope: Scope, equation: Any) -> Proved:
     if params.get("legacy_backend_config") is not None:
         options["legacy_backend_config"] = value(params["legacy_backend_config"])
     results = [spelling.struct(aval) for aval in params["result_avals"]]
-    made = call(
+    maker = call(
         "jax.ffi.ffi_call", scalars.text(params["target_name"]), sequence(results), **options
     )
     foreign = scope.names.fresh("foreign")
-    scope.body.append(Assign(foreign, made))
-    attributes = {name: _attribute(given) for name, given in params["attributes"]}
+    scope.body.append(Assign(foreign, maker))
+    attributes = {name: _attribute(attribute) for name, attribute in params["attributes"]}
     operands = [scope.operand(atom) for atom in equation.invars]
     return Proved(call(foreign, *operands, **attributes), nested_results(len(results)))
 
@@ -59,9 +59,9 @@ def _usual(layout: Any) -> bool:
     return layout is None or tuple(layout) == tuple(reversed(range(len(layout))))
 
 
-def _attribute(given: Any) -> Expr:
+def _attribute(attribute: Any) -> Expr:
     """Return an attribute of a foreign function, whose type matters."""
-    return scalars.typed(given) if isinstance(given, np.generic) else value(given)
+    return scalars.typed(attribute) if isinstance(attribute, np.generic) else value(attribute)
 
 
 @STRUCTURES("call_exported")
@@ -74,10 +74,10 @@ def call_exported(scope: Scope, equation: Any) -> Proved:
     leaves = [scope.operand(atom) for atom in equation.invars]
     args, kwargs = jax.tree.unflatten(exported.in_tree, map(Leaf, range(len(leaves))))
     opaque = scope.writer.passed.structure
-    given = [built(part, leaves, [], opaque) for part in args]
+    arguments = [built(part, leaves, [], opaque) for part in args]
     named = {key: built(part, leaves, [], opaque) for key, part in kwargs.items()}
     results = jax.tree.unflatten(exported.out_tree, range(len(equation.outvars)))
-    return Proved(call(Attribute(name, "call"), *given, **named), results)
+    return Proved(call(Attribute(name, "call"), *arguments, **named), results)
 
 
 @STRUCTURES("composite")
@@ -97,12 +97,12 @@ def composite(scope: Scope, equation: Any) -> Proved:
     base = identifier(str(params["name"]), "composite")
     function = scope.function(base, program, [], parameters, sequence)
     options = {"version": value(params["version"])} if params.get("version") else {}
-    made = scope.names.fresh("composed")
+    composed = scope.names.fresh("composed")
     named = scalars.text(params["name"])
-    scope.body.append(Assign(made, call("lax.composite", function, named, **options)))
+    scope.body.append(Assign(composed, call("lax.composite", function, named, **options)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)
-    given = {name: value(attribute) for name, attribute in attributes.items()}
-    return Proved(call(made, *operands, **given), nested_results(len(equation.outvars)))
+    keywords = {name: value(attribute) for name, attribute in attributes.items()}
+    return Proved(call(composed, *operands, **keywords), nested_results(len(equation.outvars)))
 
 
 @STRUCTURES("linear_call")
@@ -138,10 +138,10 @@ def _of_two(
         names = inner.parameters(program.jaxpr.invars[count:], bases)
         groups = []
         for base, part in (("residuals", names[:residuals]), ("linear", names[residuals:])):
-            whole = inner.names.fresh(base)
+            parameter = inner.names.fresh(base)
             if part:
-                inner.take_apart(part, whole)
-            groups.append(whole)
+                inner.take_apart(part, parameter)
+            groups.append(parameter)
         return tuple(groups)
 
     return scope.function(name, program, captured, parameters, tuple_)
@@ -170,10 +170,10 @@ def custom_vmap(scope: Scope, equation: Any) -> Proved:
     if str(getattr(rule, "__qualname__", "")).startswith("sequential_vmap."):
         decorator = "sequential_vmap"
     else:
-        given = scope.writer.passed.placeholder(
+        batching_rule = scope.writer.passed.placeholder(
             rule, "vmap_rule", "is the batching rule of a function"
         )
-        scope.body.append(Effect(call(f"{name}.def_vmap", given)))
+        scope.body.append(Effect(call(f"{name}.def_vmap", batching_rule)))
     function.decorators.append(public_names.imported("jax.custom_batching", decorator))
     function.body.append(Return(results[0] if single else tuple_(results)))
     operands = scope.operands(equation.invars, program.jaxpr.invars)

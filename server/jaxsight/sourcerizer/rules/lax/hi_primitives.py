@@ -31,31 +31,31 @@ from jaxsight.sourcerizer.writing.scope import Scope
 @LAX("call_hi_primitive")
 def high(view: View) -> Iterator[Expr]:
     """Yield the public function that creates the primitive, under `vmap` if it was."""
-    name, given = hi_primitives.class_and_params(view.params)
+    name, fields = hi_primitives.class_and_params(view.params)
     match name:
         case "Nonzero":
-            yield from _nonzero(view, given)
+            yield from _nonzero(view, fields)
         case "SearchSorted":
-            yield from _search_sorted(view, given)
+            yield from _search_sorted(view, fields)
         case "Ldexp" | "Frexp":
             yield call(f"jnp.{name.lower()}.__wrapped__", *view.operands)
         case "Einsum":
-            yield call("jnp.einsum", text(str(given["subscripts"])), *view.operands)
+            yield call("jnp.einsum", text(str(fields["subscripts"])), *view.operands)
         case _:
             return
 
 
-def _nonzero(view: View, given: dict[str, Any]) -> Iterator[Expr]:
+def _nonzero(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
     """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
     array, *filled = view.operands
-    rank, axes = view.inputs[0].ndim, tuple(given["axes"])
-    options: dict[str, Expr] = {"size": value(given["size"])}
+    rank, axes = view.inputs[0].ndim, tuple(fields["axes"])
+    options: dict[str, Expr] = {"size": value(fields["size"])}
     if axes != tuple(range(rank - len(axes), rank)):
         return
     if filled and rank == len(axes):
         fills = (
             [filled[0], tuple_(filled)]
-            if len({str(each) for each in view.literals[1:]}) == 1
+            if len({str(literal) for literal in view.literals[1:]}) == 1
             else [tuple_(filled)]
         )
         for fill in fills:
@@ -64,18 +64,18 @@ def _nonzero(view: View, given: dict[str, Any]) -> Iterator[Expr]:
         yield _mapped(rank - len(axes), [array], lambda rows: call("jnp.nonzero", *rows, **options))
 
 
-def _search_sorted(view: View, given: dict[str, Any]) -> Iterator[Expr]:
+def _search_sorted(view: View, fields: dict[str, Any]) -> Iterator[Expr]:
     """Yield `jnp.searchsorted`, under `vmap` for the axes that both arrays share."""
-    if given["dimension"] != given["batch_dims"]:
+    if fields["dimension"] != fields["batch_dims"]:
         return
     options: dict[str, Expr] = {}
     function = "jnp.searchsorted.__wrapped__"
-    if given["side"] != "left":
-        options["side"] = text(given["side"])
-    if given["method"] != "scan":
-        options["method"] = text(given["method"])
+    if fields["side"] != "left":
+        options["side"] = text(fields["side"])
+    if fields["method"] != "scan":
+        options["method"] = text(fields["method"])
     yield _mapped(
-        given["batch_dims"],
+        fields["batch_dims"],
         view.operands,
         lambda rows: call(function, *rows, **options),
         bare=None if options else Atom(function),
@@ -85,7 +85,7 @@ def _search_sorted(view: View, given: dict[str, Any]) -> Iterator[Expr]:
 def _mapped(
     times: int,
     operands: Sequence[Expr],
-    made: Callable[[Sequence[Expr]], Expr],
+    apply: Callable[[Sequence[Expr]], Expr],
     bare: Expr | None = None,
 ) -> Expr:
     """Return a call under nested `vmap`s over first axes.
@@ -93,9 +93,9 @@ def _mapped(
     `bare` is the function itself, if it is called without options.
     """
     if not times:
-        return made(operands)
+        return apply(operands)
     rows = ("row",) if len(operands) == 1 else tuple(f"row{i + 1}" for i in range(len(operands)))
-    function = bare if bare is not None else Lambda(rows, made([Atom(row) for row in rows]))
+    function = bare if bare is not None else Lambda(rows, apply([Atom(row) for row in rows]))
     for _ in range(times):
         function = call("jax.vmap", function)
     return call(function, *operands)
@@ -132,7 +132,7 @@ def _is_hidden(jaxpr: Any, closed: bool = False) -> bool:
             return True
         is_closed = closed or equation.primitive.name not in _OPEN
         inside = filter(is_jaxpr, jax.tree.leaves(dict(equation.params), is_leaf=is_jaxpr))
-        if any(_is_hidden(opened(each).jaxpr, is_closed) for each in inside):
+        if any(_is_hidden(opened(inner).jaxpr, is_closed) for inner in inside):
             return True
     return False
 
@@ -156,12 +156,12 @@ def _of_roots(
     program: Program,
     captured: Sequence[Any],
     count: int,
-    given: str = "",
+    function_name: str = "",
     root: hi_primitives.Root | None = None,
 ) -> Expr:
     """Write a function of `count` values, preceded by a function parameter if `root` is set.
 
-    `given` is the name of that parameter.
+    `function_name` is the name of that parameter.
     """
     variables = program.jaxpr.invars[-count:]
     bases = argument_bases(program)[-count:]
@@ -169,27 +169,27 @@ def _of_roots(
     def parameters(inner: Scope) -> tuple[str, ...]:
         first: tuple[str, ...] = ()
         if root is not None:
-            first = (inner.names.fresh(given),)
+            first = (inner.names.fresh(function_name),)
             inner.write(root.function.jaxpr, Atom(*first))
         names = inner.parameters(variables, bases)
         if count == 1:
             return *first, *names
-        whole = inner.names.fresh("xs")
-        inner.take_apart(names, whole)
-        return *first, whole
+        parameter = inner.names.fresh("xs")
+        inner.take_apart(names, parameter)
+        return *first, parameter
 
-    def results(found: list[Expr]) -> Expr:
+    def results(values: list[Expr]) -> Expr:
         nested = root.results if root is not None and name == "solve" else nested_results(count)
-        return _nested(nested, found)
+        return _nested(nested, values)
 
     return scope.function(name, program, captured, parameters, results)
 
 
-def _nested(results: Any, found: Sequence[Expr]) -> Expr:
+def _nested(results: Any, values: Sequence[Expr]) -> Expr:
     if isinstance(results, tuple):
-        return tuple_([_nested(each, found) for each in results])
-    whole: Expr = found[results]
-    return whole
+        return tuple_([_nested(part, values) for part in results])
+    single: Expr = values[results]
+    return single
 
 
 def _without_roots(program: Program, captured: int, count: int) -> Program:
@@ -200,10 +200,10 @@ def _without_roots(program: Program, captured: int, count: int) -> Program:
         return all_operands(equation) if linear is None else linear
 
     jaxpr = program.jaxpr
-    kept = live(jaxpr.outvars, jaxpr.eqns, read_by)
+    needed = live(jaxpr.outvars, jaxpr.eqns, read_by)
     inputs = itertools.chain(jaxpr.invars[:captured], jaxpr.invars[captured + count :])
     inside = SimpleNamespace(
-        constvars=jaxpr.constvars, invars=list(inputs), eqns=kept, outvars=jaxpr.outvars
+        constvars=jaxpr.constvars, invars=list(inputs), eqns=needed, outvars=jaxpr.outvars
     )
     return Program(inside, program.consts)
 

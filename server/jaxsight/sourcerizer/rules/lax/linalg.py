@@ -33,8 +33,8 @@ _TRIANGLE = "iota add? iota ge broadcast_in_dim select_n"
 def lower_cholesky(window: Window) -> Iterator[Expr]:
     first = window.equations[0]
     operand = window.expr(first.invars[0])
-    told = _AS_IT_IS if first.primitive.name == "cholesky" else {}
-    yield call("lax.linalg.cholesky", operand, **told)
+    options = _AS_IT_IS if first.primitive.name == "cholesky" else {}
+    yield call("lax.linalg.cholesky", operand, **options)
 
 
 @LAX("jit", "pjit")
@@ -57,7 +57,7 @@ def jitted_by_jax(view: View) -> Iterator[Expr]:
 @LAX("eigh")
 def eigh(view: View) -> Iterator[Expr]:
     named = keywords(view, "lower", "sort_eigenvalues", "subset_by_index", "implementation")
-    shown = {name: item for name, item in named.items() if item != Atom("None")}
+    shown = {name: option for name, option in named.items() if option != Atom("None")}
     yield call("lax.linalg.eigh", *view.operands, **shown, **_AS_IT_IS)
-    reduced = {name: item for name, item in shown.items() if name != "implementation"}
+    reduced = {name: option for name, option in shown.items() if name != "implementation"}
     yield call("lax.linalg.eigh", *view.operands, **reduced, **_AS_IT_IS)

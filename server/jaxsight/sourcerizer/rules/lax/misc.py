@@ -33,15 +33,15 @@ def layout_constraint(view: View) -> Iterator[Expr]:
 def precv(view: View) -> Iterator[Expr]:
     axes, shape = view.params["axis_name"], spelling.struct(view.params["out_shape"])
     for axis in (axes[0], axes) if len(axes) == 1 else (axes,):
-        given = shape, spelling.value(axis), spelling.value(view.params["perm"])
-        yield call("lax.precv", *view.operands, *given)
+        arguments = shape, spelling.value(axis), spelling.value(view.params["perm"])
+        yield call("lax.precv", *view.operands, *arguments)
 
 
 @LAX("host_local_array_to_global_array", "global_array_to_host_local_array")
 def between_hosts(view: View) -> Iterator[Expr]:
     function = public_names.imported("jax.experimental.multihost_utils", view.name)
-    given = view.params["global_mesh"], view.params["pspec"]
-    yield call(function, *view.operands, *map(spelling.value, given))
+    arguments = view.params["global_mesh"], view.params["pspec"]
+    yield call(function, *view.operands, *map(spelling.value, arguments))
 
 
 @LAX("todense")
@@ -59,8 +59,8 @@ def spsolve(view: View) -> Iterator[Expr]:
 @STRUCTURES("xla_metadata_call")
 def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
     params = equation.params
-    given = dict(params["xla_metadata"])
-    if params.get("ad_metadata", "same") != "same" or not all(map(is_identifier, given)):
+    metadata = dict(params["xla_metadata"])
+    if params.get("ad_metadata", "same") != "same" or not all(map(is_identifier, metadata)):
         return None
     program = opened(params["jaxpr"])
 
@@ -69,7 +69,7 @@ def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
 
     function = scope.function("annotated", program, [], parameters, sequence)
     name = public_names.imported("jax.experimental.xla_metadata", "xla_metadata_call")
-    named = {key: spelling.value(part) for key, part in given.items()}
+    named = {key: spelling.value(part) for key, part in metadata.items()}
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     return Proved(
         call(call(name, function, **named), *operands), nested_results(len(equation.outvars))
@@ -78,6 +78,8 @@ def metadata_of_a_call(scope: Scope, equation: Any) -> Proved | None:
 
 @STRUCTURES("inspect_sharding")
 def inspect_sharding(scope: Scope, equation: Any) -> Proved:
-    told = scope.writer.passed.placeholder(equation.params["callback"], "told", "runs on the host")
+    callback = scope.writer.passed.placeholder(
+        equation.params["callback"], "told", "runs on the host"
+    )
     operands = [scope.operand(atom) for atom in equation.invars]
-    return Proved(call("jax.debug.inspect_array_sharding", *operands, callback=told), ())
+    return Proved(call("jax.debug.inspect_array_sharding", *operands, callback=callback), ())

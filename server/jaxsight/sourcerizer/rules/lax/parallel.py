@@ -23,23 +23,25 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 @STRUCTURES("shard_map")
 def shard_map(scope: Scope, equation: Any) -> Proved:
-    found = meshes.shard_map(equation.params)
-    program = opened(found.body)
+    mapped_program = meshes.shard_map(equation.params)
+    program = opened(mapped_program.body)
     bases = argument_bases(program)
 
     def parameters(inner: Scope) -> tuple[str, ...]:
         return tuple(inner.parameters(program.jaxpr.invars, bases))
 
-    with meshes.inside(found):
+    with meshes.inside(mapped_program):
         body = scope.function("shard", program, [], parameters, sequence)
     options: dict[str, Expr] = {}
-    if isinstance(found.mesh, jax.sharding.Mesh):
-        options["mesh"] = scope.writer.constants.named(found.mesh, "_MESH", value(found.mesh))
-    options["in_specs"] = tuple_(value(spec) for spec in found.in_specs)
-    options["out_specs"] = sequence([value(spec) for spec in found.out_specs])
-    if not found.is_whole:
-        options["axis_names"] = value(set(found.manual))
-    if not found.check_vma:
+    if isinstance(mapped_program.mesh, jax.sharding.Mesh):
+        options["mesh"] = scope.writer.constants.named(
+            mapped_program.mesh, "_MESH", value(mapped_program.mesh)
+        )
+    options["in_specs"] = tuple_(value(spec) for spec in mapped_program.in_specs)
+    options["out_specs"] = sequence([value(spec) for spec in mapped_program.out_specs])
+    if not mapped_program.is_whole:
+        options["axis_names"] = value(set(mapped_program.manual))
+    if not mapped_program.check_vma:
         options["check_vma"] = Atom("False")
     operands = scope.operands(equation.invars, program.jaxpr.invars)
     mapped = scope.names.fresh("mapped")
@@ -49,13 +51,13 @@ def shard_map(scope: Scope, equation: Any) -> Proved:
 
 def _axes(view: View) -> Iterator[Expr]:
     """Yield the axes of a collective: the name of one, or a tuple."""
-    given = view.params.get("axes", view.params.get("axis_name"))
-    if isinstance(given, tuple):
-        if len(given) == 1:
-            yield value(given[0])
-        yield value(given)
+    axes = view.params.get("axes", view.params.get("axis_name"))
+    if isinstance(axes, tuple):
+        if len(axes) == 1:
+            yield value(axes[0])
+        yield value(axes)
     else:
-        yield value(given)
+        yield value(axes)
 
 
 def _groups(view: View) -> dict[str, Expr]:
@@ -156,47 +158,49 @@ def axis_index(view: View) -> Iterator[Expr]:
 
 @LAX("sharding_constraint")
 def sharding_constraint(view: View) -> Iterator[Expr]:
-    given = view.params["sharding"]
+    sharding = view.params["sharding"]
     free = view.params.get("unconstrained_dims") or ()
-    if isinstance(given, jax.sharding.NamedSharding):
-        spec = list(given.spec) + [None] * (view.inputs[0].ndim - len(given.spec))
+    if isinstance(sharding, jax.sharding.NamedSharding):
+        spec = list(sharding.spec) + [None] * (view.inputs[0].ndim - len(sharding.spec))
         for dimension in free:
             spec[dimension] = jax.sharding.PartitionSpec.UNCONSTRAINED
-        asked = given.spec
+        constrained = sharding.spec
         if free:
-            asked = jax.sharding.PartitionSpec(*spec)  # type: ignore[no-untyped-call]
-        yield call("lax.with_sharding_constraint", *view.operands, _over(given, asked))
-        if isinstance(given.mesh, jax.sharding.AbstractMesh):
-            yield call("lax.with_sharding_constraint", *view.operands, value(asked))
-    elif given is not None:
-        yield call("lax.with_sharding_constraint", *view.operands, value(given))
+            constrained = jax.sharding.PartitionSpec(*spec)  # type: ignore[no-untyped-call]
+        yield call("lax.with_sharding_constraint", *view.operands, _over(sharding, constrained))
+        if isinstance(sharding.mesh, jax.sharding.AbstractMesh):
+            yield call("lax.with_sharding_constraint", *view.operands, value(constrained))
+    elif sharding is not None:
+        yield call("lax.with_sharding_constraint", *view.operands, value(sharding))
 
 
 @LAX("reshard")
 def reshard(view: View) -> Iterator[Expr]:
-    given = view.params["dst_sharding"]
-    if isinstance(given.mesh, jax.sharding.AbstractMesh):
-        yield call("jax.sharding.reshard", *view.operands, value(given.spec))
+    sharding = view.params["dst_sharding"]
+    if isinstance(sharding.mesh, jax.sharding.AbstractMesh):
+        yield call("jax.sharding.reshard", *view.operands, value(sharding.spec))
     mesh = view.params.get("concrete_mesh")
     for abstract in (False, True):
-        yield call("jax.sharding.reshard", *view.operands, _over(given, given.spec, mesh, abstract))
+        yield call(
+            "jax.sharding.reshard", *view.operands, _over(sharding, sharding.spec, mesh, abstract)
+        )
 
 
-def _over(given: Any, spec: Any, mesh: Any = None, abstract: bool = False) -> Expr:
+def _over(sharding: Any, spec: Any, mesh: Any = None, abstract: bool = False) -> Expr:
     """Return a sharding over a concrete mesh, or over its `abstract` mesh.
 
     An abstract mesh becomes one of the machine's first devices; raise `Unwritable` if there are too
     few.
     """
-    found = given.mesh if mesh is None else mesh
-    if isinstance(found, jax.sharding.AbstractMesh):
-        devices = jax.devices()[: found.size]
-        if len(devices) < found.size:
-            raise Unwritable(found, "fewer devices are present")
+    concrete = sharding.mesh if mesh is None else mesh
+    if isinstance(concrete, jax.sharding.AbstractMesh):
+        devices = jax.devices()[: concrete.size]
+        if len(devices) < concrete.size:
+            raise Unwritable(concrete, "fewer devices are present")
         import numpy as np
 
-        array = np.array(devices).reshape(found.axis_sizes)
-        found = jax.sharding.Mesh(array, found.axis_names, axis_types=found.axis_types)
-    made = value(found)
-    over = Attribute(made, "abstract_mesh") if abstract else made
+        array = np.array(devices).reshape(concrete.axis_sizes)
+        concrete = jax.sharding.Mesh(array, concrete.axis_names, axis_types=concrete.axis_types)
+    mesh_expr = value(concrete)
+    over = Attribute(mesh_expr, "abstract_mesh") if abstract else mesh_expr
     return call("jax.sharding.NamedSharding", over, value(spec))

@@ -44,17 +44,19 @@ def get(scope: Scope, equation: Any) -> Proved:
 def swap(scope: Scope, equation: Any) -> Proved:
     """Write `jax.ref.set`, or `jax.ref.swap` if the old value is used."""
     ref, stored, *leaves = equation.invars
-    items = _items(scope, equation, leaves)
-    given = [scope.read(ref), _one(items), scope.operand(stored)]
+    indices = _items(scope, equation, leaves)
+    arguments = [scope.read(ref), _one(indices), scope.operand(stored)]
     used = not is_dropped(equation.outvars[0]) and scope.uses.get(id(equation.outvars[0]))
-    return Proved(call("jax.ref.swap" if used else "jax.ref.set", *given), 0)
+    return Proved(call("jax.ref.swap" if used else "jax.ref.set", *arguments), 0)
 
 
 @STRUCTURES("addupdate")
 def addupdate(scope: Scope, equation: Any) -> Proved:
     ref, added, *leaves = equation.invars
-    items = _items(scope, equation, leaves)
-    return Proved(call("jax.ref.addupdate", scope.read(ref), _one(items), scope.operand(added)), ())
+    indices = _items(scope, equation, leaves)
+    return Proved(
+        call("jax.ref.addupdate", scope.read(ref), _one(indices), scope.operand(added)), ()
+    )
 
 
 @STRUCTURES("run_state")
@@ -65,11 +67,11 @@ def run_state(scope: Scope, equation: Any) -> Proved:
     program = opened(params["jaxpr"])
     inner = scope.inner()
     names = inner.parameters(program.jaxpr.invars, argument_bases(program, "ref"))
-    whole = inner.names.fresh("refs")
-    inner.take_apart(names, whole)
+    parameter = inner.names.fresh("refs")
+    inner.take_apart(names, parameter)
     inner.program(program)
     name = scope.names.fresh("stateful")
-    scope.body.append(Function(name, (whole,), inner.body))
+    scope.body.append(Function(name, (parameter,), inner.body))
     path = public_names.imported("jax.experimental.pallas", "run_state")
     runner = scope.names.fresh("run")
     scope.body.append(Assign(runner, call(path, Atom(name))))
@@ -77,21 +79,21 @@ def run_state(scope: Scope, equation: Any) -> Proved:
     return Proved(call(runner, tuple_(operands)), tuple(range(len(operands))))
 
 
-def _one(items: tuple[Expr, ...]) -> Expr:
-    return items[0] if len(items) == 1 else tuple_(items)
+def _one(indices: tuple[Expr, ...]) -> Expr:
+    return indices[0] if len(indices) == 1 else tuple_(indices)
 
 
 def _items(scope: Scope, equation: Any, leaves: Sequence[Any]) -> tuple[Expr, ...]:
     """Return the items in the brackets; `...` for the whole array."""
     spelled = [_Spelled(_index(scope, atom)) for atom in leaves]
-    found = refs.indices(equation.params["tree"], spelled)
-    if found is None:
+    indices = refs.indices(equation.params["tree"], spelled)
+    if indices is None:
         raise Unsourceable(
             equation.primitive.name, "a reference has a transformation other than one index"
         )
-    if all(isinstance(part, refs.Range) and part.whole for part in found):
+    if all(isinstance(part, refs.Range) and part.is_whole for part in indices):
         return (Atom("..."),)
-    return tuple(_item(part) for part in found)
+    return tuple(_item(part) for part in indices)
 
 
 class _Spelled:
@@ -110,7 +112,7 @@ def _index(scope: Scope, atom: Any) -> Expr:
 def _item(part: Any) -> Expr:
     if not isinstance(part, refs.Range):
         return part.expr if isinstance(part, _Spelled) else value(part)
-    if part.whole:
+    if part.is_whole:
         return call("slice", NONE)
     if isinstance(part.start, int) and isinstance(part.size, int):
         stop = part.start + (part.size - 1) * part.stride + 1
@@ -119,4 +121,4 @@ def _item(part: Any) -> Expr:
     if part.stride != 1:
         raise Unsourceable("get", "a slice has a traced start and a stride other than 1")
     path = public_names.imported("jax.experimental.pallas", "ds")
-    return call(path, *(_item(given) for given in (part.start, part.size)))
+    return call(path, *(_item(bound) for bound in (part.start, part.size)))

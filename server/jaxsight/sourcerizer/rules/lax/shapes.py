@@ -26,9 +26,9 @@ def iota(view: View) -> Iterator[Expr]:
 
 @LAX("broadcast_in_dim")
 def broadcast_in_dim(view: View) -> Iterator[Expr]:
-    x, *rest = view.operands
+    x, *dynamic_sizes = view.operands
     shape, dimensions = view.params["shape"], view.params["broadcast_dimensions"]
-    if rest:
+    if dynamic_sizes:
         return
     (output,) = view.outputs
     if view.literals[0] is not None and not dimensions:

@@ -20,20 +20,20 @@ _BATCH, _LEFT, _RIGHT, _SUMMED = "bcdefgh", "ijlmno", "pqrstuv", "kxyzw"
 
 def _letters(numbers: Any, ranks: Sequence[int]) -> tuple[str, str, str]:
     (left_summed, right_summed), (left_batch, right_batch) = numbers
-    left: dict[int, str] = dict(zip(left_summed, _SUMMED, strict=False))
-    right: dict[int, str] = dict(zip(right_summed, _SUMMED, strict=False))
-    left |= dict(zip(left_batch, _BATCH, strict=False))
-    right |= dict(zip(right_batch, _BATCH, strict=False))
-    free_left = [axis for axis in range(ranks[0]) if axis not in left]
-    free_right = [axis for axis in range(ranks[1]) if axis not in right]
-    left |= dict(zip(free_left, _LEFT, strict=False))
-    right |= dict(zip(free_right, _RIGHT, strict=False))
-    result = [left[axis] for axis in left_batch]
-    result += [left[axis] for axis in free_left] + [right[axis] for axis in free_right]
+    of_left: dict[int, str] = dict(zip(left_summed, _SUMMED, strict=False))
+    of_right: dict[int, str] = dict(zip(right_summed, _SUMMED, strict=False))
+    of_left |= dict(zip(left_batch, _BATCH, strict=False))
+    of_right |= dict(zip(right_batch, _BATCH, strict=False))
+    free_left = [axis for axis in range(ranks[0]) if axis not in of_left]
+    free_right = [axis for axis in range(ranks[1]) if axis not in of_right]
+    of_left |= dict(zip(free_left, _LEFT, strict=False))
+    of_right |= dict(zip(free_right, _RIGHT, strict=False))
+    of_result = [of_left[axis] for axis in left_batch]
+    of_result += [of_left[axis] for axis in free_left] + [of_right[axis] for axis in free_right]
     return (
-        "".join(left[axis] for axis in range(ranks[0])),
-        "".join(right[axis] for axis in range(ranks[1])),
-        "".join(result),
+        "".join(of_left[axis] for axis in range(ranks[0])),
+        "".join(of_right[axis] for axis in range(ranks[1])),
+        "".join(of_result),
     )
 
 
@@ -46,24 +46,24 @@ def _options(params: dict[str, Any]) -> Iterator[dict[str, Expr]]:
         yield named | {"preferred_element_type": scalars.dtype(params["preferred_element_type"])}
 
 
-def precision(given: Any) -> Expr:
+def precision(parameter: Any) -> Expr:
     """Return a precision by its name, if both operands have the same."""
-    match given:
+    match parameter:
         case (jax.lax.Precision() as one, other) if one is other:
             return scalars.text(one.name.lower())
         case _:
-            return spelling.value(given)
+            return spelling.value(parameter)
 
 
 def _einsum(
     params: dict[str, Any], x: Expr, y: Expr, ranks: Sequence[int], order: Sequence[int] | None
 ) -> Iterator[Expr]:
-    first, second, result = _letters(params["dimension_numbers"], ranks)
+    first, second, output = _letters(params["dimension_numbers"], ranks)
     if order is not None:
-        result = "".join(result[axis] for axis in order)
+        output = "".join(output[axis] for axis in order)
     for named in _options(params):
-        yield call("jnp.einsum", scalars.text(f"{first},{second}->{result}"), x, y, **named)
-        yield call("jnp.einsum", scalars.text(f"{second},{first}->{result}"), y, x, **named)
+        yield call("jnp.einsum", scalars.text(f"{first},{second}->{output}"), x, y, **named)
+        yield call("jnp.einsum", scalars.text(f"{second},{first}->{output}"), y, x, **named)
 
 
 @PRETTY("dot_general")
@@ -132,7 +132,7 @@ def _lettered(spec: tuple[int, ...], names: str) -> str:
 
 @IDIOMS("dot_general transpose")
 def product_transposed(window: Window) -> Iterator[Expr]:
-    made, moved = window.equations
-    x, y = (window.expr(atom) for atom in made.invars)
-    ranks = [atom.aval.ndim for atom in made.invars]
-    yield from _einsum(made.params, x, y, ranks, moved.params["permutation"])
+    product, moved = window.equations
+    x, y = (window.expr(atom) for atom in product.invars)
+    ranks = [atom.aval.ndim for atom in product.invars]
+    yield from _einsum(product.params, x, y, ranks, moved.params["permutation"])

@@ -26,36 +26,36 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 @PRETTY_STRUCTURES("scan")
 def scan(scope: Scope, equation: Any) -> Proved | None:
-    found = control_flow.scan(equation.params)
-    if found.reverse or found.unroll != 1 or found.split_transpose or scan_hands_on(found):
+    loop = control_flow.scan(equation.params)
+    if loop.reverse or loop.unroll != 1 or loop.split_transpose or scan_hands_on(loop):
         return None
-    if found.carry == 0:
-        return _map(scope, equation, found)
-    inputs = len(equation.invars) - found.consts
-    if inputs != found.carry or len(equation.outvars) != found.carry:
+    if loop.carry == 0:
+        return _map(scope, equation, loop)
+    inputs = len(equation.invars) - loop.consts
+    if inputs != loop.carry or len(equation.outvars) != loop.carry:
         return None
-    first = equation.invars[found.consts]
+    first = equation.invars[loop.consts]
     start = _counter(first)
-    counted = _without_counter(found.body, found.consts)
+    counted = _without_counter(loop.body, loop.consts)
     if start is None or counted is None or not _unused(scope, equation.outvars[0]):
         return None
-    bounds = [_bound(first, start), _bound(first, start + found.length)]
-    return _fori(scope, equation, counted, found.consts, bounds, found.consts + 1)
+    bounds = [_bound(first, start), _bound(first, start + loop.length)]
+    return _fori(scope, equation, counted, loop.consts, bounds, loop.consts + 1)
 
 
-def _map(scope: Scope, equation: Any, found: Any) -> Proved | None:
+def _map(scope: Scope, equation: Any, loop: Any) -> Proved | None:
     count = len(equation.outvars)
-    xs = equation.invars[found.consts :]
+    xs = equation.invars[loop.consts :]
     if not xs or not count:
         return None
-    binders = found.body.jaxpr.invars[found.consts :]
+    binders = loop.body.jaxpr.invars[loop.consts :]
     operands = scope.operands(xs, binders)
-    unnamed = ["x"] * found.consts + slices_of(operands)
-    bases = argument_bases(found.body, unnamed)[found.consts :]
+    unnamed = ["x"] * loop.consts + slices_of(operands)
+    bases = argument_bases(loop.body, unnamed)[loop.consts :]
     body = scope.function(
         "body",
-        found.body,
-        equation.invars[: found.consts],
+        loop.body,
+        equation.invars[: loop.consts],
         lambda inner: (grouped(inner, binders, bases, "xs"),),
         sequence,
     )
@@ -93,11 +93,11 @@ def while_(scope: Scope, equation: Any) -> Proved | None:
         debug_info=None,
     )
     bases = argument_bases(body)
-    kept = Program(inside, counted.consts)
+    body_program = Program(inside, counted.consts)
     return _fori(
         scope,
         equation,
-        kept,
+        body_program,
         consts,
         bounds,
         consts + 2,
@@ -178,8 +178,8 @@ def _reads(program: Program, var: Any) -> bool:
     return any(atom is var for atom in atoms)
 
 
-def _same(left: Sequence[Any], right: Sequence[Any]) -> bool:
-    return all(one is other for one, other in zip(left, right, strict=True))
+def _same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    return all(a is b for a, b in zip(first, second, strict=True))
 
 
 def _unused(scope: Scope, var: Any) -> bool:

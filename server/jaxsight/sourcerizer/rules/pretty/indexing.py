@@ -27,14 +27,14 @@ _MODES = {"CLIP": "clip", "FILL_OR_DROP": "fill", "PROMISE_IN_BOUNDS": "promise_
 
 def _written(window: Window, atom: Any, converted: bool) -> Any:
     """Return the user's index; a `select_n` counts negative ones from the end."""
-    while (made := window.maker(atom)) is not None:
-        name = made.primitive.name
-        if name == "select_n" and len(made.invars) == 3:
-            atom = made.invars[1]
-        elif (name in _SHAPED and len(made.invars) == 1) or (
+    while (equation := window.maker(atom)) is not None:
+        name = equation.primitive.name
+        if name == "select_n" and len(equation.invars) == 3:
+            atom = equation.invars[1]
+        elif (name in _SHAPED and len(equation.invars) == 1) or (
             name == "convert_element_type" and converted
         ):
-            atom = made.invars[0]
+            atom = equation.invars[0]
         else:
             break
     return atom
@@ -43,8 +43,12 @@ def _written(window: Window, atom: Any, converted: bool) -> Any:
 def _parts(window: Window, atom: Any, converted: bool) -> list[Any]:
     """Return the indices that were concatenated to one array."""
     atom = window.origin(atom, "reshape", "convert_element_type") if converted else atom
-    made = window.maker(atom)
-    joined = made.invars if made is not None and made.primitive.name == "concatenate" else [atom]
+    equation = window.maker(atom)
+    joined = (
+        equation.invars
+        if equation is not None and equation.primitive.name == "concatenate"
+        else [atom]
+    )
     return [_written(window, part, converted) for part in joined]
 
 
@@ -54,10 +58,10 @@ def _indexed(
     for converted in (True, False):
         parts = _parts(window, atom, converted)
         if len(parts) == len(axes):
-            items: list[Expr] = [Atom(":")] * rank
+            indices: list[Expr] = [Atom(":")] * rank
             for axis, part in zip(axes, parts, strict=True):
-                items[axis] = window.expr(part)
-            yield whole_of(items)
+                indices[axis] = window.expr(part)
+            yield whole_of(indices)
 
 
 @IDIOMS(f"{_NORMALISED} gather squeeze|reshape?")
@@ -70,10 +74,10 @@ def gathered(window: Window) -> Iterator[Expr]:
     for index in _indexed(window, where, axes, operand.aval.ndim):
         yield Index(x, index)
         if len(axes) == 1:
-            taken = index[axes[0]] if index[0] != Atom("...") else index[-1]
-            yield call("jnp.take", x, taken, axis=value(axes[0]), mode=text(mode or "clip"))
+            position = index[axes[0]] if index[0] != Atom("...") else index[-1]
+            yield call("jnp.take", x, position, axis=value(axes[0]), mode=text(mode or "clip"))
             if mode == "fill":
-                yield call("jnp.take", x, taken, axis=value(axes[0]))
+                yield call("jnp.take", x, position, axis=value(axes[0]))
         if mode is not None:
             yield call(Attribute(Index(Attribute(x, "at"), index), "get"), mode=text(mode))
 
@@ -91,19 +95,19 @@ def segments(window: Window) -> Iterator[Expr]:
     last = window.equations[-1]
     word = {"add": "sum", "mul": "prod"}.get(last.primitive.name[8:], last.primitive.name[8:])
     target, ids, data = last.invars
-    given = window.expr(window.origin(ids, "broadcast_in_dim"))
+    segment_ids = window.expr(window.origin(ids, "broadcast_in_dim"))
     if len(target.aval.shape) == data.aval.ndim and target.aval.shape:
         count = value(target.aval.shape[0])
         path = imported("jax.ops", f"segment_{word}")
-        yield call(path, window.expr(data), given, count)
-        yield call(path, window.expr(data), given, num_segments=count)
+        yield call(path, window.expr(data), segment_ids, count)
+        yield call(path, window.expr(data), segment_ids, num_segments=count)
 
 
 @IDIOMS(f"{_NORMALISED} {'|'.join(_UPDATES)}")
 def updated(window: Window) -> Iterator[Expr]:
     equation = window.equations[-1]
     method = _UPDATES[equation.primitive.name]
-    operand, where, given = equation.invars
+    operand, where, update = equation.invars
     x = window.expr(operand)
     mode = _MODES.get(getattr(equation.params["mode"], "name", ""))
     flags = {
@@ -112,8 +116,8 @@ def updated(window: Window) -> Iterator[Expr]:
         if equation.params[name]
     }
     sources = [
-        window.origin(given, "broadcast_in_dim", "convert_element_type", "reshape"),
-        window.origin(given, "broadcast_in_dim"),
+        window.origin(update, "broadcast_in_dim", "convert_element_type", "reshape"),
+        window.origin(update, "broadcast_in_dim"),
     ]
     for source in sources:
         y = window.expr(source)
@@ -155,11 +159,11 @@ def _numbers(view: View) -> Expr:
     They are written once, at the top of the module, without batching dimensions if there are none.
     """
     numbers = view.params["dimension_numbers"]
-    given = list(numbers)
-    while len(given) > _REQUIRED and not given[-1]:
-        given.pop()
+    fields = list(numbers)
+    while len(fields) > _REQUIRED and not fields[-1]:
+        fields.pop()
     base = "_GATHER" if view.name == "gather" else "_SCATTER"
-    return Once(base, call(f"lax.{type(numbers).__name__}", *map(value, given)))
+    return Once(base, call(f"lax.{type(numbers).__name__}", *map(value, fields)))
 
 
 _REQUIRED = 3
@@ -168,23 +172,25 @@ _REQUIRED = 3
 
 def _places(window: Window, equation: Any, where: Any) -> Iterator[tuple[Expr, ...]]:
     numbers = equation.params["dimension_numbers"]
-    operand, _, given = equation.invars
+    operand, _, update = equation.invars
     axes, rank = numbers.scatter_dims_to_operand_dims, operand.aval.ndim
     inserted = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     if all(axis in inserted for axis in axes):
         yield from _indexed(window, where, axes, rank)
-    kept = [axis for axis in range(rank) if axis not in inserted]
-    sizes = dict(zip(kept, (given.aval.shape[d] for d in numbers.update_window_dims), strict=True))
-    items: list[Expr] = [Atom(":")] * rank
+    window_axes = [axis for axis in range(rank) if axis not in inserted]
+    sizes = dict(
+        zip(window_axes, (update.aval.shape[d] for d in numbers.update_window_dims), strict=True)
+    )
+    indices: list[Expr] = [Atom(":")] * rank
     for axis, part in zip(axes, _parts(window, where, True), strict=True):
         if axis in inserted:
-            items[axis] = window.expr(part)
+            indices[axis] = window.expr(part)
         elif is_literal(part):
             start = int(part.val)
-            items[axis] = Atom(bounds(start, start + sizes[axis], 1, operand.aval.shape[axis]))
+            indices[axis] = Atom(bounds(start, start + sizes[axis], 1, operand.aval.shape[axis]))
         else:
             return
-    yield whole_of(items)
+    yield whole_of(indices)
 
 
 @PRETTY("dynamic_slice")
@@ -231,15 +237,15 @@ def sliced(window: Window) -> Iterator[Expr]:
         for axis, size in enumerate(sizes)
         if size != shape[axis] or not is_literal(starts[axis])
     ]
-    given = [_written(window, start, True) for start in starts]
+    indices = [_written(window, start, True) for start in starts]
     last = window.equations[-1]
     if len(moving) == 1:
         (axis,) = moving
-        start, along = window.expr(given[axis]), {"axis": value(axis)} if axis else {}
+        start, along = window.expr(indices[axis]), {"axis": value(axis)} if axis else {}
         if last is not equation:
-            items: list[Expr] = [Atom(":")] * len(shape)
-            items[axis] = start
-            yield Index(x, whole_of(items))
+            subscripts: list[Expr] = [Atom(":")] * len(shape)
+            subscripts[axis] = start
+            yield Index(x, whole_of(subscripts))
             yield call(
                 "lax.dynamic_index_in_dim",
                 x,
@@ -253,13 +259,14 @@ def sliced(window: Window) -> Iterator[Expr]:
                 yield call("lax.dynamic_index_in_dim", x, start, **along)
     elif last is not equation:
         dropped = last.params.get("dimensions") or ()
-        items = [
-            window.expr(given[axis]) if axis in dropped else Atom(":") for axis in range(len(shape))
+        subscripts = [
+            window.expr(indices[axis]) if axis in dropped else Atom(":")
+            for axis in range(len(shape))
         ]
-        yield Index(x, whole_of(items))
+        yield Index(x, whole_of(subscripts))
     if last is equation and len(window.equations) > 1:
         yield call(
-            "lax.dynamic_slice", x, tuple_(window.expr(start) for start in given), value(sizes)
+            "lax.dynamic_slice", x, tuple_(window.expr(start) for start in indices), value(sizes)
         )
 
 
@@ -268,22 +275,22 @@ def updated_slice(window: Window) -> Iterator[Expr]:
     equation = window.equations[-1]
     operand, update, *starts = equation.invars
     x = window.expr(operand)
-    given = [_written(window, start, True) for start in starts]
+    indices = [_written(window, start, True) for start in starts]
     moving = [
         axis for axis, start in enumerate(starts) if not (is_literal(start) and int(start.val) == 0)
     ]
-    whole = window.expr(window.origin(update, "broadcast_in_dim", "reshape"))
+    stored = window.expr(window.origin(update, "broadcast_in_dim", "reshape"))
     if len(moving) == 1:
         (axis,) = moving
         yield call(
-            "lax.dynamic_update_slice_in_dim", x, whole, window.expr(given[axis]), value(axis)
+            "lax.dynamic_update_slice_in_dim", x, stored, window.expr(indices[axis]), value(axis)
         )
         yield call(
-            "lax.dynamic_update_index_in_dim", x, whole, window.expr(given[axis]), value(axis)
+            "lax.dynamic_update_index_in_dim", x, stored, window.expr(indices[axis]), value(axis)
         )
     yield call(
         "lax.dynamic_update_slice",
         x,
         window.expr(update),
-        tuple_(window.expr(start) for start in given),
+        tuple_(window.expr(start) for start in indices),
     )

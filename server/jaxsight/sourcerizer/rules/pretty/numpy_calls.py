@@ -59,62 +59,64 @@ class Called:
 @functools.cache
 def _signatures(name: str) -> tuple[tuple[str, inspect.Signature], ...]:
     """Return the paths and signatures of the public functions of that name."""
-    found = []
+    signatures = []
     bare = _OTHER_NAMES.get(name, name.strip("_"))
     for path, module in _HOMES.items():
         function = getattr(importlib.import_module(module), bare, None)
         if callable(function) and not isinstance(function, type):
             try:
-                found.append((f"{path}.{bare}", inspect.signature(function)))
+                signatures.append((f"{path}.{bare}", inspect.signature(function)))
             except (TypeError, ValueError):
                 continue
-    return tuple(found)
+    return tuple(signatures)
 
 
 def _all_equations(program: Any, depth: int = 3) -> Iterator[Any]:
     for equation in opened(program).jaxpr.eqns:
         yield equation
-        for given in equation.params.values():
-            if depth and is_jaxpr(given):
-                yield from _all_equations(given, depth - 1)
+        for parameter in equation.params.values():
+            if depth and is_jaxpr(parameter):
+                yield from _all_equations(parameter, depth - 1)
 
 
-def candidates(found: Called) -> Iterator[Expr]:
+def candidates(called: Called) -> Iterator[Expr]:
     """Yield public calls that may be this one, the shortest first."""
-    for path, signature in _signatures(found.name):
-        yield from itertools.islice(_calls(path, signature, found), MOST)
+    for path, signature in _signatures(called.name):
+        yield from itertools.islice(_calls(path, signature, called), MOST)
 
 
-def _calls(path: str, signature: inspect.Signature, found: Called) -> Iterator[Expr]:
+def _calls(path: str, signature: inspect.Signature, called: Called) -> Iterator[Expr]:
     parameters = {
         name: parameter
         for name, parameter in signature.parameters.items()
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     }
-    for given in _arguments(found, parameters):
-        free = {name: p for name, p in parameters.items() if name not in given}
+    for operands in _arguments(called, parameters):
+        free = {name: p for name, p in parameters.items() if name not in operands}
         guesses = {
-            name: options for name, p in free.items() if (options := list(_guesses(name, p, found)))
+            name: options
+            for name, p in free.items()
+            if (options := list(_guesses(name, p, called)))
         }
         chosen = sorted(
             itertools.product(*guesses.values()),
             key=lambda picks: sum(p is not None for p in picks),
         )
         for picks in chosen:
-            told = {
+            guessed = {
                 name: pick for name, pick in zip(guesses, picks, strict=True) if pick is not None
             }
-            yield call(path, *_placed(parameters, given | told))
+            yield call(path, *_placed(parameters, operands | guessed))
 
 
 def _arguments(
-    found: Called, parameters: Mapping[str, inspect.Parameter]
+    called: Called, parameters: Mapping[str, inspect.Parameter]
 ) -> Iterator[dict[str, Expr]]:
     """Yield operands by parameter: by their names if the function has these, and in order."""
-    named = dict(zip(found.names, found.operands, strict=False))
-    if len(found.names) == len(found.operands) == len(named) and set(named) <= set(parameters):
+    named = dict(zip(called.names, called.operands, strict=False))
+    if len(called.names) == len(called.operands) == len(named) and set(named) <= set(parameters):
         by_name = {str(name): expr for name, expr in named.items()}
-        literals = dict(zip(found.names, found.literals, strict=True))
+        literals = dict(zip(called.names, called.literals, strict=True))
         shown = {
             name: expr
             for name, expr in by_name.items()
@@ -129,8 +131,8 @@ def _arguments(
         for name, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
-    if len(positional) >= len(found.operands):
-        yield dict(zip(positional, found.operands, strict=False))
+    if len(positional) >= len(called.operands):
+        yield dict(zip(positional, called.operands, strict=False))
 
 
 def _is_default(literal: Any, default: Any, name: str) -> bool:
@@ -139,23 +141,25 @@ def _is_default(literal: Any, default: Any, name: str) -> bool:
     return isinstance(default, (bool, int, float)) and bool(np.asarray(literal) == default)
 
 
-def _placed(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Expr]) -> list[Item]:
+def _placed(
+    parameters: Mapping[str, inspect.Parameter], arguments: Mapping[str, Expr]
+) -> list[Item]:
     """Return arguments in the function's order: required ones by position, then by name."""
-    items: list[Item] = []
+    placed: list[Item] = []
     positional = True
     for name, parameter in parameters.items():
-        if name not in given:
+        if name not in arguments:
             positional = False
         elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY or (
             positional
             and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             and (parameter.default is inspect.Parameter.empty or name in _UNNAMED)
         ):
-            items.append(given[name])
+            placed.append(arguments[name])
         else:
-            items.append(Keyword(name, given[name]))
+            placed.append(Keyword(name, arguments[name]))
             positional = False
-    return items
+    return placed
 
 
 _UNNAMED = frozenset(
@@ -164,39 +168,39 @@ _UNNAMED = frozenset(
 """Optional arguments that people pass by position."""
 
 
-def _guesses(name: str, parameter: inspect.Parameter, found: Called) -> Iterator[Expr | None]:
+def _guesses(name: str, parameter: inspect.Parameter, called: Called) -> Iterator[Expr | None]:
     """Yield values for a parameter; None leaves it at its default."""
     required = parameter.default is inspect.Parameter.empty
     if not required:
         yield None
-    shape = tuple(getattr(found.outputs[0], "shape", ()))
+    shape = tuple(getattr(called.outputs[0], "shape", ()))
     match name:
         case "shape" | "sample_shape" if required or shape:
             yield value(shape)
-        case "dtype" if required or found.name in _TYPED:
-            yield scalars.dtype(found.outputs[0].dtype)
+        case "dtype" if required or called.name in _TYPED:
+            yield scalars.dtype(called.outputs[0].dtype)
         case "axis" | "dimension" | "axes":
-            yield from _axes(found)
+            yield from _axes(called)
         case "keepdims":
-            yield from _keepdims(parameter, found, len(shape))
+            yield from _keepdims(parameter, called, len(shape))
         case "num_classes":
             yield from map(value, dict.fromkeys(shape))
         case "num" | "length" | "total_repeat_length" if shape:
             yield value(shape[0])
         case "shift":
-            yield from _shifts(found)
-        case "method" if found.name == "searchsorted":
+            yield from _shifts(called)
+        case "method" if called.name == "searchsorted":
             yield from _strings("sort", "compare_all", "scan_unrolled")
         case "mode":
-            yield from _MODES.get(found.name, _OTHER_MODES)
+            yield from _MODES.get(called.name, _OTHER_MODES)
         case _:
             yield from _USUAL.get(name, ())
 
 
-def _keepdims(parameter: inspect.Parameter, found: Called, rank: int) -> Iterator[Expr]:
-    if parameter.default is True and found.inputs and rank < found.inputs[0].ndim:
+def _keepdims(parameter: inspect.Parameter, called: Called, rank: int) -> Iterator[Expr]:
+    if parameter.default is True and called.inputs and rank < called.inputs[0].ndim:
         yield Atom("False")
-    if found.inputs and rank == getattr(found.inputs[0], "ndim", -1):
+    if called.inputs and rank == getattr(called.inputs[0], "ndim", -1):
         yield Atom("True")
 
 
@@ -232,29 +236,29 @@ _TYPED = frozenset({
 """Functions whose result has the dtype that they are given."""
 
 
-def _axes(found: Called) -> Iterator[Expr]:
-    seen: dict[Any, None] = {}
-    rank = getattr(found.inputs[0], "ndim", 0) if found.inputs else 0
-    for equation in found.equations:
+def _axes(called: Called) -> Iterator[Expr]:
+    candidates_seen: dict[Any, None] = {}
+    rank = getattr(called.inputs[0], "ndim", 0) if called.inputs else 0
+    for equation in called.equations:
         for key in ("axes", "axis", "dimension", "dimensions"):
-            given = equation.params.get(key)
-            if isinstance(given, int):
-                given = (given,)
+            axes = equation.params.get(key)
+            if isinstance(axes, int):
+                axes = (axes,)
             if (
-                isinstance(given, tuple)
-                and len(given) > 0
-                and all(isinstance(a, int) for a in given)
-                and (len(given) < max(rank, 1) or len(given) == 1)
+                isinstance(axes, tuple)
+                and len(axes) > 0
+                and all(isinstance(a, int) for a in axes)
+                and (len(axes) < max(rank, 1) or len(axes) == 1)
             ):
-                seen.setdefault(given[0] if len(given) == 1 else given)
+                candidates_seen.setdefault(axes[0] if len(axes) == 1 else axes)
     for axis in range(rank):
-        seen.setdefault(axis)
-    yield from map(value, seen)
+        candidates_seen.setdefault(axis)
+    yield from map(value, candidates_seen)
 
 
-def _shifts(found: Called) -> Iterator[Expr]:
+def _shifts(called: Called) -> Iterator[Expr]:
     """Yield the shifts that `roll` may have: it concatenates two slices."""
-    for equation in found.equations:
+    for equation in called.equations:
         if equation.primitive.name == "slice":
             starts, stops = equation.params["start_indices"], equation.params["limit_indices"]
             shape = equation.invars[0].aval.shape
@@ -276,17 +280,17 @@ _AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "ma
 
 def _padded(view: View) -> Iterator[Expr]:
     """Yield calls of `jnp.pad`, whose padding value is a keyword and whose modes differ."""
-    found = list(_all_equations(view.params["jaxpr"]))
-    array, *rest = view.operands
-    widths = list(_widths(view.inputs[0].shape, view.outputs[0].shape, found))
+    equations = list(_all_equations(view.params["jaxpr"]))
+    array, *fill = view.operands
+    widths = list(_widths(view.inputs[0].shape, view.outputs[0].shape, equations))
     zero = (
-        len(rest) == 1 and view.literals[1] is not None and not np.asarray(view.literals[1]).any()
+        len(fill) == 1 and view.literals[1] is not None and not np.asarray(view.literals[1]).any()
     )
     for width in widths:
         if zero:
             yield call("jnp.pad", array, width)
-        elif rest:
-            yield call("jnp.pad", array, width, constant_values=rest[0])
+        elif fill:
+            yield call("jnp.pad", array, width, constant_values=fill[0])
         for mode in ("edge", "reflect", "symmetric", "wrap"):
             yield call("jnp.pad", array, width, mode=scalars.text(mode))
 

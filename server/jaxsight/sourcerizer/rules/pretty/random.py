@@ -24,12 +24,14 @@ _KEYS: dict[str, Callable[[Any], list[Expr]]] = {
 @IDIOMS("random_wrap convert_element_type? random_split|random_fold_in|random_clone random_unwrap")
 def raw_keys(window: Window) -> Iterator[Expr]:
     equation = window.find(*_KEYS)
-    key, *rest = (
+    key, *operands = (
         window.expr(window.origin(atom, "random_wrap", "convert_element_type"))
         for atom in equation.invars
     )
     name = equation.primitive.name.removeprefix("random_")
-    yield call(f"jax.random.{name}", key, *rest, *_KEYS[equation.primitive.name](equation.params))
+    yield call(
+        f"jax.random.{name}", key, *operands, *_KEYS[equation.primitive.name](equation.params)
+    )
 
 
 @IDIOMS("convert_element_type? random_seed random_unwrap")

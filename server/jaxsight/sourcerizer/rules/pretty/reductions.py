@@ -28,11 +28,11 @@ def axis(axes: tuple[int, ...], rank: int) -> dict[str, Expr]:
 @PRETTY(*REDUCTIONS)
 def reduction(view: View) -> Iterator[Expr]:
     (x,) = view.operands
-    given = axis(view.params["axes"], view.inputs[0].ndim)
+    over = axis(view.params["axes"], view.inputs[0].ndim)
     if not view.name.startswith("arg"):
-        yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
+        yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
         return
-    yield call(f"jnp.{REDUCTIONS[view.name]}", x, **given)
+    yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
     yield call(f"jnp.{REDUCTIONS[view.name]}", x, axis=value(view.params["axes"][0]))
 
 
@@ -58,8 +58,8 @@ def _axes(equation: Any) -> dict[str, Expr]:
 
 def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
     """Return the `keepdims` options to try, the likelier first."""
-    kept = window.output.aval.ndim == reduced.invars[0].aval.ndim
-    return [_KEPT, {}] if kept else [{}]
+    keeps = window.output.aval.ndim == reduced.invars[0].aval.ndim
+    return [_KEPT, {}] if keeps else [{}]
 
 
 @IDIOMS(
@@ -70,22 +70,22 @@ def _kept(window: Window, reduced: Any) -> list[dict[str, Expr]]:
 def converted_reduction(window: Window) -> Iterator[Expr]:
     reduced = window.find(*REDUCTIONS)
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
-    for kept in _kept(window, reduced):
-        yield call(f"jnp.{REDUCTIONS[reduced.primitive.name]}", x, **_axes(reduced), **kept)
+    for keepdims in _kept(window, reduced):
+        yield call(f"jnp.{REDUCTIONS[reduced.primitive.name]}", x, **_axes(reduced), **keepdims)
 
 
 @IDIOMS("reshape argmax|argmin")
 def position(window: Window) -> Iterator[Expr]:
-    flattened, found = window.equations
-    yield call(f"jnp.{found.primitive.name}", window.expr(flattened.invars[0]))
+    flattened, search = window.equations
+    yield call(f"jnp.{search.primitive.name}", window.expr(flattened.invars[0]))
 
 
 @IDIOMS("convert_element_type? reduce_sum broadcast_in_dim? div convert_element_type?")
 def mean(window: Window) -> Iterator[Expr]:
     reduced = window.find("reduce_sum")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
-    for kept in _kept(window, reduced):
-        yield call("jnp.mean", x, **_axes(reduced), **kept)
+    for keepdims in _kept(window, reduced):
+        yield call("jnp.mean", x, **_axes(reduced), **keepdims)
 
 
 _SOFTMAX = "reduce_max max? broadcast_in_dim? stop_gradient? broadcast_in_dim? sub exp"
@@ -96,22 +96,22 @@ def _along(window: Window) -> tuple[Expr, list[dict[str, Expr]]]:
     reduced = window.find("reduce_max")
     x = window.expr(window.origin(reduced.invars[0], "convert_element_type"))
     axes, rank = tuple(reduced.params["axes"]), reduced.invars[0].aval.ndim
-    given: list[dict[str, Expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
-    return x, [*given, {"axis": value(axes[0] if len(axes) == 1 else axes)}]
+    choices: list[dict[str, Expr]] = [{}] if axes in ((rank - 1,), tuple(range(rank))) else []
+    return x, [*choices, {"axis": value(axes[0] if len(axes) == 1 else axes)}]
 
 
 @IDIOMS(f"{_SOFTMAX} reduce_sum broadcast_in_dim div")
 def softmax(window: Window) -> Iterator[Expr]:
     x, axes = _along(window)
-    for given in axes:
-        yield call("jax.nn.softmax", x, **given)
+    for over in axes:
+        yield call("jax.nn.softmax", x, **over)
 
 
 @IDIOMS(f"{_SOFTMAX} reduce_sum broadcast_in_dim? log broadcast_in_dim? sub")
 def log_softmax(window: Window) -> Iterator[Expr]:
     x, axes = _along(window)
-    for given in axes:
-        yield call("jax.nn.log_softmax", x, **given)
+    for over in axes:
+        yield call("jax.nn.log_softmax", x, **over)
 
 
 @IDIOMS(
@@ -122,9 +122,9 @@ def log_softmax(window: Window) -> Iterator[Expr]:
 )
 def logsumexp(window: Window) -> Iterator[Expr]:
     x, axes = _along(window)
-    for given in axes:
-        for kept in _kept(window, window.find("reduce_max")):
-            yield call("jax.nn.logsumexp", x, **given, **kept)
+    for over in axes:
+        for keepdims in _kept(window, window.find("reduce_max")):
+            yield call("jax.nn.logsumexp", x, **over, **keepdims)
 
 
 @IDIOMS("integer_pow mul add mul tanh add mul mul", "div|mul|neg|erf|erfc|add* mul copy|copy_p?")

@@ -31,12 +31,12 @@ def transpose(view: View) -> Iterator[Expr]:
 
 @PRETTY("reshape")
 def reshape(view: View) -> Iterator[Expr]:
-    (x, *rest) = view.operands
+    (x, *dynamic_sizes) = view.operands
     sizes = tuple(view.params["new_sizes"])
-    if rest or view.literals[0] is not None:
+    if dynamic_sizes or view.literals[0] is not None:
         return
     if (order := view.params.get("dimensions")) is not None:
-        joined = next((axis for axis, given in enumerate(order) if given == 0), 1)
+        joined = next((axis for axis, moved in enumerate(order) if moved == 0), 1)
         yield call("jnp.concatenate", x, axis=value(joined))
         return
     if len(sizes) == 1:
@@ -56,19 +56,19 @@ def squeeze(view: View) -> Iterator[Expr]:
 
 @PRETTY("broadcast_in_dim")
 def broadcast_in_dim(view: View) -> Iterator[Expr]:
-    x, *rest = view.operands
-    if rest:
+    x, *dynamic_sizes = view.operands
+    if dynamic_sizes:
         return
-    shape, kept = tuple(view.params["shape"]), tuple(view.params["broadcast_dimensions"])
+    shape, operand_axes = tuple(view.params["shape"]), tuple(view.params["broadcast_dimensions"])
     (output,) = view.outputs
-    if view.literals[0] is not None and not kept:
+    if view.literals[0] is not None and not operand_axes:
         yield from filled(x, shape, output.dtype)
         return
     sizes = view.inputs[0].shape
-    if all(shape[axis] == size for axis, size in zip(kept, sizes, strict=True)) and all(
-        size == 1 for axis, size in enumerate(shape) if axis not in kept
+    if all(shape[axis] == size for axis, size in zip(operand_axes, sizes, strict=True)) and all(
+        size == 1 for axis, size in enumerate(shape) if axis not in operand_axes
     ):
-        yield Index(x, tuple(_expanding(len(shape), kept)))
+        yield Index(x, tuple(_expanding(len(shape), operand_axes)))
     yield call("jnp.broadcast_to", x, value(shape))
 
 
@@ -92,21 +92,21 @@ def filled(x: Expr, shape: Sequence[int], dtype: object) -> Iterator[Expr]:
     yield call("jnp.full", sizes, x, kind)
 
 
-def _expanding(rank: int, kept: Sequence[int]) -> Iterator[Expr]:
+def _expanding(rank: int, operand_axes: Sequence[int]) -> Iterator[Expr]:
     """Yield `:` and `None` for the axes of the result, without colons at the end.
 
     Several colons at the start become an ellipsis.
     """
-    last_new = max((axis for axis in range(rank) if axis not in kept), default=-1)
+    last_new = max((axis for axis in range(rank) if axis not in operand_axes), default=-1)
     leading = 0
-    while leading in kept:
+    while leading in operand_axes:
         leading += 1
-    if leading >= 2 and all(axis not in kept for axis in range(leading, rank)):
+    if leading >= 2 and all(axis not in operand_axes for axis in range(leading, rank)):
         yield Atom("...")
         yield from [Atom("None")] * (rank - leading)
         return
     for axis in range(last_new + 1):
-        yield Atom(":" if axis in kept else "None")
+        yield Atom(":" if axis in operand_axes else "None")
 
 
 def bounds(start: int, stop: int, step: int, size: int) -> str:
@@ -147,14 +147,14 @@ def whole(texts: list[str]) -> tuple[Expr, ...]:
     return whole_of([Atom(text) for text in texts])
 
 
-def whole_of(items: list[Expr]) -> tuple[Expr, ...]:
+def whole_of(indices: list[Expr]) -> tuple[Expr, ...]:
     colon = Atom(":")
-    if items[-1] == colon:
-        while len(items) > 1 and items[-1] == colon:
-            items = items[:-1]
-        return tuple(items)
-    leading = next((place for place, item in enumerate(items) if item != colon), 0)
-    return (Atom("..."), *items[leading:]) if leading > 1 else tuple(items)
+    if indices[-1] == colon:
+        while len(indices) > 1 and indices[-1] == colon:
+            indices = indices[:-1]
+        return tuple(indices)
+    leading = next((position for position, index in enumerate(indices) if index != colon), 0)
+    return (Atom("..."), *indices[leading:]) if leading > 1 else tuple(indices)
 
 
 @PRETTY("slice")
@@ -169,11 +169,11 @@ def slice_(view: View) -> Iterator[Expr]:
 
 @IDIOMS("slice squeeze")
 def indexed(window: Window) -> Iterator[Expr]:
-    taken, dropped = window.equations
-    x = window.expr(taken.invars[0])
-    starts, stops = taken.params["start_indices"], taken.params["limit_indices"]
-    steps = taken.params["strides"] or (1,) * len(starts)
-    sizes = taken.invars[0].aval.shape
+    slicing, dropped = window.equations
+    x = window.expr(slicing.invars[0])
+    starts, stops = slicing.params["start_indices"], slicing.params["limit_indices"]
+    steps = slicing.params["strides"] or (1,) * len(starts)
+    sizes = slicing.invars[0].aval.shape
     yield Index(x, indices(starts, stops, steps, sizes, dropped.params["dimensions"]))
 
 
@@ -188,8 +188,8 @@ def rev(view: View) -> Iterator[Expr]:
 @PRETTY("stack")
 def stack(view: View) -> Iterator[Expr]:
     for key in ("axis", "dimension"):
-        given = view.params.get(key)
-        named = {"axis": value(given)} if given else {}
+        axis = view.params.get(key)
+        named = {"axis": value(axis)} if axis else {}
         yield call("jnp.stack", list_(view.operands), **named)
 
 
@@ -235,10 +235,10 @@ def stacked(window: Window) -> Iterator[Expr]:
     joined = window.equations[-1]
     parts = []
     for atom in joined.invars:
-        made = window.maker(atom)
-        if made is None:
+        expanded = window.maker(atom)
+        if expanded is None:
             return
-        parts.append(window.expr(made.invars[0]))
+        parts.append(window.expr(expanded.invars[0]))
     axis = joined.params["dimension"]
     yield call("jnp.stack", list_(parts), **({"axis": value(axis)} if axis else {}))
 
@@ -266,8 +266,8 @@ def triangular(window: Window) -> Iterator[Expr]:
 @PRETTY("concatenate")
 def concatenate(view: View) -> Iterator[Expr]:
     dimension = view.params["dimension"]
-    given = {"axis": value(dimension)} if dimension else {}
-    yield call("jnp.concatenate", list_(view.operands), **given)
+    options = {"axis": value(dimension)} if dimension else {}
+    yield call("jnp.concatenate", list_(view.operands), **options)
 
 
 @PRETTY("iota")

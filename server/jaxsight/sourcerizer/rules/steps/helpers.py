@@ -14,8 +14,7 @@ from typing import Any
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable
-from jaxsight.sourcerizer.folding import repeats
-from jaxsight.sourcerizer.folding import steps as folding
+from jaxsight.sourcerizer.folding import repeats, steps
 from jaxsight.sourcerizer.folding.families import captures
 from jaxsight.sourcerizer.folding.repeats import Repeat
 from jaxsight.sourcerizer.folding.steps import Family, Returned
@@ -54,8 +53,8 @@ class _Parameter:
     ends: tuple[tuple[Step, ...], ...]
 
 
-@STRUCTURES(folding.CALL)
-def helper_call(scope: Scope, step: folding.Step) -> Proved:
+@STRUCTURES(steps.CALL)
+def helper_call(scope: Scope, step: steps.Step) -> Proved:
     family: Family = step.family
     results = nested_results(len(step.outvars))
     if family.inside is not None:
@@ -89,7 +88,7 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
             for path, var in zip(paths, row, strict=True)
         )
         grouped.setdefault(bases, []).append((index, end))
-    made: list[_Parameter] = []
+    parameters: list[_Parameter] = []
     for members in grouped.values():
         if len(members) >= FEWEST_PARTS:
             inputs, ends = zip(*members, strict=True)
@@ -97,11 +96,11 @@ def _parameters(scope: Scope, family: Family) -> list[_Parameter]:
             base = _last(Path("p", common)) if common else "p"
             base = "p" if base == family.name else base
             shorter = tuple(end[len(common) :] for end in ends)
-            made.append(_Parameter(base, inputs, shorter))
+            parameters.append(_Parameter(base, inputs, shorter))
         else:
             ((index, _),) = members
-            made.append(_Parameter(_named(scope, family.inputs[index][0]), (index,), ((),)))
-    return made
+            parameters.append(_Parameter(_named(scope, family.inputs[index][0]), (index,), ((),)))
+    return parameters
 
 
 def _common_start(ends: Sequence[tuple[Step, ...]]) -> tuple[Step, ...]:
@@ -163,40 +162,40 @@ def _helper(scope: Scope, family: Family, name: str, parameters: Sequence[_Param
     return Function(name, tuple(named), _body(inner, family, family.runs[0]))
 
 
-@STRUCTURES(folding.ADDED)
-def added(scope: Scope, step: folding.Step) -> Proved:
+@STRUCTURES(steps.ADDED)
+def added(scope: Scope, step: steps.Step) -> Proved:
     """Write a sum in a helper that is called with `None` for an absent operand."""
     equation = step.family
     first, second = (flat(scope.operand(atom)) for atom in equation.invars)
-    nothing, other = (first, second) if step.index == 0 else (second, first)
-    return Proved(Atom(f"{other} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
+    nothing, present = (first, second) if step.index == 0 else (second, first)
+    return Proved(Atom(f"{present} if {nothing} is None else ad.add_jaxvals({first}, {second})"), 0)
 
 
 def _with_optional(family: Family, run: Sequence[Any]) -> list[Any]:
     """Return the first run of a family, with optional sums where other runs lack the sum."""
-    own = {id(var) for item in run for var in item.outvars}
+    own = {id(var) for equation in run for var in equation.outvars}
     return [
-        folding.optional_sum(item, 0 if id(item.invars[1]) in own else 1)
-        if place in family.optional
-        else item
-        for place, item in enumerate(run)
+        steps.optional_sum(equation, 0 if id(equation.invars[1]) in own else 1)
+        if position in family.optional
+        else equation
+        for position, equation in enumerate(run)
     ]
 
 
 def _body(inner: Scope, family: Family, run: Sequence[Any]) -> list[Statement]:
     """Return the statements of a helper, including the helpers that it returns."""
-    outputs = [run[place].outvars[result] for place, result in family.outputs]
+    outputs = [run[position].outvars[output] for position, output in family.outputs]
     needed = [var for nested in family.returned for var in _reads(nested)]
     inner.equations(_with_optional(family, run), [*outputs, *needed], named=False)
     results = [inner.operand(var) for var in outputs]
     for nested in family.returned:
         own = inner.names.fresh(nested.name)
         function = inner.inner()
-        seen = captures(nested)
-        for place, var in seen.items():
-            function.alias(nested.inputs[place][0], var)
-        taken = [row[0] for index, row in enumerate(nested.inputs) if index not in seen]
-        parameters = function.parameters(taken, list(map(_base_of, taken)))
+        captured = captures(nested)
+        for position, var in captured.items():
+            function.alias(nested.inputs[position][0], var)
+        inputs = [row[0] for index, row in enumerate(nested.inputs) if index not in captured]
+        parameters = function.parameters(inputs, list(map(_base_of, inputs)))
         before = inner.writer.backward
         inner.writer.backward = True
         statements = _body(function, nested, nested.runs[0])
@@ -215,7 +214,7 @@ def _base_of(var: Any) -> str:
 
 
 @STRUCTURES(repeats.SHARED)
-def shared_call(scope: Scope, step: folding.Step) -> Proved:
+def shared_call(scope: Scope, step: steps.Step) -> Proved:
     repeat: Repeat = step.family
     writer = scope.writer
     bases = [_named(scope, atom) for atom in step.invars]

@@ -13,7 +13,7 @@ from typing import Any
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.sourcerizer.compat.sources import is_backward
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
-from jaxsight.sourcerizer.folding import steps as folding
+from jaxsight.sourcerizer.folding import steps
 from jaxsight.sourcerizer.folding.steps import Loop, Returned
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.steps.helpers import FEWEST_PARTS
@@ -48,30 +48,30 @@ from jaxsight.sourcerizer.writing.results import sequence
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 
 
-@STRUCTURES(folding.LOOP)
-def loop(scope: Scope, step: folding.Step) -> Proved:
-    found: Loop = step.family
-    first, last = found.runs[0], found.runs[-1]
+@STRUCTURES(steps.LOOP)
+def loop(scope: Scope, step: steps.Step) -> Proved:
+    folded: Loop = step.family
+    first, last = folded.runs[0], folded.runs[-1]
     outer = scope.body
-    carried = [_start(scope, found, init, step) for init, _ in found.carried]
-    targets, values, bindings = _loop_variables(scope, found)
+    carried = [_start(scope, folded, init) for init, _ in folded.carried]
+    targets, values, bindings = _loop_variables(scope, folded)
     scope.body = []
-    outside = [*found.taken, *(row[0] for row in found.varying if not is_literal(row[0]))]
+    outside = [*folded.first_values, *(row[0] for row in folded.varying if not is_literal(row[0]))]
     before = [(var, scope.read(var), scope.paths.get(id(var))) for var in outside]
-    for taken, name in zip(found.taken, carried, strict=True):
-        scope.write(taken, Atom(name))
+    for variable, name in zip(folded.first_values, carried, strict=True):
+        scope.write(variable, Atom(name))
     stand_ins: dict[int, Any] = {}
     for row, path in bindings:
         var = row[0]
         if is_literal(var):
             stand_ins[id(var)] = var = _StandIn(var.aval)
         scope.stand(var, path)
-    items = [_with_stand_ins(item, stand_ins) for item in first]
-    places = [place for _, place in found.carried]
-    sent = [first[place].outvars[result] for place, result in places]
-    gathered = [first[place].outvars[result] for place, result in found.collected]
-    finals = [first[place].outvars[result] for place, result in found.finals]
-    scope.equations(items, [*sent, *gathered, *finals], named=False)
+    equations = [_with_stand_ins(equation, stand_ins) for equation in first]
+    places = [position for _, position in folded.carried]
+    sent = [first[position].outvars[output] for position, output in places]
+    gathered = [first[position].outvars[output] for position, output in folded.collected]
+    finals = [first[position].outvars[output] for position, output in folded.finals]
+    scope.equations(equations, [*sent, *gathered, *finals], named=False)
     body, scope.body = scope.body, outer
     for var, expr, own in before:  # operands of the first iteration may be read after the loop
         scope.write(var, expr)
@@ -79,22 +79,22 @@ def loop(scope: Scope, step: folding.Step) -> Proved:
         if own is not None:
             scope.paths[id(var)] = own
     named = [scope.operand(var) for var in sent]
-    lists = _gather(scope, body, outer, found, [scope.operand(var) for var in gathered])
+    lists = _gather(scope, body, outer, folded, [scope.operand(var) for var in gathered])
     _hand_on(body, carried, named)
     outer.append(For(targets, values, body))
-    for name, (place, result) in zip(carried, places, strict=True):
-        scope.write(last[place].outvars[result], Atom(name))
-    for var, (place, result) in zip(finals, found.finals, strict=True):
-        scope.alias(last[place].outvars[result], var)
+    for name, (position, output) in zip(carried, places, strict=True):
+        scope.write(last[position].outvars[output], Atom(name))
+    for var, (position, output) in zip(finals, folded.finals, strict=True):
+        scope.alias(last[position].outvars[output], var)
     for name in lists:
-        count = len(found.collected)
-        for number, run in enumerate(found.runs):
-            for index, (place, result) in enumerate(found.collected):
-                steps = [("[", str(number))] + ([("[", str(index))] if count > 1 else [])
-                path = Path(name, tuple(steps))
-                scope.write(run[place].outvars[result], path.expr)
-                scope.paths[id(run[place].outvars[result])] = path
-        scope.writer.folds.sizes[name,] = len(found.runs)
+        count = len(folded.collected)
+        for number, run in enumerate(folded.runs):
+            for index, (position, output) in enumerate(folded.collected):
+                path_steps = [("[", str(number))] + ([("[", str(index))] if count > 1 else [])
+                path = Path(name, tuple(path_steps))
+                scope.write(run[position].outvars[output], path.expr)
+                scope.paths[id(run[position].outvars[output])] = path
+        scope.writer.folds.sizes[name,] = len(folded.runs)
     return WRITTEN
 
 
@@ -105,21 +105,21 @@ class _StandIn:
     aval: Any
 
 
-def _with_stand_ins(item: Any, stand_ins: dict[int, Any]) -> Any:
-    if not any(id(atom) in stand_ins for atom in item.invars):
-        return item
-    return item.replace(invars=[stand_ins.get(id(atom), atom) for atom in item.invars])
+def _with_stand_ins(equation: Any, stand_ins: dict[int, Any]) -> Any:
+    if not any(id(atom) in stand_ins for atom in equation.invars):
+        return equation
+    return equation.replace(invars=[stand_ins.get(id(atom), atom) for atom in equation.invars])
 
 
-def _start(scope: Scope, found: Loop, init: Any, step: Any) -> str:
+def _start(scope: Scope, folded: Loop, init: Any) -> str:
     """Return the name of a carried value: that of its initial value, if nothing else reads it."""
     expr = scope.read(init)
     alone = scope.uses.get(id(init)) == 1 and not any(
-        all(run[place].invars[slot] is init for run in found.runs)
-        for place, item in enumerate(found.runs[0])
-        for slot in range(len(item.invars))
+        all(run[position].invars[slot] is init for run in folded.runs)
+        for position, equation in enumerate(folded.runs[0])
+        for slot in range(len(equation.invars))
     )
-    alone = alone and not any(any(var is init for var in row) for row in found.varying)
+    alone = alone and not any(any(var is init for var in row) for row in folded.varying)
     if alone and isinstance(expr, Atom) and scope.names.owns(expr.text):
         return expr.text
     base = without_number(expr.text) if isinstance(expr, Atom) else "carry"
@@ -129,28 +129,28 @@ def _start(scope: Scope, found: Loop, init: Any, step: Any) -> str:
 
 
 def _loop_variables(
-    scope: Scope, found: Loop
+    scope: Scope, folded: Loop
 ) -> tuple[str | Sequence_, Expr, list[tuple[tuple[Any, ...], Path]]]:
     """Return the loop's target and values, and the path that reads each varying value."""
-    count = len(found.runs)
+    count = len(folded.runs)
     groups: dict[Any, tuple[str, Expr]] = {}
     bindings: list[tuple[tuple[Any, ...], Path]] = []
     counters: dict[range, str] = {}
-    for row in found.varying:
+    for row in folded.varying:
         way = walk([None if is_literal(var) else scope.path(var) for var in row])
         if way is not None and (keyed := numbered(way.keys)) is not None:
             before, numbers = keyed
             if numbers not in counters:
                 counters[numbers] = scope.names.fresh("i")
             key = ("[", f'f"{before}{{{counters[numbers]}}}"')
-            bindings.append((row, Path(way.base.root, (*way.base.steps, key, *way.rest))))
+            bindings.append((row, Path(way.base.root, (*way.base.steps, key, *way.after))))
             continue
         elements = _elements(scope, way, row[0]) if way is not None else None
         if way is not None and elements is not None:
             group = (way.base, way.keys)
             if group not in groups:
                 groups[group] = (scope.names.fresh(_element(scope, way)), elements)
-            bindings.append((row, Path(groups[group][0], way.rest)))
+            bindings.append((row, Path(groups[group][0], way.after)))
             continue
         listed: Expr = tuple_(scope.operand(var) for var in row)
         if len(row) > _MOST_LISTED and isinstance(listed, Sequence_):
@@ -184,7 +184,7 @@ on a line as fit.
 
 def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
     name = scope.names.fresh("values")
-    text = ", ".join(flat(item) for item in listed.items)
+    text = ", ".join(flat(number) for number in listed.items)
     rows = textwrap.wrap(text, 76, break_long_words=False, break_on_hyphens=False)
     scope.body.append(Raw([f"{name} = (", *(f"    {row}" for row in rows), ")  # fmt: skip"]))
     return Atom(name)
@@ -193,7 +193,7 @@ def _numbers_apart(scope: Scope, listed: Sequence_) -> Expr:
 def _elements(scope: Scope, way: Walk, var: Any) -> Expr | None:
     base = way.base
     if (root := scope.writer.folds.paths.get(id(var))) is not None:
-        base = Path(root.root, root.steps[: len(root.steps) - len(way.rest) - 1])
+        base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])
     size = scope.writer.folds.sizes.get((base.root, *base.steps))
     return iterated(way.base.expr, way.keys, size)
 
@@ -209,23 +209,25 @@ def _row_name(scope: Scope, row: Sequence[Any]) -> str:
 
 
 def _gather(
-    scope: Scope, body: list[Statement], outer: list[Statement], found: Loop, values: list[Expr]
+    scope: Scope, body: list[Statement], outer: list[Statement], folded: Loop, values: list[Expr]
 ) -> list[str]:
     """Append the values that are read of all iterations to a list; return its name."""
     if not values:
         return []
-    first = found.runs[0][found.collected[0][0]].outvars[found.collected[0][1]]
+    first = folded.runs[0][folded.collected[0][0]].outvars[folded.collected[0][1]]
     base = "saved"
     if len(values) == 1 and isinstance(first, Returned):
         base = f"{without_number(flat(values[0]))}s"
-    elif scope.writer.backward or is_backward(found.runs[0][0]):
+    elif scope.writer.backward or is_backward(folded.runs[0][0]):
         base = "gradients"
     name = scope.names.fresh(base)
     if len(values) == 1 and isinstance(first, Returned):
         scope.writer.folds.handles[name] = without_number(flat(values[0]))
     outer.append(Assign(name, Sequence_("[", ())))
-    whole = _rest_of(scope, body, values)
-    body.append(Effect(call(f"{name}.append", whole if whole is not None else sequence(values))))
+    rest_expr = _rest_of(scope, body, values)
+    body.append(
+        Effect(call(f"{name}.append", rest_expr if rest_expr is not None else sequence(values)))
+    )
     return [name]
 
 
@@ -239,25 +241,25 @@ def _rest_of(scope: Scope, body: list[Statement], values: list[Expr]) -> Expr | 
         return None
     if not isinstance(last.targets, Sequence_):
         return None
-    items = last.targets.items
-    if list(items[-len(values) :]) != values or len(items) == len(values):
+    targets = last.targets.items
+    if list(targets[-len(values) :]) != values or len(targets) == len(values):
         return None
     name = scope.names.fresh("grads")
-    last.targets = tuple_([*items[: -len(values)], Star(Atom(name))])
+    last.targets = tuple_([*targets[: -len(values)], Star(Atom(name))])
     return Atom(name)
 
 
 def _hand_on(body: list[Statement], carried: Sequence[str], values: Sequence[Expr]) -> None:
     """Assign the values of an iteration to the names that the next one reads."""
-    left = [
+    pending = [
         (name, value)
         for name, value in zip(carried, values, strict=True)
         if not (isinstance(value, Atom) and _named_so(body, name, value))
     ]
-    if left:
-        names, rest = zip(*left, strict=True)
+    if pending:
+        names, values_left = zip(*pending, strict=True)
         targets = names[0] if len(names) == 1 else tuple_(map(Atom, names))
-        body.append(Assign(targets, sequence(list(rest)), given=True))
+        body.append(Assign(targets, sequence(list(values_left)), user_named=True))
 
 
 def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
@@ -266,33 +268,35 @@ def _named_so(body: list[Statement], name: str, value: Atom) -> bool:
     Return whether it was renamed.
     """
     places = [
-        place
-        for place, statement in enumerate(body)
+        position
+        for position, statement in enumerate(body)
         if isinstance(statement, Assign) and value in _targets(statement)
     ]
     if not places:
         return False
-    (place,) = places
-    after = body[place + 1 :]
+    (position,) = places
+    after = body[position + 1 :]
 
     reads = False
 
-    def leaf(found: Any) -> Expr:
+    def leaf(part: Any) -> Expr:
         nonlocal reads
-        reads = reads or found == Atom(name)
-        return Atom(name) if found == value else found
+        reads = reads or part == Atom(name)
+        return Atom(name) if part == value else part
 
     renamed = replaced(after, leaf)
     if reads:
         return False
-    statement = body[place]
+    statement = body[position]
     assert isinstance(statement, Assign)
     if isinstance(statement.targets, str):
         targets: str | Sequence_ = name
     else:
-        targets = tuple_(Atom(name) if item == value else item for item in statement.targets.items)
-    body[place] = Assign(targets, statement.value, statement.equations, statement.comment, True)
-    body[place + 1 :] = renamed
+        targets = tuple_(
+            Atom(name) if target == value else target for target in statement.targets.items
+        )
+    body[position] = Assign(targets, statement.value, statement.equations, statement.comment, True)
+    body[position + 1 :] = renamed
     return True
 
 

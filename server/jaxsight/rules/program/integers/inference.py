@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.rules.program.integers.intervals import LISTED, Range, limits, picked, summed, varies
+from jaxsight.rules.program.integers.intervals import (
+    LISTED,
+    Interval,
+    limits,
+    picked,
+    summed,
+    varies,
+)
 from jaxsight.rules.program.integers.primitives import PRIMITIVES
 from jaxsight.rules.program.steps import captured, elements, numbers, parameter
 from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
@@ -17,21 +24,21 @@ _DEEPEST = 200
 """Equations above a value that are looked at."""
 
 
-class Ranges:
-    """The ranges of a program's integers, computed as they are asked for."""
+class Intervals:
+    """The intervals of a program's integers, computed as they are asked for."""
 
     def __init__(self, flow: Flow, exact: bool = True) -> None:
         self._flow = flow
         self._exact = exact
-        self._known: dict[int, Range | None] = {}
+        self._known: dict[int, Interval | None] = {}
         self._depth = 0
-        self._inputs: dict[int, Callable[[], Range | None]] = {}
+        self._inputs: dict[int, Callable[[], Interval | None]] = {}
         for step in flow.steps.values():
             for body in step.bodies:
                 self._inputs.update(self._of_body(step, body))
 
-    def of(self, number: int) -> Range | None:
-        """Return the range of a value; `None` of one that is no integer."""
+    def of(self, number: int) -> Interval | None:
+        """Return the interval of a value; `None` of one that is no integer."""
         number = self._flow.of(number)
         if number in self._known:
             return self._known[number]
@@ -48,16 +55,16 @@ class Ranges:
             self._known[number] = computed
         return self._known[number]
 
-    def result(self, step: Step) -> Range | None:
+    def result(self, step: Step) -> Interval | None:
         """Return what an equation computes before it is wrapped into the dtype of its result."""
         rule = PRIMITIVES.get(step.primitive)
         if rule is None or not step.operands:
             return None
         return rule(self, step)
 
-    def shifted(self, range_: Range, by: int) -> Range:
+    def shifted(self, interval: Interval, by: int) -> Interval:
         """Return known integers with one added to all."""
-        return summed(range_, Range.listed([by]), lambda a, b: a + b)
+        return summed(interval, Interval.listed([by]), lambda a, b: a + b)
 
     def value(self, number: int) -> Value:
         """Return the value of a number."""
@@ -71,11 +78,11 @@ class Ranges:
         """Whether two numbers are the same value."""
         return self._flow.of(first) == self._flow.of(second)
 
-    def _widest(self, number: int) -> Range | None:
+    def _widest(self, number: int) -> Interval | None:
         within = limits(self._flow.values[number].dtype)
-        return Range.between(*within) if within is not None else None
+        return Interval.between(*within) if within is not None else None
 
-    def _computed(self, number: int) -> Range | None:
+    def _computed(self, number: int) -> Interval | None:
         value, step = self._flow.values[number], self._flow.made_by(number)
         if value.origin == LITERAL:
             return _literal(value)
@@ -93,7 +100,7 @@ class Ranges:
             return self._unstacked(step, number)
         return self.result(step) if len(step.results) == 1 else None
 
-    def _unstacked(self, step: Step, number: int) -> Range | None:
+    def _unstacked(self, step: Step, number: int) -> Interval | None:
         stacked = self._flow.made_by(step.operands[0])
         if stacked is not None and stacked.primitive == "stack":
             same_axis = numbers(stacked, "axis") == numbers(step, "axis")
@@ -106,10 +113,12 @@ class Ranges:
         if operand.integers is not None and len(operand.integers) == math.prod(shape):
             indices: list[Sequence[int]] = [range(size) for size in shape]
             indices[axis[0]] = [step.results.index(number)]
-            return Range.listed(picked(operand.integers, shape, indices))
+            return Interval.listed(picked(operand.integers, shape, indices))
         return operand.some()
 
-    def _of_body(self, step: Step, body: Body) -> Iterator[tuple[int, Callable[[], Range | None]]]:
+    def _of_body(
+        self, step: Step, body: Body
+    ) -> Iterator[tuple[int, Callable[[], Interval | None]]]:
         """Yield how to compute the inputs of a body."""
         match step.primitive:
             case "scan":
@@ -127,16 +136,18 @@ class Ranges:
             case _:
                 return
 
-    def _sometimes(self, outer: int) -> Callable[[], Range | None]:
+    def _sometimes(self, outer: int) -> Callable[[], Interval | None]:
         """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
 
-        def computed() -> Range | None:
-            range_ = self.of(outer)
-            return range_.some() if range_ is not None and varies(range_) else range_
+        def computed() -> Interval | None:
+            interval = self.of(outer)
+            return interval.some() if interval is not None and varies(interval) else interval
 
         return computed
 
-    def _of_scan(self, step: Step, body: Body) -> Iterator[tuple[int, Callable[[], Range | None]]]:
+    def _of_scan(
+        self, step: Step, body: Body
+    ) -> Iterator[tuple[int, Callable[[], Interval | None]]]:
         length = parameter(step, "length")
         constants = len(captured(step))
         count = carried(step)
@@ -155,7 +166,9 @@ class Ranges:
             else:
                 yield inner, self._row(step, outer, length)
 
-    def _of_while(self, step: Step, body: Body) -> Iterator[tuple[int, Callable[[], Range | None]]]:
+    def _of_while(
+        self, step: Step, body: Body
+    ) -> Iterator[tuple[int, Callable[[], Interval | None]]]:
         of_condition, of_body = (
             sum(numbers(step, name)) for name in ("cond_nconsts", "body_nconsts")
         )
@@ -177,25 +190,25 @@ class Ranges:
             counted = self._counted(step, inside[0], tests[0], slot, outer, of_body)
             yield inner, counted if body is inside[0] else lambda: None
 
-    def _outer(self, outer: int, sometimes: bool = False) -> Callable[[], Range | None]:
-        def computed() -> Range | None:
-            range_ = self.of(outer)
-            if range_ is None:
+    def _outer(self, outer: int, sometimes: bool = False) -> Callable[[], Interval | None]:
+        def computed() -> Interval | None:
+            interval = self.of(outer)
+            if interval is None:
                 return None
-            return self._sometimes(outer)() if sometimes else range_
+            return self._sometimes(outer)() if sometimes else interval
 
         return computed
 
-    def _row(self, step: Step, outer: int, length: int) -> Callable[[], Range | None]:
+    def _row(self, step: Step, outer: int, length: int) -> Callable[[], Interval | None]:
         """Bound the rows that a scan reads: the first axis becomes the loop."""
 
-        def computed() -> Range | None:
-            range_ = self.of(outer)
-            if range_ is None:
+        def computed() -> Interval | None:
+            interval = self.of(outer)
+            if interval is None:
                 return None
-            if range_.affine is None:
-                return range_.bounds_alone()
-            base, terms = range_.affine
+            if interval.affine is None:
+                return interval.bounds_alone()
+            base, terms = interval.affine
             first = terms.get(0)
             inner_terms = {
                 axis - 1 if isinstance(axis, int) else axis: term
@@ -204,16 +217,18 @@ class Ranges:
             }
             if first is not None and parameter(step, "reverse"):
                 base, first = base + first[0] * (length - 1), (-first[0], first[1])
-            return Range.of_affine(base, {**inner_terms, **({step.path: first} if first else {})})
+            return Interval.of_affine(
+                base, {**inner_terms, **({step.path: first} if first else {})}
+            )
 
         return computed
 
     def _carry(
         self, path: str, inner: int, outer: int, output: int, length: int
-    ) -> Callable[[], Range | None]:
+    ) -> Callable[[], Interval | None]:
         """Bound a value that a loop carries: unchanged, a counter, or bounded by its body."""
 
-        def computed() -> Range | None:
+        def computed() -> Interval | None:
             start = self.of(outer)
             if start is None:
                 return None
@@ -222,11 +237,11 @@ class Ranges:
                 return start
             if added is not None and start.affine is not None:
                 base, terms = start.affine
-                return Range.of_affine(base, {**terms, path: (added, length)})
+                return Interval.of_affine(base, {**terms, path: (added, length)})
             after = self.of(output)
             if after is None:
                 return None
-            return Range(
+            return Interval(
                 min(start.least, after.least), max(start.most, after.most), start.low, start.high
             )
 
@@ -234,10 +249,10 @@ class Ranges:
 
     def _counted(
         self, step: Step, inside: Body, test: Body, slot: int, outer: int, of_body: int
-    ) -> Callable[[], Range | None]:
+    ) -> Callable[[], Interval | None]:
         """Bound a value that a `while` carries, exactly for `while i < n` with known bounds."""
 
-        def computed() -> Range | None:
+        def computed() -> Interval | None:
             start = self.of(outer)
             if start is None or len(inside.outputs) <= slot:
                 return None
@@ -247,7 +262,7 @@ class Ranges:
             times = self._times(step, test, slot, start.one, added)
             if times is None or start.one is None or added is None:
                 return None
-            return Range.of_affine(start.one, {step.path: (added, times)})
+            return Interval.of_affine(start.one, {step.path: (added, times)})
 
         return computed
 
@@ -310,28 +325,28 @@ def carried(step: Step) -> int | None:
     return 0 if count is None and trees is None else None
 
 
-def _iota(step: Step, shape: tuple[int, ...]) -> Range | None:
+def _iota(step: Step, shape: tuple[int, ...]) -> Interval | None:
     axis = numbers(step, "dimension")
     if not axis:
         return None
     if len(shape) == 1 and 1 < shape[0] <= LISTED:
-        return replace(Range.listed(range(shape[0])), affine=(0, {0: (1, shape[0])}))
-    return Range.of_affine(0, {axis[0]: (1, shape[axis[0]])})
+        return replace(Interval.listed(range(shape[0])), affine=(0, {0: (1, shape[0])}))
+    return Interval.of_affine(0, {axis[0]: (1, shape[axis[0]])})
 
 
-def _literal(value: Value) -> Range | None:
+def _literal(value: Value) -> Interval | None:
     try:
         number = ast.literal_eval(value.said)
     except (ValueError, SyntaxError):
         return None
-    return Range.listed([int(number)]) if isinstance(number, int) else None
+    return Interval.listed([int(number)]) if isinstance(number, int) else None
 
 
-def _constant(value: Value) -> Range | None:
-    """Return the range of a captured array: all of it, or its least and greatest element."""
+def _constant(value: Value) -> Interval | None:
+    """Return the interval of a captured array: all of it, or its least and greatest element."""
     if not value.integers:
         return None
-    listed = Range.listed(value.integers)
+    listed = Interval.listed(value.integers)
     if len(value.integers) == elements(value):
         return listed
     return listed.bounds_alone()

@@ -1,0 +1,222 @@
+"""What statements bind, read and contain, to follow names through a text line by line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_DEEPEST = 100
+"""Nesting depth of the statements whose facts are collected."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """The properties of a statement that tell how names flow through it.
+
+    Those of a compound statement, except `blocks`, describe the text before its first block.
+    """
+
+    head: range
+    """Its lines, from 0 in the chunk."""
+    bound: frozenset[str]
+    """The names that it binds or changes in place."""
+    replaced: frozenset[str]
+    """Those of them that get a new value, regardless of the earlier one."""
+    names: frozenset[str]
+    attributes: frozenset[str]
+    """Names of the attributes that it reads, which identify methods."""
+    blocks: tuple[tuple[StatementFacts, ...], ...] = ()
+    scope: str = ""
+    """What a function or class adds to the scope's name: `f.<locals>.`, `C.`."""
+    function: str = ""
+    parameters: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+    """Its parameters and all names that its body binds."""
+    returns: bool = False
+    loops: bool = False
+    decides: bool = False
+    """Whether it determines if its blocks run."""
+
+
+def facts_of(statement: ast.stmt, depth: int = 0) -> StatementFacts:
+    """Return the properties of a statement.
+
+    Raises:
+        RecursionError: it is nested too deeply, such as hundreds of `elif`.
+    """
+    if depth > _DEEPEST:
+        raise RecursionError
+    parts = _parts(statement)
+    names, attributes = _names_read(parts)
+    bound = _bound(parts)
+    blocks = tuple(
+        tuple(facts_of(inner, depth + 1) for inner in block) for block in _blocks_of(statement)
+    )
+    scope = function = ""
+    parameters: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+    match statement:
+        case (
+            ast.FunctionDef(name=name, args=arguments)
+            | ast.AsyncFunctionDef(name=name, args=arguments)
+        ):
+            bound.add(name)
+            scope, function, parameters = f"{name}.<locals>.", name, _parameters(arguments)
+            own = parameters.union(
+                *(inner.bound for _, inner in with_inner(blocks[0], "", into=False))
+            )
+        case ast.ClassDef(name=name):
+            bound.add(name)
+            scope = f"{name}."
+    yields = isinstance(statement, ast.Expr) and isinstance(
+        statement.value, ast.Yield | ast.YieldFrom
+    )
+    return StatementFacts(
+        _head(statement),
+        frozenset(bound),
+        frozenset(_replaced(statement)),
+        frozenset(names),
+        frozenset(attributes),
+        blocks,
+        scope,
+        function,
+        parameters,
+        own,
+        returns=isinstance(statement, ast.Return) or yields,
+        loops=isinstance(statement, ast.For | ast.AsyncFor | ast.While),
+        decides=not scope and not isinstance(statement, ast.With | ast.AsyncWith),
+    )
+
+
+def with_inner(
+    statements: Iterable[StatementFacts], scope: str, *, into: bool = True
+) -> Iterator[tuple[str, StatementFacts]]:
+    """Yield statements and the statements inside them, with the scope of each.
+
+    Those inside functions and classes are omitted unless `into`.
+    """
+    for statement in statements:
+        yield scope, statement
+        if into or not statement.scope:
+            for block in statement.blocks:
+                yield from with_inner(block, scope + statement.scope, into=into)
+
+
+def _head(statement: ast.stmt) -> range:
+    """Return the lines of a statement (from 0), of a compound one those before its first block."""
+    start = statement.lineno
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        start = min([start, *(decorator.lineno for decorator in statement.decorator_list)])
+    end = statement.end_lineno or start
+    if blocks := _blocks_of(statement):
+        end = max(statement.lineno, min(end, blocks[0][0].lineno - 1))
+    return range(start - 1, end)
+
+
+def _blocks_of(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """Return the blocks of a compound statement."""
+    blocks: list[list[ast.stmt]] = [
+        block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, []))
+    ]
+    if isinstance(statement, ast.Try | ast.TryStar):
+        blocks[1:1] = [handler.body for handler in statement.handlers]
+    if isinstance(statement, ast.Match):
+        blocks += [case.body for case in statement.cases]
+    return blocks
+
+
+def _parts(statement: ast.stmt) -> list[ast.expr | ast.pattern | ast.stmt]:
+    """Return the parts of a statement besides its blocks; a simple statement is its own part."""
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            arguments = statement.args
+            every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            notes = [arg.annotation for arg in every if arg.annotation is not None]
+            defaults = [default for default in arguments.kw_defaults if default is not None]
+            returns = [statement.returns] if statement.returns is not None else []
+            return [*statement.decorator_list, *notes, *arguments.defaults, *defaults, *returns]
+        case ast.ClassDef():
+            keywords = [keyword.value for keyword in statement.keywords]
+            return [*statement.decorator_list, *statement.bases, *keywords]
+        case ast.For() | ast.AsyncFor():
+            return [statement.target, statement.iter]
+        case ast.While() | ast.If():
+            return [statement.test]
+        case ast.With() | ast.AsyncWith():
+            targets = [
+                context.optional_vars for context in statement.items if context.optional_vars
+            ]
+            return [*(context.context_expr for context in statement.items), *targets]
+        case ast.Try() | ast.TryStar():
+            return [handler.type for handler in statement.handlers if handler.type is not None]
+        case ast.Match():
+            patterns = [case.pattern for case in statement.cases]
+            return [statement.subject, *patterns, *(c.guard for c in statement.cases if c.guard)]
+        case _:
+            return [statement]
+
+
+def _bound(parts: Iterable[ast.AST]) -> set[str]:
+    """Return the names that are bound, or whose values are changed in place."""
+    names: set[str] = set()
+    for part in parts:
+        for node in ast.walk(part):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                    names.add(name)
+                case (
+                    ast.Subscript(ctx=ast.Store() | ast.Del())
+                    | ast.Attribute(ctx=ast.Store() | ast.Del())
+                ):
+                    names.update(_root(node))
+                case ast.alias(name=name, asname=asname):
+                    names.add(asname or name.partition(".")[0])
+                case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                    names.add(name)
+    return names
+
+
+def _root(node: ast.expr) -> Iterator[str]:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
+def _names_read(parts: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
+    """Return the names that are read, and the names of attributes."""
+    names: set[str] = set()
+    attributes: set[str] = set()
+    for part in parts:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                attributes.add(node.attr)
+            elif isinstance(node, ast.AugAssign):
+                names.update(_root(node.target))
+    return names, attributes
+
+
+def _replaced(statement: ast.stmt) -> set[str]:
+    """Return the names that a simple statement gives new values, regardless of the earlier ones."""
+    if isinstance(statement, ast.Assign):
+        targets: list[ast.expr] = statement.targets
+    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        targets = [statement.target]
+    else:
+        return set()
+    return {
+        node.id
+        for target in targets
+        if not isinstance(target, ast.Subscript | ast.Attribute)
+        for node in ast.walk(target)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _parameters(arguments: ast.arguments) -> frozenset[str]:
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]
+    return frozenset(arg.arg for arg in every)

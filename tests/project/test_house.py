@@ -1,0 +1,128 @@
+"""The size of the rooms: few modules in a folder, short modules and functions, and no import circle.
+
+Imports below `if TYPE_CHECKING` count: who reads one module of a circle has to read them all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "server"
+FILES = sorted((ROOT / "jaxsight").rglob("*.py"))
+
+MODULES = 14
+"""In a folder, besides its `__init__`."""
+LINES = 500
+"""Of a module."""
+LONG = 60
+"""Lines of a function that is long."""
+LONG_FUNCTIONS = 5
+"""In the whole package."""
+
+
+def name_of(file: Path, root: Path = ROOT) -> str:
+    """The dotted name of a module or package."""
+    return ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_of(name: str, text: str, modules: set[str], is_package: bool = False) -> set[str]:
+    """Those of `modules` that the text of a module imports anywhere, without itself."""
+    package = name.split(".") if is_package else name.split(".")[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=aliases):
+                found.update(alias.name for alias in aliases)
+            case ast.ImportFrom(module=source, names=aliases, level=level):
+                above = package[: len(package) - level + 1] if level else []
+                base = ".".join([*above, *([source] if source else [])])
+                for alias in aliases:
+                    inner = f"{base}.{alias.name}"
+                    found.add(inner if inner in modules else base)
+    return (found & modules) - {name}
+
+
+def circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import each other, directly or through others of the group."""
+    reached: dict[str, set[str]] = {}
+    for start in imports:
+        waiting, reached[start] = list(imports[start]), set()
+        while waiting:
+            name = waiting.pop()
+            if name not in reached[start]:
+                reached[start].add(name)
+                waiting += imports[name]
+    groups = {
+        frozenset(name for name in reached[start] if start in reached[name])
+        for start in imports
+        if start in reached[start]
+    }
+    return sorted(map(sorted, groups))
+
+
+def functions(file: Path) -> Iterator[tuple[int, str]]:
+    """The lengths and places of a module's functions."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            yield length, f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
+
+
+def test_no_folder_has_many_modules() -> None:
+    folders = Counter(file.parent for file in FILES if file.name != "__init__.py")
+    full = {
+        str(folder.relative_to(ROOT)): count for folder, count in folders.items() if count > MODULES
+    }
+    assert not full, f"more than {MODULES} modules in a folder: {full}"
+
+
+def test_modules_are_short() -> None:
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    long = {str(file.relative_to(ROOT)): n for file, n in lengths.items() if n > LINES}
+    assert not long, f"more than {LINES} lines: {long}"
+
+
+def test_few_functions_are_long() -> None:
+    long = sorted(f for file in FILES for f in functions(file) if f[0] > LONG)
+    assert len(long) <= LONG_FUNCTIONS, f"more than {LONG} lines: {long}"
+
+
+def test_no_modules_import_each_other() -> None:
+    modules = {name_of(file): file for file in FILES}
+    imports = {
+        name: imports_of(
+            name, file.read_text(encoding="utf-8"), {*modules}, file.name == "__init__.py"
+        )
+        for name, file in modules.items()
+    }
+    found = circles(imports)
+    assert not found, f"modules import each other: {found}"
+
+
+@pytest.mark.parametrize(
+    ("text", "imported"),
+    [
+        ("import a.b", {"a.b"}),
+        ("from a import b, c", {"a", "a.b"}),
+        ("from a.b import c", {"a.b"}),
+        ("from . import b", {"a.b"}),
+        ("from .b import c", {"a.b"}),
+        ("from .. import z", set()),
+        ("import z, a.me", set()),
+        ("if TYPE_CHECKING:\n    from a.b import c", {"a.b"}),
+        ("def f():\n    import a.b", {"a.b"}),
+    ],
+)
+def test_imports_are_found_wherever_they_are(text: str, imported: set[str]) -> None:
+    assert imports_of("a.me", text, {"a", "a.b", "a.me"}) == imported
+
+
+def test_circles_are_found_through_several_modules() -> None:
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": {"d"}, "f": {"a"}}
+    assert circles(imports) == [["a", "b", "c"], ["d", "e"]]
+    assert circles({"a": {"b"}, "b": set()}) == []
