@@ -117,7 +117,7 @@ def lowered(program: Program) -> Lowered:
     traced = file.trace("f", x=program.x)
     target = parse(program.target)
     request = Lower(1, traced.id, target.platform, target.capability)
-    return file.tracing.lower(request)
+    return file.ask(request)
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def test_a_callback_is_a_transfer_to_the_host(
 def test_callbacks_are_lowered_for_every_platform(call: str, platform: str) -> None:
     file = lab(f"{HEAD}def f(x):\n    y = {call}\n    return x, y\n")
     traced = file.trace("f", x="f32[64]")
-    first, again = (file.tracing.lower(Lower(n, traced.id, platform)) for n in (1, 2))
+    first, again = (file.ask(Lower(n, traced.id, platform)) for n in (1, 2))
     assert first.program
     assert first.key == again.key
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What Emacs shows of a project."""
     if reason := missing():
         pytest.skip(reason)
@@ -23,22 +23,22 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return emacs("emacs.el", folder, tmp_path_factory.mktemp("home"))
 
 
-def test_hover_tells_functions_and_expressions(seen: dict[str, Any]) -> None:
-    assert "q: f32[4,128,8,64]" in seen["function"]
-    assert "scores: f32[4,8,128,128]" in seen["expression"]
+def test_hover_tells_functions_and_expressions(recorded: dict[str, Any]) -> None:
+    assert "q: f32[4,128,8,64]" in recorded["function"]
+    assert "scores: f32[4,8,128,128]" in recorded["expression"]
 
 
-def test_a_tracing_error_is_a_diagnostic_at_its_line(seen: dict[str, Any]) -> None:
+def test_a_tracing_error_is_a_diagnostic_at_its_line(recorded: dict[str, Any]) -> None:
     line = MODEL.splitlines().index("    if x.sum() > 0:") + 1
-    assert any(at == line and "bool" in words for at, words in seen["diagnostics"])
+    assert any(at == line and "bool" in words for at, words in recorded["diagnostics"])
 
 
-def test_shapes_are_drawn_by_those_that_draw_hints(seen: dict[str, Any]) -> None:
-    draws = int(seen["emacs"].partition(".")[0]) >= 29
-    assert draws == (": f32[4,8,128,128]" in seen.get("hints", []))
+def test_shapes_are_drawn_by_those_that_draw_hints(recorded: dict[str, Any]) -> None:
+    draws = int(recorded["emacs"].partition(".")[0]) >= 29
+    assert draws == (": f32[4,8,128,128]" in recorded.get("hints", []))
 
 
-def test_example_inputs_are_added_by_a_code_action(seen: dict[str, Any]) -> None:
-    section = seen["text"].partition("def clipped")[2].partition("norm =")[0]
+def test_example_inputs_are_added_by_a_code_action(recorded: dict[str, Any]) -> None:
+    section = recorded["text"].partition("def clipped")[2].partition("norm =")[0]
     assert "Example inputs:" in section
     assert "x: f32[" in section

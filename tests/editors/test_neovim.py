@@ -72,15 +72,15 @@ def test_a_hint_follows_an_edit_that_changes_a_shape(model: Neovim) -> None:
 
 
 def test_a_syntax_error_keeps_the_hints_marked(model: Neovim) -> None:
-    known = model.hints()
+    labels = model.hints()
     model.replace("weights, v)", "weights, v")
-    model.draws({place: label.replace(": ", ": ~") for place, label in known.items()})
+    model.draws({after: label.replace(": ", ": ~") for after, label in labels.items()})
     model.place("jnp.where(mask, sco|res")
     assert "stale" in model.hover("stale")
     model.replace("weights, v", "weights, v)")
     model.hover(says_not="stale")
     model.place("def atten|tion")
-    model.draws(known)
+    model.draws(labels)
 
 
 def test_a_trace_that_fails_leaves_only_hints_that_can_still_be_true(model: Neovim) -> None:
@@ -126,8 +126,8 @@ def test_completion_in_a_section_knows_arguments_and_dtypes(model: Neovim) -> No
     assert {"f32", "bf16", "i32"} <= set(dtypes)
 
 
-def _completions(editor: Neovim, place: str) -> list[str]:
-    editor.place(place)
+def _completions(editor: Neovim, cursor: str) -> list[str]:
+    editor.place(cursor)
     labels: list[str] = editor.until(
         """
         local params = vim.lsp.util.make_position_params(0, 'utf-8')
@@ -192,7 +192,7 @@ def test_a_copy_of_a_library_file_has_examples_from_the_project(
     shutil.copyfile(_installed("optax.losses._regression"), project / "losses.py")
     editor.edit(project / "losses.py")
     editor.place("|errors = (pred")
-    assert "errors" in {place.partition(":")[2] for place in editor.hints(": f32[8,3]")}
+    assert "errors" in {after.partition(":")[2] for after in editor.hints(": f32[8,3]")}
     editor.place("def huber|_loss")
     assert "huber_loss(predictions: f32[8,3], targets: f32[8,3]" in editor.hover()
 
@@ -211,7 +211,7 @@ def test_an_installed_library_is_read_with_examples_from_the_project(
     editor.place(assigned)
     hints = editor.hints(f": {shape}")
     name = assigned.partition("|")[0]
-    assert [label for place, label in hints.items() if place.endswith(f":{name}")] == [f": {shape}"]
+    assert [label for after, label in hints.items() if after.endswith(f":{name}")] == [f": {shape}"]
     assert f"{name}: {shape}" in editor.hover()
     editor.place(f"def {function}|(")
     assert "traced with its example inputs" in editor.hover()

@@ -43,15 +43,15 @@ def kernels(editor: Neovim) -> dict[str, str]:
 
 def test_totals_stand_at_the_head_and_barriers_at_their_lines(editor: Neovim) -> None:
     shown = kernels(editor)
-    (head,) = [label for place, label in shown.items() if "def normalized" in place]
+    (head,) = [label for text, label in shown.items() if "def normalized" in text]
     assert "launch" in head
     assert head.endswith("cpu")
-    (barrier,) = [label for place, label in shown.items() if "jnp.sort" in place]
+    (barrier,) = [label for text, label in shown.items() if "jnp.sort" in text]
     assert barrier.strip().startswith("⊣ sort")
 
 
 def test_a_syntax_error_keeps_the_barriers_and_marks_them(editor: Neovim) -> None:
-    known = sorted(kernels(editor).values())
+    labels = sorted(kernels(editor).values())
     editor.replace("axis=1)\n", "axis=1\n")
     marked = editor.until(
         """
@@ -60,7 +60,7 @@ def test_a_syntax_error_keeps_the_barriers_and_marks_them(editor: Neovim) -> Non
         return labels
         """
     )
-    assert sorted(label.replace("~", "") for label in marked) == known
+    assert sorted(label.replace("~", "") for label in marked) == labels
     editor.place("jnp.so|rt")
     editor.replace("axis=1\n", "axis=1)\n")
 

@@ -89,9 +89,9 @@ def lit(editor: Neovim, *, beside: bool) -> list[str]:
     return lines
 
 
-def move(editor: Neovim, place: str) -> None:
+def move(editor: Neovim, cursor: str) -> None:
     """Put the cursor somewhere as keys do."""
-    editor.place(place)
+    editor.place(cursor)
     editor.lua("vim.cmd('doautocmd <nomodeline> CursorMoved')")
 
 
@@ -180,10 +180,10 @@ def test_words_are_completed(editor: Neovim) -> None:
 def test_the_health_check_tells_command_and_interpreter(editor: Neovim) -> None:
     editor.until("return require('jaxsight').status():match('^JAX')")
     editor.lua("vim.cmd('checkhealth jaxsight')")
-    said = editor.text()
-    assert "ERROR" not in said
-    assert "jaxsight" in said
-    assert "JAX 0." in said
+    text = editor.text()
+    assert "ERROR" not in text
+    assert "jaxsight" in text
+    assert "JAX 0." in text
     editor.lua("vim.cmd('bwipeout')")
 
 

@@ -82,7 +82,7 @@ def sliced(
             question,
             slice=replace(
                 question.slice,
-                members=tuple(members),
+                module_chunks=tuple(members),
                 chunks=tuple(Chunk(c.id, c.id, c.text) for c in members),
             ),
             caveats=tuple(

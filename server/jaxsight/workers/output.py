@@ -31,12 +31,12 @@ def real_places(text: str, locate: Locate) -> str:
     if "§" not in text:
         return text
 
-    def place(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         first = locate(match["path"], match["chunk"])
         line = "?" if first is None else str(first + line_in_chunk(match, int(match["line"])) - 1)
         return match["path"] + match["middle"] + line
 
-    text = _IN_TRACEBACK.sub(place, text)
+    text = _IN_TRACEBACK.sub(replacement, text)
     return CHUNK_FILE.sub(lambda match: match["path"], text)
 
 

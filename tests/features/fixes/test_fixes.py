@@ -131,7 +131,7 @@ ANYWHERE = Range(Position(0, 0), Position(100, 0))
 async def test_a_fix_is_a_code_action_once_it_is_proved(session: Session) -> None:
     path = str(ROOT / "actions.py")
     session.open(path, ROOT_OF)
-    await session.findings(path)
+    session.start_fixes(path, await session.report(path))
     actions = []
     for _ in range(60):  # each time it waits for a moment
         actions = [a for a in await session.actions(path, ANYWHERE) if a.kind == "quickfix"]

@@ -90,7 +90,7 @@ async def show(
             return FOUND
         document = None
         if view_name not in (What.HOVER, What.SHAPES):
-            document = await _whole(run, address, view_name)
+            document = await _show_document(run, address, view_name)
         traced_by = run.python(address.path)
     if as_json:
         print_json({**_object(view, view.answer.reply, view_name, document), "python": traced_by})
@@ -106,7 +106,7 @@ async def show(
     return 0
 
 
-async def _whole(run: CommandRun, address: Address, view_name: str) -> Shown:
+async def _show_document(run: CommandRun, address: Address, view_name: str) -> Shown:
     try:
         return await run.get(run.session.show(str(address.path), address.function, view_name))
     except LookupError as error:

@@ -80,7 +80,9 @@ class _Boundaries:
         self._fused = fused
         self._flow = flow
         self._barriers = barriers
-        self._own = [_own(unit, kind, fused) for unit, kind in zip(units, kinds, strict=True)]
+        self._own = [
+            _own_reason(unit, kind, fused) for unit, kind in zip(units, kinds, strict=True)
+        ]
         self._readers: dict[int, set[int]] = {}
         for source, kernel, _ in flow.reads:
             if source.what == KERNEL:
@@ -101,7 +103,7 @@ class _Boundaries:
         unit, own = self._units[index], self._own[index]
         if own and own != "concat/slice":
             return own
-        if _stops(unit, self._fused, self._barriers):
+        if _feeds_barrier(unit, self._fused, self._barriers):
             return "optimization_barrier"
         if self._flow.feeds_loop.get(index) or (unit.loops and not readers):
             return "while"  # It is for the next iteration, or decides whether there is one.
@@ -140,13 +142,13 @@ def _reduction(unit: Unit, fused: Fused) -> str:
     )
 
 
-def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
+def _own_reason(unit: Unit, kind: Kind, fused: Fused) -> str:
     """Return the reason in the kernel itself, or `""` if there is none."""
     roots = {root.opcode for root in fused.roots(unit.instruction)}
     if roots & _REDUCTIONS:
         return "reduction"
     if kind.word == "copy":
-        return "layout change" if kind.hero == "transpose" or _moves(unit) else ""
+        return "layout change" if kind.hero == "transpose" or _changes_layout(unit) else ""
     if kind.word == "triton" and kind.hero not in _OWN:
         return "reduction" if kind.hero in _REDUCTIONS and roots & _REDUCTIONS else ""
     if kind.word in ("library", "triton", "collective", "sort", "callback", "custom call"):
@@ -168,7 +170,7 @@ def _own(unit: Unit, kind: Kind, fused: Fused) -> str:
     return ""
 
 
-def _moves(unit: Unit) -> bool:
+def _changes_layout(unit: Unit) -> bool:
     """Return whether a copy has a different layout than its operand."""
     operand = (
         unit.computation.by_name.get(unit.instruction.operands[0])
@@ -182,5 +184,5 @@ def _moves(unit: Unit) -> bool:
     ]
 
 
-def _stops(unit: Unit, fused: Fused, stopped: frozenset[str]) -> bool:
+def _feeds_barrier(unit: Unit, fused: Fused, stopped: frozenset[str]) -> bool:
     return bool(stopped) and any(root.equation in stopped for root in fused.roots(unit.instruction))

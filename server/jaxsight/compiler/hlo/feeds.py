@@ -51,7 +51,7 @@ def feeds(
                 waiting += neighbours.get(kernel, ())
         return list(paths)
 
-    def of(index: int) -> tuple[str, ...]:
+    def fed(index: int) -> tuple[str, ...]:
         unit = units[index]
         carrying = [loops[loop].equation for loop in sorted(flow.feeds_loop.get(index, ()))]
         around = [branches[unit.branch].equation] if unit.branch >= 0 else []
@@ -66,4 +66,4 @@ def feeds(
                 return tuple(dict.fromkeys(paths))
         return ()
 
-    return [() if equations[index] else of(index) for index in range(len(units))]
+    return [() if equations[index] else fed(index) for index in range(len(units))]

@@ -116,21 +116,21 @@ class _Following:
             )
             leaf += len(values)
         results = self._computations(top, arguments)
-        resolved = _Resolver(self.carried)
+        resolver = _Resolver(self.carried)
         for sources, kernel, value in self.reads:
-            for source in resolved.all(sources):
+            for source in resolver.resolve(sources):
                 self.flow.reads.append((source, kernel, value))
         root = top.computation.root
         values = arrays(root.shape) if root is not None else ()
         for index, sources in enumerate(results[: len(values)]):
-            for source in resolved.all(sources):
+            for source in resolver.resolve(sources):
                 self.flow.outputs.append((source, index, values[index]))
         for sources in self.predicates:
             self.flow.chooses |= {
-                source.index for source in resolved.all(sources) if source.what == KERNEL
+                source.index for source in resolver.resolve(sources) if source.what == KERNEL
             }
         for loop, sources in self.carried.items():
-            for source in resolved.all(sources):
+            for source in resolver.resolve(sources):
                 if source.what == KERNEL:
                     self.flow.feeds_loop.setdefault(source.index, set()).add(loop.index)
         return self.flow
@@ -308,10 +308,10 @@ class _Resolver:
         self._carried = carried
         self._known: dict[Source, tuple[Source, ...]] = {}
 
-    def all(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        return _joined(*(self._one(source) for source in sources))
+    def resolve(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        return _joined(*(self._resolve(source) for source in sources))
 
-    def _one(self, source: Source) -> tuple[Source, ...]:
+    def _resolve(self, source: Source) -> tuple[Source, ...]:
         if source.what != _CARRIED:
             return (source,)
         final = self._known.get(source)

@@ -169,7 +169,9 @@ class Fused:
         names = self._names(instruction)
         if not names:
             return [instruction]
-        return [instruction_inside for name in names for instruction_inside in self._of(name)]
+        return [
+            instruction_inside for name in names for instruction_inside in self._instructions(name)
+        ]
 
     def root(self, instruction: Instruction) -> Instruction:
         """Return the operation that computes the result, skipping tuples and bitcasts."""
@@ -221,7 +223,7 @@ class Fused:
             return called.get("body", ()) + called.get("condition", ())
         return ()
 
-    def _of(self, name: str) -> list[Instruction]:
+    def _instructions(self, name: str) -> list[Instruction]:
         cached = self._known.get(name)
         if cached is not None:
             return cached
@@ -233,7 +235,7 @@ class Fused:
         for instruction in computation.instructions:
             if names := self._names(instruction):
                 for inner in names:
-                    instructions += self._of(inner)
+                    instructions += self._instructions(inner)
             else:
                 instructions.append(instruction)
         return instructions

@@ -160,7 +160,7 @@ def _visit(
         case "call" if _SMALL_CALL not in instruction.attributes:
             called = instruction.called.get("to_apply", ())
             runs = [_run(walked, position, instruction, "call", name) for name in called]
-            _enter(position, instruction, stack, runs)
+            _push_runs(position, instruction, stack, runs)
         case "custom-call" if instruction.attribute("custom_call_target") in ANNOTATIONS:
             pass
         case _ if opcode in _TRANSFERS and is_tiled(instruction.shape):
@@ -215,7 +215,7 @@ def _loop(
         for role, times in (("body", body), ("condition", condition))
         for name in called.get(role, ())
     ]
-    _enter(position, instruction, stack, runs)
+    _push_runs(position, instruction, stack, runs)
 
 
 def _conditional(
@@ -234,7 +234,7 @@ def _conditional(
             Branch(instruction.name, arm, len(names), instruction.equation, loop, position.branch)
         )
         runs.append(_run(walked, position, instruction, "branch", name, branch=first + arm))
-    _enter(position, instruction, stack, runs)
+    _push_runs(position, instruction, stack, runs)
 
 
 def _run(
@@ -267,7 +267,7 @@ def _run(
     )
 
 
-def _enter(
+def _push_runs(
     position: _Position,
     instruction: Instruction,
     stack: list[_Position],

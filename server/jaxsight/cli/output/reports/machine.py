@@ -87,7 +87,7 @@ def _object(reported: Reported) -> dict[str, Any]:
     }
 
 
-def _words(finding: Finding) -> str:
+def _full_message(finding: Finding) -> str:
     """Return the message with its help and notes, a line each."""
     return "\n".join(finding.lines)
 
@@ -202,7 +202,7 @@ def _command(reported: Reported) -> str:
         "endColumn": finding.range.end.column + 1,
     }
     written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(_words(finding))}"
+    return f"::{GITHUB_COMMANDS[finding.severity]} {written}::{_data(_full_message(finding))}"
 
 
 def _data(text: str) -> str:
@@ -284,6 +284,6 @@ def _result(reported: Reported) -> dict[str, Any]:
     return {
         "ruleId": reported.finding.code,
         "level": SARIF_LEVELS[reported.finding.severity],
-        "message": {"text": _unlinked(_words(reported.finding))},
+        "message": {"text": _unlinked(_full_message(reported.finding))},
         "locations": [{"physicalLocation": physical}],
     }

@@ -112,11 +112,11 @@ def _footer(finding: Finding, message_lines: list[str]) -> Iterator[str]:
         yield first
         yield from (line for line in more if line.strip())
     for related in finding.related:
-        yield f"{_place(related)}: {one_line(related.message)}"
+        yield f"{_location(related)}: {one_line(related.message)}"
     if finding.url:
         yield f"see {finding.url}"
 
 
-def _place(related: Place) -> str:
+def _location(related: Place) -> str:
     start = related.range.start
     return f"{shown_path(related.path)}:{start.line + 1}:{start.column + 1}"
