@@ -46,7 +46,7 @@ def inverted(
         UserError: there is no inverse; its stage is `sourcerize`, and the message names the
             operation and its line.
     """
-    by_key: dict[Key, Any] = dict(enumerate(inputs.args))
+    by_key: dict[Key, object] = dict(enumerate(inputs.args))
     by_key.update(inputs.kwargs)
     names = {key: parameter(user_function, key) if isinstance(key, int) else key for key in by_key}
     arguments = _Arguments(by_key, names)
@@ -94,7 +94,7 @@ def _call(
     several = type(results) is tuple and len(results) > 1
     parts = results if several else (results,)
 
-    def undone(*args: Any) -> object:
+    def undone(*args: object) -> object:
         values = inverse(of_asked(args[len(parts) :]), *like)(*args[: len(parts)])
         values = (values,) if len(wanted) == 1 else values
         back = [

@@ -85,7 +85,7 @@ def _is_set(cell: Any) -> bool:
     return True
 
 
-def with_varying_numbers(value: Any, user_function: UserFunction) -> Any:
+def with_varying_numbers(value: object, user_function: UserFunction) -> object:
     """Return an expression's value with its numbers abstract, like `jax.jit` traces them.
 
     A single number is unchanged, and so are tuples of integers (a shape, axes), the numbers of

@@ -146,7 +146,7 @@ def _lift(change: Change, still_used: set[int]) -> Lift | None:
 
 def by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
     """Return the inputs of lifts by label, as pytrees of abstract arrays if they are complete."""
-    inputs: dict[str, list[Any]] = {}
+    inputs: dict[str, list[object]] = {}
     for lift in lifts:
         arrays = list(map(abstract, lift.arrays))
         complete = len(arrays) == len(lift.leaves)
@@ -154,12 +154,12 @@ def by_label(lifts: Sequence[Lift]) -> dict[str, Any]:
     return one_or_all(inputs)
 
 
-def one_or_all(parts: dict[str, list[Any]]) -> dict[str, Any]:
+def one_or_all(parts: dict[str, list[object]]) -> dict[str, object]:
     """Return the only part of each name, or the list of its parts."""
     return {name: values[0] if len(values) == 1 else values for name, values in parts.items()}
 
 
-def in_order(lifts: Sequence[Lift], state: dict[str, Any]) -> Iterator[list[Any]]:
+def in_order(lifts: Sequence[Lift], state: dict[str, object]) -> Iterator[list[object]]:
     """Yield the arrays of each lift from those by label."""
     arrays = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
     for lift in lifts:

@@ -115,7 +115,7 @@ class StatefulCall:
                 call.__signature__ = _with_state(signature, self._state)  # type: ignore[attr-defined]
         return call
 
-    def __call__(self, *args: object, **kwargs: object) -> list[Any]:
+    def __call__(self, *args: object, **kwargs: object) -> list[object]:
         """Return all arrays of the call: those that it returns, then those that it updates."""
         state = kwargs.pop(self._state) if self.extra else {}
         pure: object = (args, kwargs)

@@ -91,7 +91,7 @@ def transformed(
 def _returning(function: Callable[..., Any]) -> Callable[..., object]:
     """Return a function that drops the state from the result of a function with state."""
 
-    def returning(*args: object, **kwargs: Any) -> object:
+    def returning(*args: object, **kwargs: object) -> object:
         return function(*args, **kwargs)[0]
 
     return _signed(returning, function)
@@ -109,7 +109,7 @@ def _differentiable(args: Sequence[object], function: str) -> list[int]:
     return chosen
 
 
-def _others(args: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
+def _others(args: Sequence[object], chosen: Sequence[int]) -> list[object]:
     """Return the arguments except those at the positions `chosen`."""
     return [arg for index, arg in enumerate(args) if index not in chosen]
 
@@ -152,7 +152,7 @@ def _jvp(function: Callable[..., object], chosen: Sequence[int]) -> Callable[...
     """Return a function of primals and tangents of the arguments `chosen`, then the others."""
 
     def jvp(primals: object, tangents: object, *rest: object, **kwargs: object) -> object:
-        def of_chosen(*chosen_args: Any) -> object:
+        def of_chosen(*chosen_args: object) -> object:
             chosen_iterator, constant_args = iter(chosen_args), iter(rest)
             count = len(chosen_args) + len(rest)
             args = [
@@ -181,7 +181,7 @@ def _has_array(arg: object) -> bool:
     return any(map(is_array, jax.tree_util.tree_leaves(arg)))
 
 
-def _signed(function: Callable[..., object], like: Callable[..., object]) -> Callable[..., Any]:
+def _signed(function: Callable[..., object], like: Callable[..., object]) -> Callable[..., object]:
     """Give `function` the name and the signature of `like`."""
     functools.update_wrapper(function, like, updated=())
     del function.__wrapped__  # type: ignore[attr-defined]

@@ -198,7 +198,7 @@ def _largest(differences: np.ndarray) -> float:
     return float(np.max(np.where(np.isfinite(differences), differences, np.inf)))
 
 
-def _shaken(value: Any) -> Any:
+def _shaken(value: Any) -> object:
     """Return an array with the last bits of its floating-point numbers changed, up and down."""
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return value

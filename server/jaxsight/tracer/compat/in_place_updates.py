@@ -81,7 +81,7 @@ class _Changes:
 
     get: Any = None
     _views: list[_View] = field(default_factory=list)
-    _originals: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    _originals: dict[int, tuple[object, object]] = field(default_factory=dict)
 
     def view(self, array: object, index: object) -> object:
         """Return `array[index]`, which is a view where NumPy's would be one."""

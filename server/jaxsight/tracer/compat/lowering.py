@@ -163,7 +163,7 @@ class _Placed:
 
     def __init__(self, capability: str) -> None:
         self._capability = capability
-        self._placed: dict[tuple[int, str], Any] = {}
+        self._placed: dict[tuple[int, str], object] = {}
 
     def closed(self, jaxpr: Any, label: str) -> object:
         key = id(jaxpr), label
@@ -233,7 +233,7 @@ def names(traced: Traced) -> tuple[str, ...]:
     return tuple(name or "" for name in argument_names) if argument_names is not None else ()
 
 
-def compiler_options(traced: Traced) -> dict[str, Any]:
+def compiler_options(traced: Traced) -> dict[str, object]:
     """Return the compiler options of the traced `jax.jit`."""
     return dict(traced._params.get("compiler_options_kvs") or ())
 

@@ -262,7 +262,7 @@ def _python(value: Any) -> Any:
     return value
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """Return a parameter as a Python literal if it is one, else its name or text."""
     if isinstance(value, bool | int | str | type(None)):
         return (

@@ -40,7 +40,7 @@ class Handler:
     """
 
 
-HANDLERS: Mapping[type[Request[Any]], Handler] = {
+HANDLERS: Mapping[type[Request[object]], Handler] = {
     Trace: Handler(trace),
     Sourcerize: Handler(sourcerize),
     Show: Handler(show),

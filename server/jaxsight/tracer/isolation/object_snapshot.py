@@ -136,12 +136,12 @@ def _function_state(function: types.FunctionType) -> State:
     )
 
 
-def _generator_state(generator: types.GeneratorType[Any, Any, Any]) -> State:
+def _generator_state(generator: types.GeneratorType[object, object, object]) -> State:
     frame = generator.gi_frame
     return (-1,) if frame is None else (frame.f_lasti, *_flat(frame.f_locals.items()))
 
 
-def _attributes(value: Any) -> Iterator[object]:
+def _attributes(value: object) -> Iterator[object]:
     """Yield the attributes of an instance, including those in slots."""
     with contextlib.suppress(AttributeError):
         yield from _flat(object.__getattribute__(value, "__dict__").items())
@@ -167,7 +167,7 @@ def _without_submodules(names: dict[object, object]) -> Iterator[tuple[object, o
             yield key, value
 
 
-def _flat(pairs: Iterable[tuple[Any, Any]]) -> Iterator[object]:
+def _flat(pairs: Iterable[tuple[object, object]]) -> Iterator[object]:
     for key, value in pairs:
         yield key
         yield value

@@ -242,7 +242,7 @@ class Logging(Part):
             "last": logging.lastResort,
         }
 
-    def write(self, name: Any, value: object) -> None:
+    def write(self, name: object, value: object) -> None:
         root = logging.root
         match name, value:
             case logging.Logger() as logger, _:

@@ -201,7 +201,7 @@ class Recorder:
                 observed_values.add_tree(values, value, situation)
 
     @contextlib.contextmanager
-    def _inspecting(self, value: Any) -> Iterator[None]:
+    def _inspecting(self, value: object) -> Iterator[None]:
         """Inspect a value, which may run user code (`tree_flatten`).
 
         That code is not recorded, to prevent infinite recursion, and its errors are not the

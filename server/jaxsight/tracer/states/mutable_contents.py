@@ -43,7 +43,7 @@ class Dict:
     def read(self, target: dict[Any, Any]) -> Contents:
         return list(dict.keys(target)), list(dict.values(target))
 
-    def write(self, target: dict[Any, Any], key: object, value: object) -> None:
+    def write(self, target: dict[object, object], key: object, value: object) -> None:
         base = (
             collections.OrderedDict if issubclass(type(target), collections.OrderedDict) else dict
         )
@@ -52,7 +52,7 @@ class Dict:
         elif dict.__contains__(target, key):
             base.__delitem__(target, key)
 
-    def restore(self, target: dict[Any, Any], contents: Contents) -> None:
+    def restore(self, target: dict[object, object], contents: Contents) -> None:
         _restore_each(self, target, contents)
         keys, values = contents
         if not _same(list(dict.keys(target)), keys):
@@ -65,7 +65,7 @@ class Dict:
 class Names(Dict):
     """The namespace of a module, which must never be empty while its code may run."""
 
-    def restore(self, target: dict[Any, Any], contents: Contents) -> None:
+    def restore(self, target: dict[object, object], contents: Contents) -> None:
         _restore_each(self, target, contents)
 
 

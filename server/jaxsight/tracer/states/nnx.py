@@ -36,7 +36,7 @@ def is_node(value: object) -> bool:
     return issubclass(type(value), (objects, module.Variable))
 
 
-def is_jitted(value: Any) -> bool:
+def is_jitted(value: object) -> bool:
     """Return whether a value is the result of `nnx.jit`, and can be traced directly."""
     kind = type(value)
     package = str(kind.__module__).partition(".")[0]

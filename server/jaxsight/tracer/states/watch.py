@@ -64,7 +64,7 @@ class Change:
     target: object
     key: Any
     old: object
-    new: Any
+    new: object
     counts: bool
 
 
