@@ -20,7 +20,7 @@ import jaxlib
 
 from jaxsight.targets.target import Target, parse
 from jaxsight.tracer.compat import lowering
-from jaxsight.tracer.handlers import lower as lowered
+from jaxsight.tracer.handlers.lower import facts
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.workers.compilation import environments
@@ -75,7 +75,7 @@ async def graphs(
                 print(f"{name}: not lowered: {type(error).__name__}: {str(error)[:120]}")
                 continue
             encoded = base64.b64encode(program).decode()
-            request = Compile(0, target.name, encoded, **lowered.facts(traced.jaxpr))
+            request = Compile(0, target.name, encoded, **facts(traced.jaxpr))
             outcome = await compilers.compile(target, environment, request)
             if isinstance(outcome, Compiled):
                 found.append((name, outcome.graph))

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features import caveats
+from jaxsight.features.caveats import completeness
 from jaxsight.features.model import Linked, Shown
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
@@ -239,6 +240,6 @@ async def test_documents_know_what_they_leave_out(opened: Session, model: str) -
 
 @in_session
 async def test_every_answer_says_whether_it_is_complete(opened: Session, model: str) -> None:
-    answers = await opened.completeness(model)
+    answers = await completeness(opened.engine, model)
     found = {each.function: [one.reason for one in each.caveats] for each in answers}
     assert found == {"scaled": [NEVER], "plain": [], "broken": [NEVER]}

@@ -102,7 +102,7 @@ async def test_a_measurement_ends_when_its_file_is_closed(tmp_path: Path) -> Non
     path = str(tmp_path / "closed.py")
     session.open(path, CAPTURED.replace("default_rng(0)", "default_rng(7)"))
     asking = asyncio.ensure_future(session.findings(path, kernels=True))
-    while session.compiles < 2:  # noqa: ASYNC110
+    while session.engine.programs.compiles < 2:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     session.close(path)
     assert "JX102" not in {finding.code for finding in await asking}
@@ -129,11 +129,11 @@ async def test_what_only_kernels_tell_is_left_when_nothing_is_compiled(
     path = str(tmp_path / "sums.py")
     text = CAPTURED.replace("x + jnp.sort(TABLE)", "x * TABLE")
     session.open(path, text)
-    before = session.compiles
+    before = session.engine.programs.compiles
     codes = [finding.code for finding in await session.findings(path, kernels=False)]
     session.close(path)
     assert codes == ["JX101"]
-    assert session.compiles == before
+    assert session.engine.programs.compiles == before
 
 
 FILLED = '''\

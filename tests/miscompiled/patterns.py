@@ -12,7 +12,10 @@ import jax.numpy as jnp
 
 from jaxsight.rules.jx413_miscompiled import rule as jx413_miscompiled
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.tracer.handlers import outline as outlined
+from jaxsight.tracer.calls.state_updates import Outcome
+from jaxsight.tracer.handlers.outline import outline
+from jaxsight.tracer.job import Job
+from jaxsight.tracer.kept_traces import KeptTrace, Traces
 from jaxsight.wire.messages.replies import Runtime
 from jaxsight.wire.messages.requests import Outline
 
@@ -212,15 +215,17 @@ def findings(pattern: Pattern, runtime: Runtime | None = None) -> list[str]:
         structs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in pattern.inputs]
         function = eval(pattern.function, {"jax": jax, "jnp": jnp, "math": math})
         traced = jax.jit(function).trace(*structs)
-        told = outlined.outlined(Outline(1, 1), traced)
-    told = replace(told, runtime=runtime or told.runtime)
+        traces = Traces()
+        traces.keep(1, KeptTrace.of(traced, Outcome()))
+        outlined = outline(Job(Outline(2, 1), traces))
+    outlined = replace(outlined, runtime=runtime or outlined.runtime)
     view = ProgramView(
         name="f",
-        program=told.program,
-        folds=told.folds,
+        program=outlined.program,
+        folds=outlined.folds,
         warnings=(),
         quote=lambda _: "",
         around=lambda _: (),
-        runtime=told.runtime,
+        runtime=outlined.runtime,
     )
     return [violation.message for violation in jx413_miscompiled.find(view)]

@@ -164,11 +164,11 @@ def moved_lines(root: Path, runs: int) -> list[Figure]:
 
     async def work(kernels: _Kernels) -> list[Figure]:
         await kernels.after(SMALL.text)
-        before = kernels.session.compiles
+        before = kernels.session.engine.programs.compiles
         spent = [
             (await kernels.after("\n" * (1 + number) + SMALL.text))[0] for number in range(runs)
         ]
-        compiles = [float(kernels.session.compiles - before)]
+        compiles = [float(kernels.session.engine.programs.compiles - before)]
         return [
             Figure("lines move → kernels", "ms", spent),
             Figure(f"compiles for {runs} such edits", "", compiles, goals=[Goal(0)]),

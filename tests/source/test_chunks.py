@@ -168,7 +168,14 @@ def test_messages_name_no_line_numbers_of_the_chunk() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x = '\x00'\n", "x = '\ud800'\n", "(" * 3000 + "\n", "x = " + "-" * 9999 + "1"]
+    "text",
+    [
+        "x = '\x00'\n",
+        "x = '\ud800'\n",
+        "(" * 3000 + "\n",
+        "x = " + "-" * 9999 + "1",
+        "if x: pass\n" + "elif x: pass\n" * 5000,
+    ],
 )
 def test_what_python_cannot_read_at_all_is_broken(text: str) -> None:
     module = Module.parse("y = 1\n" + text)

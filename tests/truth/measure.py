@@ -218,7 +218,7 @@ async def _given(session: Session, path: Path, function: str, program: bool) -> 
     digest = ""
     if program and reply.constants:
         lowered = await tracer_requests.lower(
-            session._projects.of(str(path)), view.answer, targets.parse("cpu")
+            session.engine.projects.of(str(path)), view.answer, targets.parse("cpu")
         )
         digest = lowered.key if isinstance(lowered, Lowered) else str(lowered)[:300]
     return Given(jaxpr=text, program=digest, caveats=caveats)

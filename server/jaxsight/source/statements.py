@@ -113,15 +113,16 @@ def _new_statement(text: str) -> TopLevelStatement:
         return TopLevelStatement(text, id, problem, (), guessed_name_effects(text), 0)
     try:
         tree = tree_of(text)
-    except SyntaxError as error:
-        problem = _problem(error, text)
-    except (ValueError, RecursionError, MemoryError) as error:
-        problem = SyntaxProblem(first_line(text), str(error) or "too deeply nested to be read")
-    else:
         used = tree.body[-1].end_lineno or 0 if tree.body else 0
         return TopLevelStatement(
             text, id, None, functions_in(tree, text), name_effects_of(tree, text), used
         )
+    except SyntaxError as error:
+        problem = _problem(error, text)
+    except (RecursionError, MemoryError):
+        problem = SyntaxProblem(first_line(text), "too deeply nested to be read")
+    except ValueError as error:
+        problem = SyntaxProblem(first_line(text), str(error))
     return TopLevelStatement(text, id, problem, (), guessed_name_effects(text), 0)
 
 

@@ -231,7 +231,7 @@ class FixVerifier:
             return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
             return await self._repaired(sandbox, before, after, same=candidate.same)
-        compared = await self._compared(sandbox, before, adapted, same=candidate.same)
+        compared = await self._compared(sandbox, view, before, adapted, same=candidate.same)
         if isinstance(compared, _Verdict):
             return compared
         first = await self._looked_at(sandbox, before, finding.code, target)
@@ -250,7 +250,7 @@ class FixVerifier:
         return await sandbox.trace(question) if question is not None else None
 
     async def _compared(
-        self, sandbox: Sandbox, before: Answer, adapted: Answer, *, same: bool
+        self, sandbox: Sandbox, view: View, before: Answer, adapted: Answer, *, same: bool
     ) -> Compared | _Verdict:
         """Return the comparison of two forms that were run, or why the candidate is dropped."""
         if not isinstance(adapted.reply, Traced) or not isinstance(before.reply, Traced):
@@ -259,7 +259,7 @@ class FixVerifier:
             outputs = adapted.reply.outputs
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await sandbox.compare(before, adapted)
-        self._remember(before.question, compared)
+        self._remember(view.answer.question, compared)
         if compared is None:
             return _Verdict(_NOT_COMPARED, untold=True)
         if isinstance(compared, Died):

@@ -64,6 +64,11 @@ class Programs:
             )
         return self._compiling
 
+    @property
+    def compiles(self) -> int:
+        """The number of programs that were compiled, without those from a cache."""
+        return self._compiling.compilers.compiled if self._compiling is not None else 0
+
     def edited(self, path: str) -> None:
         """Take note that the text of a file differs from the file."""
         self._unsaved.add(path)
