@@ -16,8 +16,8 @@ from pygls.exceptions import JsonRpcException
 from jaxsight.lsp.client import Client
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.convert import notice
+from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.registry import OpenDocuments
-from jaxsight.lsp.documents.units import Units
 from jaxsight.lsp.engine_protocol import EngineSession
 from jaxsight.text.inert import block
 

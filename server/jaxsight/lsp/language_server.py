@@ -14,7 +14,7 @@ from jaxsight import __version__
 from jaxsight.lsp.client import Client
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.context import Context
-from jaxsight.lsp.documents.units import Units
+from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.engine_protocol import Engine
 from jaxsight.lsp.features import code_actions, code_lens, completion, hover, inlay_hints, workspace
 from jaxsight.lsp.features.commands import Commands

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from lsprotocol import types
 
 from jaxsight.lsp.documents.magics import without_magics
+from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.text import Document, View
-from jaxsight.lsp.documents.units import Units
 from jaxsight.lsp.documents.uris import uri_key
 
 

@@ -8,8 +8,8 @@ Other documents (the old side of a diff, a stub, another language) have no view.
 from __future__ import annotations
 
 from jaxsight.lsp.documents.notebooks import Notebook
+from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.text import Document, View
-from jaxsight.lsp.documents.units import Units
 from jaxsight.lsp.documents.uris import path_of, uri_key
 from jaxsight.source.text import Range
 

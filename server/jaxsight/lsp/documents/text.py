@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
-from jaxsight.lsp.documents.units import Units
+from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.source.text import Position, Range
 
 
