@@ -162,7 +162,7 @@ def converted_variables(program: Program) -> set[int]:
     }
 
 
-def _array(atom: Any) -> Any:
+def _array(atom: Any) -> object:
     """Return a literal as an array of its type.
 
     Raise `Unwritable` for a weak type other than those of Python numbers.

@@ -210,7 +210,7 @@ def _without_roots(program: Program, captured: int, count: int) -> Program:
     return Program(inside, program.consts)
 
 
-def _linear_in(equation: Any) -> Sequence[Any] | None:
+def _linear_in(equation: Any) -> Sequence[object] | None:
     """Return the operands of a root's linear map, or None for other equations."""
     if equation.primitive.name != "call_hi_primitive":
         return None
