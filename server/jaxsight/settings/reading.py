@@ -106,7 +106,7 @@ def parse_project(text: str, path: str) -> ProjectSettings:
     return ProjectSettings(path, values, findings, ranges)
 
 
-def merge(project: ProjectSettings, editor: Mapping[str, Any]) -> Settings:
+def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
     """Return the settings in force.
 
     Args:
