@@ -230,7 +230,7 @@ def expect(
     make = _expected(fn, target)
 
     @functools.wraps(fn, updated=())
-    def checked(*args: Any, **kwargs: Any) -> Kernels:
+    def checked(*args: object, **kwargs: Any) -> Kernels:
         kernels = make(*args, **kwargs)
         if kernels.is_unfolded:
             raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")

@@ -156,7 +156,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _merged(*layers: Mapping[str, Any]) -> dict[str, object]:
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     for layer in layers:
         for key, value in layer.items():
             if isinstance(value, Mapping):

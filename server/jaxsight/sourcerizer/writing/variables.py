@@ -69,7 +69,7 @@ class Variables:
             else:
                 self.alias(var, atom)
 
-    def read(self, var: Any) -> Expr:
+    def read(self, var: object) -> Expr:
         if var is NOTHING:
             return NONE
         owner, expr = self._environment.read(var)

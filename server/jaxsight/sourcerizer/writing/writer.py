@@ -123,7 +123,7 @@ class Writer:
             raise TooLong(written, self.original.size, self.options.derivatives)
 
 
-def _recorded_names(equation: Any, name_of: NameOf) -> list[str] | None:
+def _recorded_names(equation: Equation, name_of: NameOf) -> list[str] | None:
     names = [name_of(var) for var in equation.outvars]
     if not any(names):
         return None
