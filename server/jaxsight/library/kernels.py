@@ -167,7 +167,7 @@ class Kernels:
         return None if estimate is None or estimate.is_lower_bound else estimate.seconds
 
 
-def kernels(fn: Callable[..., Any], *, target: str | None = None) -> Callable[..., Kernels]:
+def kernels(fn: Callable[..., object], *, target: str | None = None) -> Callable[..., Kernels]:
     """Return a function that compiles `fn` for a target, which need not be present.
 
     Args:
@@ -230,7 +230,7 @@ def expect(
     make = _expected(fn, target)
 
     @functools.wraps(fn, updated=())
-    def checked(*args: Any, **kwargs: Any) -> Kernels:
+    def checked(*args: object, **kwargs: Any) -> Kernels:
         kernels = make(*args, **kwargs)
         if kernels.is_unfolded:
             raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
@@ -252,7 +252,7 @@ def expect(
     return checked
 
 
-def _expected(fn: Callable[..., Any], target: str | None) -> Callable[..., Kernels]:
+def _expected(fn: Callable[..., object], target: str | None) -> Callable[..., Kernels]:
     return kernels(fn, target=target)
 
 
@@ -273,7 +273,7 @@ def _default() -> str:
 
 
 def _kernels(
-    fn: Callable[..., Any], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., object], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Kernels:
     import jax
 

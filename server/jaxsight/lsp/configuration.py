@@ -28,7 +28,7 @@ _NOT_SETTINGS = frozenset({"trusted", "interpreters"})
 class Configuration:
     """Everything that the client has sent so far."""
 
-    def __init__(self, initialize: Mapping[str, Any]) -> None:
+    def __init__(self, initialize: Mapping[str, object]) -> None:
         """Read the parameters of `initialize`, as JSON."""
         options = _mapping(initialize.get("initializationOptions"))
         trusted = options.get("trusted")
@@ -45,20 +45,20 @@ class Configuration:
             if own is not None
             else {key: value for key, value in options.items() if key not in _NOT_SETTINGS}
         )
-        self._pushed: Mapping[str, Any] = {}
-        self._pulled: Mapping[str, Any] = {}
-        self._pulled_by_root: dict[str, Mapping[str, Any]] = {}
+        self._pushed: Mapping[str, object] = {}
+        self._pulled: Mapping[str, object] = {}
+        self._pulled_by_root: dict[str, Mapping[str, object]] = {}
         self._pythons: dict[str, str] = {}
         self._applied: object = None
         self.choose_interpreters(options.get("interpreters"))
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Settings of the whole workspace, unchecked."""
         return _merged(self._initial, self._pushed, self._pulled)
 
     @property
-    def settings_by_root(self) -> dict[str, dict[str, Any]]:
+    def settings_by_root(self) -> dict[str, dict[str, object]]:
         """Settings of each folder whose settings differ from the workspace's, unchecked."""
         base = self.settings
         return {
@@ -155,8 +155,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
+def _merged(*layers: Mapping[str, Any]) -> dict[str, object]:
+    merged: dict[str, object] = {}
     for layer in layers:
         for key, value in layer.items():
             if isinstance(value, Mapping):

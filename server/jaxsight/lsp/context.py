@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -87,7 +87,7 @@ class Context:
         params = types.ShowMessageParams(type=kind, message=notice(message))
         self.connection.window_show_message(params)
 
-    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine that nobody awaits; log its errors."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from threading import Event as ThreadEvent
-from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -70,7 +69,7 @@ class JaxsightServer(LanguageServer):
         """The client's capabilities."""
         return self._context.client
 
-    def report_server_error(self, error: Exception, source: Any) -> None:
+    def report_server_error(self, error: Exception, source: object) -> None:
         """Log errors that occur outside of requests; never show them as pop-ups."""
         log.error("%s", getattr(source, "__name__", source), exc_info=error)
 

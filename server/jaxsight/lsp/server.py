@@ -165,7 +165,7 @@ def _import_server() -> None:
 
 
 async def _converse(
-    first: dict[str, Any],
+    first: dict[str, object],
     inbox: Inbox,
     outbox: ByteSink,
     engine: Engine,

@@ -45,7 +45,7 @@ class Aside:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
-        def tell(set_result: Callable[[Any], None], result: object) -> None:
+        def tell(set_result: Callable[[object], None], result: object) -> None:
             if not future.done():
                 set_result(result)
 

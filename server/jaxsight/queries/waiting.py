@@ -16,7 +16,7 @@ class Waiting:
 
     def __init__(self, events: asyncio.Queue[Event]) -> None:
         self._events = events
-        self._tasks: set[asyncio.Future[Any]] = set()
+        self._tasks: set[asyncio.Future[object]] = set()
 
     def refresh(self, path: str) -> None:
         """Tell the owner that there is something new about a file."""
@@ -37,7 +37,7 @@ class Waiting:
         """Let work continue, and send a refresh when it is done."""
         self.hold(task)
 
-        def refresh(done: asyncio.Future[Any]) -> None:
+        def refresh(done: asyncio.Future[object]) -> None:
             if not done.cancelled() and done.exception() is None:
                 self.refresh(path)
 

@@ -106,7 +106,7 @@ def parse_project(text: str, path: str) -> ProjectSettings:
     return ProjectSettings(path, values, findings, ranges)
 
 
-def merge(project: ProjectSettings, editor: Mapping[str, Any]) -> Settings:
+def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
     """Return the settings in force.
 
     Args:
@@ -140,7 +140,7 @@ def _with(settings: Any, attributes: tuple[str, ...], value: object) -> Any:
     return replace(settings, **{name: value})
 
 
-def _read(table: Mapping[str, Any], *, project: bool) -> tuple[dict[str, Any], list[_Problem]]:
+def _read(table: Mapping[str, object], *, project: bool) -> tuple[dict[str, Any], list[_Problem]]:
     values: dict[str, Any] = {}
     problems: list[_Problem] = []
     for written, key, raw in _entries(table):

@@ -18,7 +18,7 @@ import json
 import os
 import struct
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from operator import attrgetter
@@ -43,8 +43,8 @@ _write = os.write
 _dump = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _load = json.JSONDecoder().decode
 
-Pack = Callable[[Any], Any]
-Unpack = Callable[[Any], Any]
+Pack = Callable[[Any], object]
+Unpack = Callable[[object], Any]
 
 
 class WireError(Exception):
@@ -57,10 +57,10 @@ def encode(message: Message | Request[object]) -> bytes:
     Raises:
         WireError: the message is too large, or holds values that JSON cannot represent.
     """
-    kind: Any = type(message)
+    kind: type = type(message)
     try:
         names, packs, _, _ = _plan(kind)
-        body: dict[str, Any] = {"type": kind.__name__}
+        body: dict[str, object] = {"type": kind.__name__}
         for name, pack in zip(names, packs, strict=True):
             value = getattr(message, name)
             body[name] = value if pack is None else pack(value)
@@ -174,12 +174,12 @@ Plan = tuple[tuple[str, ...], tuple[Pack | None, ...], tuple[Unpack, ...], froze
 
 
 @cache
-def _plan(kind: Any) -> Plan:
+def _plan(kind: type) -> Plan:
     """Return field names, functions to pack (`None`: as is) and unpack them, and required names."""
     if not is_dataclass(kind):
         raise WireError(f"{kind.__name__} is not a message")
     hints = get_type_hints(kind)
-    all_fields: tuple[Field[Any], ...] = fields(kind)
+    all_fields: tuple[Field[object], ...] = fields(kind)
     names = tuple(member.name for member in all_fields)
     codecs = [_codec(hints[name]) for name in names]
     required = frozenset(
@@ -209,7 +209,7 @@ def _codec(hint: Any) -> tuple[Pack | None, Unpack]:
 
 
 def _scalar(kind: type) -> Unpack:
-    def unpack(value: Any) -> Any:
+    def unpack(value: object) -> object:
         if type(value) is kind:
             return value
         if kind is float and type(value) is int:
@@ -220,7 +220,7 @@ def _scalar(kind: type) -> Unpack:
 
 
 @cache
-def _record(kind: Any) -> tuple[Pack, Unpack]:
+def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
     """Return the codec of a nested dataclass, as a list.
 
     The codecs of its fields are created at the first use, since types may contain themselves.
@@ -231,7 +231,7 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
     if all(hint in (int, str, bool) for hint in hints.values()) and len(names) > 1:
         expected = tuple(hints.values())
 
-        def unpack_flat(value: Any) -> Any:
+        def unpack_flat(value: object) -> object:
             # There are thousands of spans: one comparison checks all fields of a span.
             if type(value) is not list or tuple(map(type, value)) != expected:
                 raise ValueError(f"not the fields of {kind.__name__}")
@@ -248,7 +248,7 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
         packs.extend((at, pack) for at, pack in enumerate(pack_each) if pack is not None)
         unpacks.extend(enumerate(unpack_each))
 
-    def pack(value: Any) -> list[Any]:
+    def pack(value: object) -> list[object]:
         if not unpacks:
             plan()
         row = list(values_of(value)) if len(names) > 1 else [values_of(value)]
@@ -256,7 +256,7 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
             row[at] = pack_one(row[at])
         return row
 
-    def unpack(value: Any) -> Any:
+    def unpack(value: object) -> object:
         if not unpacks:
             plan()
         if type(value) is not list or len(value) != len(names):
@@ -268,13 +268,13 @@ def _record(kind: Any) -> tuple[Pack, Unpack]:
     return pack, unpack
 
 
-def _sequence(hint: Any) -> tuple[Pack | None, Unpack]:
+def _sequence(hint: object) -> tuple[Pack | None, Unpack]:
     pack_one, unpack_one = _codec(hint)
 
-    def pack(value: Any) -> list[Any]:
+    def pack(value: Iterable[object]) -> list[object]:
         return list(map(pack_one, value))  # type: ignore[arg-type]
 
-    def unpack(value: Any) -> tuple[Any, ...]:
+    def unpack(value: object) -> tuple[object, ...]:
         if type(value) is not list:
             raise ValueError("expected a list")
         return tuple(map(unpack_one, value))
@@ -282,18 +282,18 @@ def _sequence(hint: Any) -> tuple[Pack | None, Unpack]:
     return (None if pack_one is None else pack), unpack
 
 
-def _pair(hints: tuple[Any, ...]) -> tuple[Pack | None, Unpack]:
+def _pair(hints: tuple[object, ...]) -> tuple[Pack | None, Unpack]:
     codecs = [_codec(hint) for hint in hints]
     packs = [codec[0] for codec in codecs]
     unpacks = [codec[1] for codec in codecs]
 
-    def pack(value: Any) -> list[Any]:
+    def pack(value: Iterable[object]) -> list[object]:
         return [
             part if pack_one is None else pack_one(part)
             for pack_one, part in zip(packs, value, strict=True)
         ]
 
-    def unpack(value: Any) -> tuple[Any, ...]:
+    def unpack(value: object) -> tuple[object, ...]:
         if type(value) is not list or len(value) != len(unpacks):
             raise ValueError(f"expected a list of {len(unpacks)}")
         return tuple([unpack_one(part) for unpack_one, part in zip(unpacks, value, strict=True)])
@@ -310,27 +310,27 @@ def _choice(options: tuple[Any, ...]) -> tuple[Pack, Unpack]:
     else:
         pack_some, unpack_some = _tagged(kinds)
 
-    def pack(value: Any) -> Any:
+    def pack(value: object) -> object:
         if value is None and optional:
             return None
         return value if pack_some is None else pack_some(value)
 
-    def unpack(value: Any) -> Any:
+    def unpack(value: object) -> object:
         return None if value is None and optional else unpack_some(value)
 
     return pack, unpack
 
 
-def _tagged(kinds: tuple[Any, ...]) -> tuple[Pack, Unpack]:
+def _tagged(kinds: tuple[type, ...]) -> tuple[Pack, Unpack]:
     by_name = {kind.__name__: kind for kind in kinds}
 
-    def pack(value: Any) -> list[Any]:
+    def pack(value: object) -> list[object]:
         name = type(value).__name__
         if by_name.get(name) is not type(value):
             raise TypeError(f"{name} is none of {', '.join(by_name)}")
         return [name, *_record(by_name[name])[0](value)]
 
-    def unpack(value: Any) -> Any:
+    def unpack(value: object) -> object:
         if type(value) is not list or not value or value[0] not in by_name:
             raise ValueError(f"expected one of {', '.join(by_name)}")
         unpack_one = _record(by_name[value[0]])[1]

@@ -159,7 +159,7 @@ def _grouped(shapes: Sequence[tuple[str, str]]) -> str:
 
 def _object(view: View, traced: Traced, view_name: str, document: Shown | None) -> dict[str, Any]:
     """Return the object that `--json` prints: common keys, and those of the view."""
-    shown: dict[str, Any] = {
+    shown: dict[str, object] = {
         "filename": view.answer.question.path,
         "function": view.subject.name,
         "set": view.answer.question.set.name,

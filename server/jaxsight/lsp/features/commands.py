@@ -204,7 +204,7 @@ class Commands:
         if not pending:
             self._context.show_message(types.MessageType.Info, "No pending decisions.")
 
-    async def _info(self, arguments: tuple[object, ...]) -> dict[str, Any]:
+    async def _info(self, arguments: tuple[object, ...]) -> dict[str, object]:
         """Return versions, roots and statuses, for bug reports and status pages.
 
         (`jaxsight.info`)

@@ -21,7 +21,7 @@ class Statuses:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._sent: dict[str, dict[str, Any]] = {}
+        self._sent: dict[str, dict[str, object]] = {}
         self._logged: dict[str, tuple[types.MessageType, str]] = {}
 
     @property

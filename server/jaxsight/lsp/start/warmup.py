@@ -22,7 +22,7 @@ _START = {"line": 0, "character": 0}
 _RANGE = {"start": _START, "end": _START}
 _DOCUMENT = {"uri": _URI}
 
-_REQUESTS: dict[str, dict[str, Any]] = {
+_REQUESTS: dict[str, dict[str, object]] = {
     types.TEXT_DOCUMENT_DID_OPEN: {
         "textDocument": {**_DOCUMENT, "languageId": "python", "version": 0, "text": ""}
     },
@@ -75,7 +75,7 @@ async def warm_converter(protocol: LanguageServerProtocol, converter: Converter)
     """Convert one message of each kind, and yield to other tasks in between."""
     for method, params in _REQUESTS.items():
         await asyncio.sleep(0)
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+        message: dict[str, object] = {"jsonrpc": "2.0", "method": method, "params": params}
         if types.METHOD_TO_TYPES[method][1] is not None:
             message["id"] = 0
         protocol.structure_message(message)

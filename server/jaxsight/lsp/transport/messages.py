@@ -55,7 +55,7 @@ def decode(body: bytes) -> dict[str, Any]:
     return message
 
 
-def frame(message: dict[str, Any]) -> bytes:
+def frame(message: dict[str, object]) -> bytes:
     """Return a message with its headers."""
     body = json.dumps(message).encode()
     return b"Content-Length: %d\r\n\r\n" % len(body) + body

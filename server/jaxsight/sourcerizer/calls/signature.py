@@ -63,7 +63,7 @@ class _Part:
     """The value of a parameter, as a pytree of traced and other leaves."""
 
     leaves: Sequence[object]
-    tree: Any
+    tree: object
     places: Sequence[int]
     """For each leaf, its position among all traced leaves, or -1."""
 
@@ -87,7 +87,7 @@ class Call:
     parts: Mapping[str, _Part]
     """The parts of the parameters that are not static."""
 
-    def rebuild(self, leaves: Sequence[object]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def rebuild(self, leaves: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return arguments and keyword arguments for values of the traced leaves."""
         arguments = self.bound.arguments | {
             name: part.rebuilt(leaves) for name, part in self.parts.items()
@@ -95,7 +95,7 @@ class Call:
         again = inspect.BoundArguments(self.bound.signature, arguments)
         return again.args, again.kwargs
 
-    def flat(self, *leaves: object) -> Any:
+    def flat(self, *leaves: object) -> object:
         args, kwargs = self.rebuild(leaves)
         results = functions.traceable(self.function)(*args, **kwargs)
         for leaf in jax.tree.leaves(results):

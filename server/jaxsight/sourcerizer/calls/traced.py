@@ -21,7 +21,7 @@ class TracedCall:
     """
 
     jaxpr: Any
-    structure: Any
+    structure: object
     numbers: tuple[bool, ...]
 
 

@@ -18,7 +18,7 @@ class Called:
     """A host function and its arguments; `fixed` maps positions to leaves that are not arrays."""
 
     function: Any
-    tree: Any
+    tree: object
     fixed: dict[int, object]
 
     def arguments(self, leaves: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
@@ -59,8 +59,8 @@ def debug_callback(callback: Any) -> Called | None:
 
 
 def print_arguments(
-    params: dict[str, Any], leaves: Sequence[Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    params: dict[str, Any], leaves: Sequence[object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return the arguments of a `debug_print` after its format."""
     return arguments(params["in_tree"], leaves, dict(params["static_args"]))
 

@@ -25,7 +25,7 @@ class ShardMap:
     manual: frozenset[str]
     """The axes that it makes manual."""
     in_specs: tuple[Any, ...]
-    out_specs: tuple[Any, ...]
+    out_specs: tuple[object, ...]
     check_vma: bool
 
     @property

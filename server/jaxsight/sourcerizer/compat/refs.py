@@ -22,7 +22,7 @@ class Range:
     """A slice along one axis; `start` and `size` are numbers, or stand-ins for traced ones."""
 
     start: object
-    size: Any
+    size: object
     stride: int
     is_whole: bool
     """Whether it covers the whole axis."""

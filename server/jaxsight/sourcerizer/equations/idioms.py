@@ -259,7 +259,7 @@ def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
     )
 
 
-def _inputs(inside: Sequence[Any]) -> tuple[Any, ...]:
+def _inputs(inside: Sequence[Any]) -> tuple[object, ...]:
     computed = {id(var) for equation in inside for var in equation.outvars}
     inputs: dict[int, object] = {}
     for equation in inside:

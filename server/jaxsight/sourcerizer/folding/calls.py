@@ -20,6 +20,7 @@ from jaxsight.sourcerizer.folding.families import (
 )
 from jaxsight.sourcerizer.folding.steps import (
     SHORTEST_CALL,
+    Item,
     Step,
     present,
     size_of,
@@ -77,8 +78,8 @@ _Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
 
 
 def _alike(
-    equations: Sequence[object],
-    cache: dict[Any, int],
+    equations: Sequence[Item],
+    cache: dict[object, int],
     chains: Mapping[int, list[Caller]],
     depths: Sequence[int],
 ) -> _Alike:
@@ -94,7 +95,7 @@ def _alike(
 
 
 def _families(
-    equations: list[Any], alike: _Alike, outputs: Sequence[Any], cache: dict[Any, int]
+    equations: list[Any], alike: _Alike, outputs: Sequence[object], cache: dict[object, int]
 ) -> list[Placed]:
     """Return the families of equal runs, in the order of their first run."""
     families: list[Placed] = []
@@ -137,7 +138,7 @@ def callers_of(equation: Any) -> list[Caller]:
 
 
 def _called(
-    equations: Sequence[Any], chains: Mapping[int, list[Caller]], depths: Sequence[int]
+    equations: Sequence[Item], chains: Mapping[int, list[Caller]], depths: Sequence[int]
 ) -> Iterator[tuple[str, int, int]]:
     """Yield the runs of equations that one call created: its function's name, start and stop."""
 
@@ -167,7 +168,7 @@ def _name_of(qualified: str, backward: bool) -> str:
 
 
 def _periods(
-    equations: Sequence[Any], tokens: Sequence[int], start: int, stop: int, *, backward: bool
+    equations: Sequence[Item], tokens: Sequence[int], start: int, stop: int, *, backward: bool
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of the repeats in a run, such as calls in a loop, or that of the whole run.
 

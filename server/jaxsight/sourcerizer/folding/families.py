@@ -9,6 +9,7 @@ from typing import Any
 from jaxsight.sourcerizer.folding.steps import (
     CALL,
     Family,
+    Item,
     Place,
     Returned,
     Step,
@@ -24,7 +25,7 @@ Placed = tuple[Family, list[tuple[int, int]]]
 
 
 def families_of(
-    equations: Sequence[object], places: Sequence[tuple[int, int]], name: str
+    equations: Sequence[Item], places: Sequence[tuple[int, int]], name: str
 ) -> Iterator[tuple[Family, list[tuple[int, int]]]]:
     """Yield families of equal-looking runs that also have the same flow of values inside."""
     by_flow: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
@@ -99,7 +100,7 @@ def run_read(family: Family, read: Mapping[int, int]) -> int | None:
 
 
 def divided_by_outputs(
-    equations: list[object], families: Sequence[Placed], outputs: Sequence[object]
+    equations: Sequence[Item], families: Sequence[Placed], outputs: Sequence[object]
 ) -> list[Placed]:
     """Return the families split by which values are read outside; empty if none needs a split."""
     readers = readers_of(equations, outputs)
@@ -176,7 +177,7 @@ def _is_within(at: tuple[Family, int], family: Family, number: int) -> bool:
 def replaced(
     equations: list[Any],
     families: Sequence[Placed],
-    outputs: Sequence[Any],
+    outputs: Sequence[object],
 ) -> list[Any]:
     """Return the equations with a step in place of each run."""
     starts = {own[0]: (family, number, own[1]) for family, places in families

@@ -13,7 +13,9 @@ from jaxsight.sourcerizer.folding.steps import SHORTEST_CALL
 """Returns whether a variable has the same value everywhere in the module, as constants do."""
 
 
-def folded(equations: Sequence[Any], outputs: Sequence[Any], cache: dict[Any, int]) -> list[Any]:
+def folded(
+    equations: Sequence[Any], outputs: Sequence[object], cache: dict[object, int]
+) -> list[Any]:
     """Return the equations with steps in place of runs of them.
 
     Args:

@@ -19,6 +19,7 @@ from jaxsight.sourcerizer.folding.families import (
 )
 from jaxsight.sourcerizer.folding.steps import (
     SHORTEST_CALL,
+    Item,
     members_of,
 )
 from jaxsight.sourcerizer.folding.tandems import tandem_runs
@@ -32,7 +33,7 @@ def with_iterations(
     equations: list[Any],
     outputs: Sequence[object],
     cache: dict[object, int],
-    chains: Mapping[Any, list[Caller]],
+    chains: Mapping[int, list[Caller]],
 ) -> list[Any]:
     """Return the equations with helper calls in place of iterations that another loop reverses.
 
@@ -72,7 +73,7 @@ def with_iterations(
 
 
 def _first_of_iteration(
-    equations: Sequence[Any], chains: Mapping[Any, list[Caller]], start: int, period: int
+    equations: Sequence[Item], chains: Mapping[int, list[Caller]], start: int, period: int
 ) -> int:
     """Return the start of an iteration: where the line numbers in the loop's function restart.
 

@@ -11,13 +11,14 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
-from jaxsight.sourcerizer.folding.steps import Place, Step, flow_of
+from jaxsight.sourcerizer.folding.steps import Item, Operand, Place, Step, flow_of
 from jaxsight.sourcerizer.folding.tokens import token_of
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
@@ -32,6 +33,12 @@ _LEAST_SAVED = 10
 
 _MOST = 40
 """The maximum number of functions for repeated runs."""
+
+
+_Numbers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+_Flow: TypeAlias = tuple[tuple[Place | None, ...], ...]
+"""For each operand of a run, the step and result of the run that computes it, or None."""
 
 
 @dataclass(eq=False, slots=True)
@@ -162,13 +169,13 @@ def _weight(equation: Any) -> int:
     return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
 
 
-def _token(equation: Any, cache: dict[object, int]) -> int | None:
+def _token(equation: Item, cache: dict[object, int]) -> int | None:
     """Return a number that is equal for equal equations, or None for those that are never moved."""
     return None if isinstance(equation, Step) or equation.effects else token_of(equation, cache)
 
 
 def _best(
-    numbers: Any, where: Sequence[tuple[Listed, int]], total: Any
+    numbers: _Numbers, where: Sequence[tuple[Listed, int]], total: _Numbers
 ) -> tuple[Repeat, list[int]] | None:
     """Return the repeat that saves the most, and its start positions.
 
@@ -178,7 +185,7 @@ def _best(
     for estimate, length, starts in candidates[:_MOST]:
         if estimate < _LEAST_SAVED:
             break
-        by_flow: dict[Any, list[int]] = defaultdict(list)
+        by_flow: dict[_Flow, list[int]] = defaultdict(list)
         for start in sorted(starts):
             program, at = where[start]
             flow = flow_of(program.equations[at : at + length])
@@ -202,7 +209,7 @@ def _best(
     return None
 
 
-def _candidates(numbers: object, total: Any) -> Iterator[tuple[int, int, list[int]]]:
+def _candidates(numbers: _Numbers, total: _Numbers) -> Iterator[tuple[int, int, list[int]]]:
     """Yield repeated substrings: the maximum number of equations saved, length, start positions."""
     order, common = _suffixes(numbers)
     stack: list[tuple[int, int]] = []
@@ -219,7 +226,7 @@ def _candidates(numbers: object, total: Any) -> Iterator[tuple[int, int, list[in
             stack.append((begin, shared))
 
 
-def _suffixes(numbers: Any) -> tuple[Any, list[int]]:
+def _suffixes(numbers: _Numbers) -> tuple[_Numbers, list[int]]:
     """Return the sorted suffixes, and the length of the common prefix of each with the next."""
     size = len(numbers)
     rank = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
@@ -256,7 +263,7 @@ def _suffixes(numbers: Any) -> tuple[Any, list[int]]:
 
 
 def _repeat(
-    runs: Sequence[tuple[Listed, int, int]], tokens: tuple[int, ...], flow: Any
+    runs: Sequence[tuple[Listed, int, int]], tokens: tuple[int, ...], flow: _Flow
 ) -> Repeat | None:
     """Return runs as a repeat, or None if they read different numbers."""
     rows = [program.equations[at : at + length] for program, at, length in runs]
@@ -303,7 +310,7 @@ def _is_name(expr: Expr) -> bool:
 
 
 def _read_outside(
-    equations: Sequence[Any], outputs: Sequence[Any], at: int, length: int
+    equations: Sequence[Item], outputs: Sequence[object], at: int, length: int
 ) -> Iterator[Place]:
     """Yield the results of a run that other equations read or the program returns."""
     own = {
@@ -319,7 +326,7 @@ def _read_outside(
             yield own[id(atom)]
 
 
-def _name(run: Sequence[Any]) -> str:
+def _name(run: Sequence[Equation]) -> str:
     """Return a name for the shared function: that of the maker of many of its equations."""
     counts = Counter(maker(equation).rpartition(".")[2] for equation in run)
     for name, count in counts.most_common():
@@ -334,7 +341,7 @@ _LEAST_MADE = 3
 
 def with_repeats(
     equations: Sequence[Any],
-    outputs: Sequence[Any],
+    outputs: Sequence[object],
     repeats: Repeats,
     around: Sequence[Repeat],
     read: Callable[[Any], Expr | None],
@@ -369,10 +376,10 @@ def with_repeats(
     return done
 
 
-def _reads_so(repeat: Repeat, run: Sequence[Any], read: Callable[[Any], Expr | None]) -> bool:
+def _reads_so(repeat: Repeat, run: Sequence[Item], read: Callable[[Any], Expr | None]) -> bool:
     """Return whether a run has equal operands where the repeat has, and the same global ones."""
 
-    def var(position: Place) -> Any:
+    def var(position: Place) -> Operand:
         return run[position[0]].invars[position[1]]
 
     if any(var(read_again) is not var(first) for read_again, first in repeat.again):
@@ -391,7 +398,7 @@ def _step(repeat: Repeat, run: Sequence[Any]) -> Step:
     return Step(SHARED, repeat, 0, invars, outvars, list(run), frozenset(), source)
 
 
-def fixed_values(step: Step) -> Mapping[int, tuple[Any, Expr]]:
+def fixed_values(step: Step) -> Mapping[int, tuple[Operand, Expr]]:
     """Return the global operands that the run reads, by the variable's id."""
     repeat: Repeat = step.family
     values = {}

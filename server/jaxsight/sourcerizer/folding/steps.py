@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import (
     is_literal,
 )
@@ -26,6 +28,24 @@ LOOP = "loop over helpers"
 
 Place = tuple[int, int]
 """The position of a step in a run, and of one of its results."""
+
+
+class Operand(Protocol):
+    """A variable, a literal, or what stands for one."""
+
+    @property
+    def aval(self) -> object: ...
+
+
+class Item(Protocol):
+    """An item of a run: an equation, a step, or what stands for a missing equation."""
+
+    @property
+    def invars(self) -> Sequence[Operand]: ...
+    @property
+    def outvars(self) -> Sequence[object]: ...
+    @property
+    def effects(self) -> AbstractSet[object]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +163,7 @@ class Loop:
     """The results that are read after the loop, of the last iteration only, and not carried."""
 
 
-def optional_sum(equation: Any, nothing: int) -> Step:
+def optional_sum(equation: Equation, nothing: int) -> Step:
     """Return a step for a sum of which one operand, at position `nothing`, may be absent."""
     return Step(
         ADDED,
@@ -158,18 +178,18 @@ def optional_sum(equation: Any, nothing: int) -> Step:
     )
 
 
-def size_of(equations: Sequence[Any]) -> int:
+def size_of(equations: Sequence[object]) -> int:
     """Return the number of equations, with those of steps."""
     return sum(len(members_of(equation)) for equation in equations)
 
 
-def members_of(equation: Any) -> list[Any]:
+def members_of(equation: object) -> list[Any]:
     if isinstance(equation, Missing):
         return []
     return equation.members if isinstance(equation, Step) else [equation]
 
 
-def present(run: Sequence[Any]) -> list[Any]:
+def present(run: Sequence[object]) -> list[Any]:
     return [equation for equation in run if not isinstance(equation, Missing)]
 
 
@@ -186,7 +206,7 @@ def readers_of(equations: Sequence[Any], outputs: Iterable[Any]) -> dict[int, li
     return readers
 
 
-def flow_of(run: Sequence[Any]) -> tuple[tuple[Place | None, ...], ...]:
+def flow_of(run: Sequence[Item]) -> tuple[tuple[Place | None, ...], ...]:
     """Return, for each operand, the step and result of the run that computes it, or None."""
     sources = {
         id(var): (position, output)
@@ -196,7 +216,7 @@ def flow_of(run: Sequence[Any]) -> tuple[tuple[Place | None, ...], ...]:
     return tuple(tuple(sources.get(id(atom)) for atom in equation.invars) for equation in run)
 
 
-def inputs_of(runs: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+def inputs_of(runs: Sequence[Sequence[Item]]) -> list[tuple[Any, ...]]:
     own = {id(var) for run in runs[:1] for equation in run for var in equation.outvars}
     inputs: dict[tuple[int, ...], tuple[Any, ...]] = {}
     for position, equation in enumerate(runs[0]):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+
+_Numbers: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 LEAST_SAVED = 16
 """The minimum number of equations that a loop must save."""
@@ -13,7 +15,7 @@ _MOST_TRIED = 24
 """The number of tandem repeats that are examined, those that save the most."""
 
 
-def tandems(tokens: Any, weights: object) -> list[tuple[int, int, int]]:
+def tandems(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int]]:
     """Return tandem repeats as start, length and count, with every phase; the best first."""
     repeats: list[tuple[int, int, int]] = []
     for _, start, period, length in tandem_runs(tokens, weights):
@@ -25,7 +27,7 @@ def tandems(tokens: Any, weights: object) -> list[tuple[int, int, int]]:
     return repeats
 
 
-def tandem_runs(tokens: Any, weights: Any) -> list[tuple[int, int, int, int]]:
+def tandem_runs(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int, int]]:
     """Return tandem repeats, the best first.
 
     Each is the number of equations that it saves, its start, its period, and the length of the

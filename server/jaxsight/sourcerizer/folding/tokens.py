@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from jaxsight.interpreters.compat import rule_identity
+from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.staging import (
     is_dropped,
     is_jaxpr,
@@ -13,7 +14,7 @@ from jaxsight.interpreters.compat.staging import (
     opened,
 )
 from jaxsight.interpreters.same.tokens import value_token
-from jaxsight.sourcerizer.folding.steps import Step
+from jaxsight.sourcerizer.folding.steps import Operand, Step
 
 
 def token_of(equation: Any, cache: dict[object, int], *, exact: bool = True) -> int:
@@ -32,7 +33,7 @@ def token_of(equation: Any, cache: dict[object, int], *, exact: bool = True) -> 
     return number
 
 
-def _look(equation: Any, exact: bool) -> Hashable:
+def _look(equation: Equation, exact: bool) -> Hashable:
     operands = tuple(
         (atom_key(atom) if exact else ("literal", atom.aval)) if is_literal(atom) else atom.aval
         for atom in equation.invars
@@ -56,7 +57,7 @@ def _look(equation: Any, exact: bool) -> Hashable:
     return look
 
 
-def _frozen(value: Any) -> Hashable:
+def _frozen(value: object) -> Hashable:
     """Return a key that differs for different parameters; it may also differ for equal ones."""
     if is_jaxpr(value):
         return _program(value)
@@ -70,10 +71,10 @@ def _frozen(value: Any) -> Hashable:
         hash(value)
     except TypeError:
         return id(value)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
-def _program(value: Any) -> Hashable:
+def _program(value: object) -> Hashable:
     program = opened(value)
     jaxpr = program.jaxpr
     if program.consts or jaxpr.constvars:
@@ -89,7 +90,7 @@ def _program(value: Any) -> Hashable:
     return (tuple(var.aval for var in jaxpr.invars), tuple(body), results)
 
 
-def atom_key(atom: Any) -> Hashable:
+def atom_key(atom: Operand) -> Hashable:
     if is_literal(atom):
         return ("literal", value_token(atom.val), atom.aval)
     return id(atom)

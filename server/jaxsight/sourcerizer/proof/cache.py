@@ -16,7 +16,7 @@ from jaxsight.interpreters.compat.staging import is_jaxpr, trace_settings
 MOST = 4096
 """The maximum number of cached expressions; the cache is then cleared."""
 
-_kept: dict[Hashable, Any] = {}
+_kept: dict[Hashable, object] = {}
 """The proved expressions."""
 
 _PLAIN = (type(None), bool, int, float, complex, str, np.dtype, np.generic, enum.Enum)

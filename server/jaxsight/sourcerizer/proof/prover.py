@@ -64,10 +64,10 @@ class Prover:
             "primitives": primitives,
             "ad": ad,
         }
-        self.axes: list[tuple[Any, int]] = []
+        self.axes: list[tuple[object, int]] = []
         """The names and sizes of the enclosing mapped axes, which collectives need."""
 
-    def proves(self, expr: Expr, claim: Claim) -> tuple[Any] | None:
+    def proves(self, expr: Expr, claim: Claim) -> tuple[object] | None:
         """Return the tree of the expression's results, or None if it is not those equations.
 
         The tree is a pytree of result positions, in a tuple.

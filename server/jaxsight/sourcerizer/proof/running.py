@@ -228,7 +228,7 @@ def _compiled(text: Flat, program: Program, leaves: Sequence[object]) -> bool:
     return True
 
 
-def _lowered(jitted: Any, leaves: Sequence[Any]) -> str:
+def _lowered(jitted: Any, leaves: Sequence[object]) -> str:
     try:
         return _anonymous(jitted.lower(*leaves).as_text())
     except Exception as error:

@@ -199,7 +199,7 @@ def _public_names() -> dict[int, tuple[Any, str, str]]:
 
 
 @functools.cache
-def _names_without(left_out: frozenset[str]) -> dict[int, tuple[Any, str, str]]:
+def _names_without(left_out: frozenset[str]) -> dict[int, tuple[object, str, str]]:
     names: dict[int, tuple[object, str, str]] = {}
     for module_name in PUBLIC_MODULES:
         if module_name in left_out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import jax
@@ -28,7 +29,7 @@ class ConstantPool:
         self._kept = storage
         self._names = names
         self._passed = passed
-        self._exprs: dict[Any, tuple[Any, Expr]] = {}
+        self._exprs: dict[Hashable, tuple[Hashable, Expr]] = {}
         """The values with their expressions, by id, token or other keys."""
         self._inlined = 0
         """The size of all packed arrays, in bytes."""
@@ -36,7 +37,7 @@ class ConstantPool:
         self.packed: list[tuple[str, arrays.Packed]] = []
         self.derived: list[Statement] = []
         """Constants that are computed from packed or stored ones."""
-        self.stored: dict[str, Any] = {}
+        self.stored: dict[str, object] = {}
         """Arrays in the companion file, or passed as arguments, by name."""
 
     def constant(self, value: object) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from jaxsight.sourcerizer.equations.claims import VARIANTS
@@ -24,8 +24,8 @@ class Proofs:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.prover = Prover()
-        self._spelled: dict[Any, Proved] = {}
-        self._idioms: dict[Any, Proved | None] = {}
+        self._spelled: dict[Hashable, Proved] = {}
+        self._idioms: dict[Hashable, Proved | None] = {}
 
     def prove(self, view_of: Callable[[int], View], claim: Claim, key: object) -> Proved:
         """Return the best proved expression of an equation, or raise `Unsourceable`."""

@@ -224,7 +224,7 @@ class Scope(Variables):
             managers.insert(0, call("jax.named_scope", scalars.text(names)))
         put_under(self.body, start, managers)
 
-    def _windows(self, needed: Sequence[Any], uses: dict[int, int]) -> dict[int, FoundWindow]:
+    def _windows(self, needed: Sequence[Equation], uses: dict[int, int]) -> dict[int, FoundWindow]:
         """Return windows of equations by their first position; few in the plain style."""
         pretty = self.writer.options.style == "pretty"
         return find_windows(IDIOMS, needed, uses, self.writer.proofs.prove_window, pretty)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,9 +29,9 @@ class SharedFunctions:
         """Keys and names of the functions with custom rules that are being written where they are
         called.
         """
-        self._shared: dict[Any, tuple[Any, str, int]] = {}
+        self._shared: dict[Hashable, tuple[Hashable, str, int]] = {}
         """Each function, with the least number of enclosing rules at which its text is complete."""
-        self._customs: dict[Any, list[tuple[Program, str, int]]] = {}
+        self._customs: dict[Hashable, list[tuple[Program, str, int]]] = {}
         self._texts: dict[str, str] = {}
         """The names of functions by their text, without the name."""
         self._building: list[str] = []

@@ -69,7 +69,7 @@ class Variables:
             else:
                 self.alias(var, atom)
 
-    def read(self, var: Any) -> Expr:
+    def read(self, var: object) -> Expr:
         if var is NOTHING:
             return NONE
         owner, expr = self._environment.read(var)
@@ -162,7 +162,7 @@ def converted_variables(program: Program) -> set[int]:
     }
 
 
-def _array(atom: Any) -> Any:
+def _array(atom: Any) -> object:
     """Return a literal as an array of its type.
 
     Raise `Unwritable` for a weak type other than those of Python numbers.

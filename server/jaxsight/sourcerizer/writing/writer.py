@@ -55,7 +55,7 @@ class Folds:
     """The parameters of helper functions, by the family's id."""
     paths: dict[int, Path] = field(default_factory=dict)
     """The paths that read parts of the main function's arguments, by the variable's id."""
-    sizes: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    sizes: dict[tuple[object, ...], int] = field(default_factory=dict)
     """The minimum lengths of lists, by the paths that read them."""
     handles: dict[str, str] = field(default_factory=dict)
     """Base names for the elements of a list of functions, by the list's name."""
@@ -123,7 +123,7 @@ class Writer:
             raise TooLong(written, self.original.size, self.options.derivatives)
 
 
-def _recorded_names(equation: Any, name_of: NameOf) -> list[str] | None:
+def _recorded_names(equation: Equation, name_of: NameOf) -> list[str] | None:
     names = [name_of(var) for var in equation.outvars]
     if not any(names):
         return None

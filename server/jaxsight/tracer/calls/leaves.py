@@ -55,7 +55,7 @@ def shape_only(leaf: object) -> object:
     return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
 
 
-def holds_no_tracer(leaf: Any, depth: int = 0) -> bool:
+def holds_no_tracer(leaf: object, depth: int = 0) -> bool:
     """Return whether a leaf that is not an array certainly holds no tracer."""
     if depth > 4:
         return False

@@ -165,7 +165,7 @@ class StatefulCall:
         return returned, updates
 
 
-def static_leaves(by_name: dict[str, Any]) -> dict[str, list[Any]]:
+def static_leaves(by_name: dict[str, object]) -> dict[str, list[object]]:
     """Return the leaves of arguments other than arrays, which a library passes on unchanged."""
     return {
         name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
@@ -173,7 +173,7 @@ def static_leaves(by_name: dict[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-def _results(returned: Any, outcome: Outcome) -> list[Any]:
+def _results(returned: object, outcome: Outcome) -> list[object]:
     leaves, outcome.structure = jax.tree_util.tree_flatten(returned)
     arrays = []
     for index, leaf in enumerate(leaves):

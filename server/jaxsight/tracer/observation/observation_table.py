@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 from jaxsight.tracer.observation import instrumentation
 from jaxsight.tracer.observation.observed_values import Sites, SiteValues
@@ -95,6 +94,8 @@ class ObservationTable:
         return Observed(tuple(self.numbers), tuple(observations))
 
 
-def _where(row_item: tuple[tuple[str, instrumentation.SourceRange], Any]) -> tuple[str, int, int]:
+def _where(
+    row_item: tuple[tuple[str, instrumentation.SourceRange], object],
+) -> tuple[str, int, int]:
     (chunk, source_range), _ = row_item
     return chunk, source_range.line, source_range.column

@@ -51,7 +51,7 @@ class SiteValues:
     last: object = None
     """The key of the last value."""
     described: dict[object, Seen] = dataclasses.field(default_factory=dict)
-    more: set[Any] = dataclasses.field(default_factory=set)
+    more: set[object] = dataclasses.field(default_factory=set)
     """Keys of values past the maximum number of descriptions."""
     quiet: int = 0
     """Number of values since the last new one."""

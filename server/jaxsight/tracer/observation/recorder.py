@@ -66,7 +66,7 @@ class Recorder:
 
         The runner clears it.
         """
-        self.naming: Callable[[int, Any], None] | None = None
+        self.naming: Callable[[int, object], None] | None = None
         """If set, called with each array and its site."""
         self._instances: dict[tuple[str, str], InstrumentedChunk] = {}
         self._next = 0

@@ -113,7 +113,7 @@ class Watch:
         """Places with NNX objects, as changes with equal old and new values."""
         self._saved: list[_Saved] = []
         self._replaced: dict[tuple[int, object], object] = {}
-        self._visited: dict[int, Any] = {}
+        self._visited: dict[int, object] = {}
         self._refs: dict[int, str] = {}
         self._waiting: deque[tuple[_Location, object]] = deque()
         for name, value in arguments.items():

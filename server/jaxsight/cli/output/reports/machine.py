@@ -121,18 +121,18 @@ def _fix(fix: Fix) -> dict[str, Any]:
     }
 
 
-def _incomplete(incomplete: Incomplete) -> dict[str, Any]:
+def _incomplete(incomplete: Incomplete) -> dict[str, object]:
     function = incomplete.function
     message = f"`{function.function}` may differ from the imported module"
     return {**_of_function(incomplete, INCOMPLETE, message), **caveats.record(function.caveats)}
 
 
-def _refused(refused: Refused) -> dict[str, Any]:
+def _refused(refused: Refused) -> dict[str, object]:
     record = _of_function(refused, NOT_COMPILED, refused.function.message)
     return {**record, "target": refused.function.target}
 
 
-def _of_function(subject: Incomplete | Refused, code: str, message: str) -> dict[str, Any]:
+def _of_function(subject: Incomplete | Refused, code: str, message: str) -> dict[str, object]:
     """Return an object about a whole function, in the format of findings."""
     function = subject.function
     return {
@@ -217,7 +217,7 @@ def as_sarif(
     reported: Sequence[Reported],
     incomplete: Sequence[Incomplete] = (),
     refused: Sequence[Refused] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a SARIF run, with the rules of its findings.
 
     Skipped statements and functions that were not compiled are notifications of the tool, not
@@ -234,7 +234,7 @@ def as_sarif(
         if any(subject.finding.code == rule.code for subject in reported)
     ]
     driver = {"name": "jaxsight", "version": __version__, "rules": rules}
-    run: dict[str, Any] = {
+    run: dict[str, object] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [_result(subject) for subject in reported],
@@ -262,7 +262,7 @@ def _unlinked(text: str) -> str:
     return _LINK.sub(r"\\](", visible(text))
 
 
-def _notification(path: str, line: int, message: str) -> dict[str, Any]:
+def _notification(path: str, line: int, message: str) -> dict[str, object]:
     region = {"startLine": line}
     physical = {"artifactLocation": {"uri": Path(path).as_uri()}, "region": region}
     return {

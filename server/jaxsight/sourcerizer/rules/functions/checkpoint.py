@@ -112,7 +112,7 @@ def _held(policy: Any) -> dict[str, object]:
 
 def _makings(
     maker: Any, arguments: dict[str, object]
-) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+) -> Iterator[tuple[tuple[object, ...], dict[str, object]]]:
     if not arguments:
         yield (), {}
         return
@@ -130,5 +130,5 @@ def _makings(
         yield tuple(values_), {}
 
 
-def _listed(argument: object) -> Any:
+def _listed(argument: object) -> object:
     return sorted(argument) if isinstance(argument, (set, frozenset)) else argument

@@ -198,7 +198,7 @@ _EXAMPLE = "jax.make_jaxpr(lambda b: lax.custom_linear_solve(abs, b, lambda _, x
 """A linear solve from which to read the types of its parameters, which are not public."""
 
 
-def _bound_solve(scope: Scope, equation: Any) -> Proved:
+def _bound_solve(scope: Scope, equation: Equation) -> Proved:
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
     jaxprs: dict[str, Expr] = {}
     counts: dict[str, Expr] = {}

@@ -124,7 +124,7 @@ def _is_bool_to_index(equation: Any) -> bool:
     return bool(is_conversion and aval.dtype == np.bool_ and aval.shape == ())
 
 
-def _is_clamp(equation: Any, branches: int) -> bool:
+def _is_clamp(equation: Equation, branches: int) -> bool:
     low, _, high = equation.invars
     if not (is_literal(low) and is_literal(high)):
         return False

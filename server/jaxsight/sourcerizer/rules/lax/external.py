@@ -83,7 +83,7 @@ def call_exported(scope: Scope, equation: Equation) -> Proved:
 
 
 @STRUCTURES("composite")
-def composite(scope: Scope, equation: Any) -> Proved:
+def composite(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     program = opened(params["call_jaxpr"] if "call_jaxpr" in params else params["jaxpr"])
     attributes = {

@@ -15,7 +15,7 @@ import jax
 
 from jaxsight.interpreters.compat import hi_primitives
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
-from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation
+from jaxsight.interpreters.compat.jaxpr_types import Aval, Equation, Jaxpr
 from jaxsight.interpreters.compat.staging import Program, is_jaxpr, opened
 from jaxsight.interpreters.same.liveness import all_operands, live
 from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
@@ -127,7 +127,7 @@ def root_finding(scope: Scope, equation: Equation) -> Proved | None:
     return _custom_root(scope, root)
 
 
-def _is_hidden(jaxpr: Any, closed: bool = False) -> bool:
+def _is_hidden(jaxpr: Jaxpr, closed: bool = False) -> bool:
     """Return whether the linear map is applied where its name cannot be read."""
     for equation in jaxpr.eqns:
         if closed and _linear_in(equation) is not None:
@@ -210,7 +210,7 @@ def _without_roots(program: Program, captured: int, count: int) -> Program:
     return Program(inside, program.consts)
 
 
-def _linear_in(equation: Any) -> Sequence[Any] | None:
+def _linear_in(equation: Any) -> Sequence[object] | None:
     """Return the operands of a root's linear map, or None for other equations."""
     if equation.primitive.name != "call_hi_primitive":
         return None

@@ -186,7 +186,7 @@ def reshard(view: View) -> Iterator[Expr]:
         )
 
 
-def _over(sharding: Any, spec: object, mesh: Any = None, abstract: bool = False) -> Expr:
+def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = False) -> Expr:
     """Return a sharding over a concrete mesh, or over its `abstract` mesh.
 
     An abstract mesh becomes one of the machine's first devices; raise `Unwritable` if there are too

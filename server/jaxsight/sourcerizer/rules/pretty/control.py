@@ -64,7 +64,7 @@ def _map(scope: Scope, equation: Equation, loop: Any) -> Proved | None:
 
 
 @PRETTY_STRUCTURES("while")
-def while_(scope: Scope, equation: Any) -> Proved | None:
+def while_(scope: Scope, equation: Equation) -> Proved | None:
     params = equation.params
     consts = params["body_nconsts"]
     cond = opened(params["cond_jaxpr"]).jaxpr
