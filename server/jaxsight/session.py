@@ -20,8 +20,8 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import lenses
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
-from jaxsight.features.panel import Panel, panel
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Shown
+from jaxsight.features.panel import panel
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import Interpreter

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.events import Consent, Event
 from jaxsight.features.findings.findings import Findings
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Shown
-from jaxsight.features.panel import Panel
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Panel, Shown
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.model import Hint, Shown
-from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose
+
+if TYPE_CHECKING:
+    # Clients convert caveats before the engine is imported.
+    from jaxsight.queries.engine import Engine
 
 MARK = "⚠"
 MOST = 3

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Edit, Range
+from jaxsight.wire.messages.compiling import Compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +118,58 @@ class Shown:
     """Statements of the module that were skipped; not in `text`."""
     ran: tuple[str, ...] = ()
     """Runs of sourcerized code next to the original, with equal results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An equation of the program, with the user's text of it and its place."""
+
+    path: str
+    primitive: str
+    outputs: tuple[str, ...]
+    text: str = ""
+    range: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The data that a panel draws.
+
+    `reasons` and `seconds` belong to the graph's kernels, in their order.
+    """
+
+    compiled: Compiled
+    headline: str
+    """`2 kernels · 2 launches · temp 512 KiB · h100`"""
+    device: str
+    """The device, and how the program was compiled for it."""
+    reasons: tuple[str, ...]
+    """The reason of each kernel's fusion boundary, in the user's terms."""
+    seconds: tuple[float | None, ...]
+    """A roofline estimate of all launches of each kernel; `None` for chips without known rates."""
+    equations: tuple[Part, ...]
+    before: Compiled | None = None
+    """The program of the saved file, if it differs."""
+    notes: tuple[str, ...] = ()
+    """Constants, workspaces and donated buffers, and what is unknown until the program runs."""
+    change: str = ""
+    """The change since then: `kernels 7 → 5`, or `the same`; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel about a function. Either `drawn` is set, or `trouble` says why it is not."""
+
+    path: str
+    function: str
+    range: Range
+    """The whole definition."""
+    chosen: str
+    """The active example set; the unnamed first one is the empty string."""
+    sets: tuple[str, ...]
+    target: str
+    stale: bool = False
+    drawn: Drawn | None = None
+    trouble: str = ""
+    caveats: tuple[Caveat, ...] = ()
+    """How the answer may differ from that of the imported module."""

@@ -7,10 +7,9 @@ documents of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import change, headline, how, memory_lines
+from jaxsight.features.model import Drawn, Panel, Part
 from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
@@ -18,69 +17,13 @@ from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
-from jaxsight.source.slicing.caveat import Caveat
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Position
 from jaxsight.targets.roofline import estimate
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
 _LONGEST = 200
 """Maximum length of a user's expression, in characters: a whole loop may be one expression."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """An equation of the program, with the user's text of it and its place."""
-
-    path: str
-    primitive: str
-    outputs: tuple[str, ...]
-    text: str = ""
-    range: Range | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The data that a panel draws.
-
-    `reasons` and `seconds` belong to the graph's kernels, in their order.
-    """
-
-    compiled: Compiled
-    headline: str
-    """`2 kernels · 2 launches · temp 512 KiB · h100`"""
-    device: str
-    """The device, and how the program was compiled for it."""
-    reasons: tuple[str, ...]
-    """The reason of each kernel's fusion boundary, in the user's terms."""
-    seconds: tuple[float | None, ...]
-    """A roofline estimate of all launches of each kernel; `None` for chips without known rates."""
-    equations: tuple[Part, ...]
-    before: Compiled | None = None
-    """The program of the saved file, if it differs."""
-    notes: tuple[str, ...] = ()
-    """Constants, workspaces and donated buffers, and what is unknown until the program runs."""
-    change: str = ""
-    """The change since then: `kernels 7 → 5`, or `the same`; empty if unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A panel about a function. Either `drawn` is set, or `trouble` says why it is not."""
-
-    path: str
-    function: str
-    range: Range
-    """The whole definition."""
-    chosen: str
-    """The active example set; the unnamed first one is the empty string."""
-    sets: tuple[str, ...]
-    target: str
-    stale: bool = False
-    drawn: Drawn | None = None
-    trouble: str = ""
-    caveats: tuple[Caveat, ...] = ()
-    """How the answer may differ from that of the imported module."""
 
 
 async def panel(engine: Engine, path: str, where: Position | str) -> Panel | None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jaxsight.events import Consent, Event
-from jaxsight.features.findings.findings import Findings
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
-from jaxsight.features.panel import Panel
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Shown
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
+
+if TYPE_CHECKING:
+    # The protocol answers `initialize` before the engine is imported.
+    from jaxsight.features.findings.findings import Findings
 
 
 class Configurable(Protocol):

@@ -17,7 +17,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
-from jaxsight.features.panel import Drawn, Panel, Part
+from jaxsight.features.model import Drawn, Panel, Part
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
