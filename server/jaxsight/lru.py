@@ -1,4 +1,4 @@
-"""A bounded map that evicts the least recently used entry."""
+"""A map that evicts the least recently used entry, if it is bounded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """A map of the `size` most recently used entries."""
+    """A map of the `size` most recently used entries; of all entries without a `size`."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int | None) -> None:
         self._size = size
         self._entries: OrderedDict[K, V] = OrderedDict()
 
@@ -26,7 +26,7 @@ class Recent(Generic[K, V]):
     def put(self, key: K, value: V) -> None:
         self._entries[key] = value
         self._entries.move_to_end(key)
-        while len(self._entries) > self._size:
+        while self._size is not None and len(self._entries) > self._size:
             self._entries.popitem(last=False)
 
     def pop(self, key: K) -> V | None:

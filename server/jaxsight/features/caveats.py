@@ -2,7 +2,7 @@
 
 Hovers, hints, documents and the terminal show them. A caveat's reason quotes the workspace (names,
 messages of exceptions), so it is not trusted: it is one line without hidden characters
-(`engine.inert`), and in Markdown only its code spans are markup (`engine.markdown`).
+(`text/inert.py`), and in Markdown only its code spans are markup (`text/markdown.py`).
 """
 
 from __future__ import annotations

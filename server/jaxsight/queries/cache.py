@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from typing import Generic, TypeVar
+from typing import TypeVar
+
+from jaxsight.lru import Recent
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Cache(Generic[K, V]):
+class Cache(Recent[K, V]):
     """A map whose entries are dropped by its policy; `queries/memory.py` lists all of them."""
 
     def __init__(
@@ -29,27 +30,10 @@ class Cache(Generic[K, V]):
             outdated: drop all entries when settings, interpreters or decisions change.
             retried: drop all entries when anything changes outside of the texts.
         """
-        self._size = size
+        super().__init__(size)
         self._file = file
         self._drops_outdated = outdated
         self._drops_retried = retried
-        self._entries: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        value = self._entries.get(key)
-        if value is not None and self._size is not None:
-            self._entries.move_to_end(key)
-        return value
-
-    def put(self, key: K, value: V) -> None:
-        self._entries[key] = value
-        if self._size is not None:
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-
-    def pop(self, key: K) -> V | None:
-        return self._entries.pop(key, None)
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Yield the entries at the time of the call."""
@@ -64,9 +48,9 @@ class Cache(Generic[K, V]):
     def outdate(self) -> None:
         """Drop what settings, interpreters or decisions may change."""
         if self._drops_outdated:
-            self._entries.clear()
+            self.clear()
 
     def retry(self) -> None:
         """Drop what files on disk or other machines may change."""
         if self._drops_retried:
-            self._entries.clear()
+            self.clear()

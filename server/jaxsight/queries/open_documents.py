@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
@@ -22,11 +21,6 @@ class OpenDocuments:
         self._readers = Aside(_READERS)
         self._turns = turns
         projects.documents = self.by_path
-
-    @property
-    def all(self) -> Mapping[str, Document]:
-        """The documents by path."""
-        return self.by_path
 
     def open(self, path: str, text: str) -> None:
         """Add a document."""

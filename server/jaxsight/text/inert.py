@@ -7,7 +7,7 @@ string (``\\x1b``, ``\\u202e``); all others stay, Greek, Chinese and emoji among
 
 Every sink applies one of these functions: `visible` for text that may have several lines,
 `one_line` for a part of a line (paths, names, titles), `clause` for a sentence of limited length,
-`block` for lines below a heading of ours. Markdown needs more (`engine.markdown`). Python, HLO and
+`block` for lines below a heading of ours. Markdown needs more (`text/markdown.py`). Python, HLO and
 JSON for programs do not pass through here: `cli.printing` says which output is exact.
 """
 

@@ -13,7 +13,6 @@ from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Position
 from jaxsight.text.markdown import prose
 from jaxsight.wire.kernel_graph import Kernel
-from jaxsight.wire.messages.replies import Traced
 
 BARRIER = "⊣"
 
@@ -31,9 +30,7 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     reached: set[Position] = set()
     for view in shown.views:
-        if not isinstance(view.answer.reply, Traced):
-            continue
-        kernels = shown.engine.programs.kernels(view)
+        kernels = shown.kernels(view)
         for hint in boundaries(kernels) if kernels is not None else ():
             at = hint.range.start
             elsewhere = (another.subject_range for another in shown.views if another is not view)

@@ -23,9 +23,7 @@ _UPDATED = 3
 
 def _hints(shown: Shown) -> Iterator[Hint]:
     for view in shown.views:
-        if not isinstance(view.answer.reply, Traced):
-            continue
-        kernels = shown.engine.programs.kernels(view)
+        kernels = shown.kernels(view)
         if kernels is not None:
             yield from totals(kernels, shown.engine.programs.before(view))
 

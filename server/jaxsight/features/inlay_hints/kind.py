@@ -6,14 +6,16 @@ Each kind is a module of this folder that declares `KIND`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.settings import InlayHints
 from jaxsight.source.text import Range
+from jaxsight.wire.messages.replies import Traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,15 @@ class Shown:
     wanted: InlayHints
     range: Range | None
     """The part of the text to show hints in; `None` for all of it."""
+    _kernels: dict[View, Kernels | None] = field(default_factory=dict, init=False, compare=False)
+    """The kernels of views, which several kinds describe."""
+
+    def kernels(self, view: View) -> Kernels | None:
+        """Return a function's kernels on the first target, if it is traced and was compiled."""
+        if view not in self._kernels:
+            is_traced = isinstance(view.answer.reply, Traced)
+            self._kernels[view] = self.engine.programs.kernels(view) if is_traced else None
+        return self._kernels[view]
 
     def holds(self, range: Range) -> bool:
         """Return whether a hint at a place is to be shown."""

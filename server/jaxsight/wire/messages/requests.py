@@ -61,7 +61,7 @@ class Request(Generic[Reply_co]):
 
 
 class AboutTrace(Request[Reply_co]):
-    """A request about an earlier trace, which few requests later is gone."""
+    """A request about an earlier trace, which the tracer may not keep any more."""
 
     __slots__ = ()
 
