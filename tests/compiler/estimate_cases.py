@@ -311,7 +311,7 @@ def compile_case(case: Case, target: str) -> str:
     """
     import jax
 
-    from jaxsight.compiler.serve import answer
+    from jaxsight.compiler.answer import answer
     from jaxsight.tracer.compat import lowering
     from jaxsight.wire.messages.compiling import Compile, NotCompiled
 

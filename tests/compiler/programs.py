@@ -14,7 +14,7 @@ from jaxlib.mlir.dialects import stablehlo
 def program(function: Callable[..., Any], *arguments: Any) -> str:
     """A portable artifact, in base64."""
     module: Any = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
-    artifact = stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
+    artifact = stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version(), True)
     return base64.b64encode(artifact).decode()
 
 

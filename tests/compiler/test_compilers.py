@@ -88,7 +88,7 @@ async def test_a_python_without_jax_says_so(compilers: Compilers, tmp_path: Path
     environment = Environment("here", str(bare), "")
     found = await compilers.compile(parse("cpu"), environment, Compile(0, "cpu", a_sum()))
     assert isinstance(found, Trouble)
-    assert "cannot compile: ModuleNotFoundError: No module named 'jax'" in found.message
+    assert "cannot compile: ModuleNotFoundError: No module named 'jaxlib'" in found.message
 
 
 async def test_another_machine_compiles_over_ssh(compilers: Compilers, ssh: Path) -> None:

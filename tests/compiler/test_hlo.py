@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 
 import pytest
@@ -400,7 +401,9 @@ ENTRY main {
   ROOT s = f32[4]{0} sine(p), metadata={op_name="jit(f)/calls=body/sin"}
 }
 """
-    instruction = parse(text).computations["main"].instructions[-1]
+    entry = parse(text).entry
+    assert entry is not None
+    instruction = entry.instructions[-1]
     assert instruction.opcode == "sine"
     assert instruction.called == {}
 
@@ -556,3 +559,55 @@ def test_a_callback_on_a_cpu_copies_nothing(platform: str, what: str) -> None:
     text = SELECTED.replace("__gpu$TopK", "xla_ffi_python_cpu_callback")
     (kernel,) = read(text, platform=platform).kernels[:1]
     assert kernel.what == what
+
+
+LITERAL = """HloModule m, is_scheduled=true
+
+%unused (a: f32[2,16]) -> f32[2,16] {
+  %a = f32[2,16]{1,0} parameter(0)
+  ??? unknown
+  ROOT %folded = f32[2,16]{1,0} constant({...})
+}
+
+%inside (b: f32[2,16]) -> f32[2,16] {
+  %b = f32[2,16]{1,0} parameter(0)
+  %table = f32[2,16]{1,0} constant({
+  { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 },
+  { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 }
+}), metadata={op_name="jit(f)/eq[0]/const"}
+  ROOT %sum = f32[2,16]{1,0} add(%b, %table), metadata={op_name="jit(f)/eq[1]/add"}
+}
+
+ENTRY %main (x: f32[2,16]) -> f32[2,16] {
+  %x = f32[2,16]{1,0} parameter(0)
+  also unknown
+  ROOT %y = f32[2,16]{1,0} fusion(%x), kind=kLoop, calls=%inside
+}
+"""
+
+
+def test_a_literal_on_several_lines_is_one_constant() -> None:
+    graph = read(LITERAL)
+    (kernel,) = graph.kernels
+    assert kernel.equations == ("1",), "the lines after the literal belong to the fusion too"
+    assert LITERAL.split("\n")[kernel.instruction].startswith("  ROOT %y = ")
+
+
+def test_constants_and_unknown_lines_of_all_computations_are_in_the_order_of_the_text() -> None:
+    graph = read(LITERAL)
+    assert [(constant.name, constant.equations) for constant in graph.constants] == [
+        ("folded", ()),
+        ("table", ("0",)),
+    ]
+    assert graph.notes == ("cannot parse line 5: ??? unknown", "cannot parse line 20: also unknown")
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_reading_leaves_garbage_collection_as_it_was(enabled: bool) -> None:
+    was_enabled = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        read(LITERAL)
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.devices import Prepared
@@ -32,8 +32,16 @@ _DTYPES = (("BF16", "bfloat16"), ("F8", "float8"), ("TF32", "TF32"), ("F16", "fl
 _CUDNN = re.compile(r"cudnn|\bdnn\b", re.IGNORECASE)
 
 
+Compile = Callable[[bytes, xla.Device, Mapping[str, str | bool]], xla.Compilation]
+"""`xla.compile` or `xla.compile_to_schedule`."""
+
+
 def compile(
-    program: bytes, device: Prepared, options: Mapping[str, str], target: Target
+    program: bytes,
+    device: Prepared,
+    options: Mapping[str, str],
+    target: Target,
+    attempt: Compile = xla.compile,
 ) -> tuple[xla.Compilation, tuple[str, ...]]:
     """Compile a portable artifact; if an emitter fails inside XLA, retry without it.
 
@@ -45,7 +53,7 @@ def compile(
     """
     wanted = {**device.options, **options}
     try:
-        compiled, notes = _tried(program, device, wanted)
+        compiled, notes = _tried(program, device, wanted, attempt)
     except xla.Refused as error:
         words = explained(str(error), target)
         if _MOSAIC_FAILED in words and _MOSAIC in program and target.capability:
@@ -59,10 +67,10 @@ def compile(
 
 
 def _tried(
-    program: bytes, device: Prepared, options: Mapping[str, str | bool]
+    program: bytes, device: Prepared, options: Mapping[str, str | bool], attempt: Compile
 ) -> tuple[xla.Compilation, tuple[str, ...]]:
     try:
-        return xla.compile(program, device.device, options), ()
+        return attempt(program, device.device, options), ()
     except xla.Refused as error:
         if error.kind != "xla" or "INTERNAL" not in str(error):
             raise
@@ -70,7 +78,7 @@ def _tried(
             if symptom.search(str(error)) is None or off.keys() <= options.keys():
                 continue
             try:
-                compiled = xla.compile(program, device.device, {**options, **off})
+                compiled = attempt(program, device.device, {**options, **off})
             except xla.Refused:
                 raise error from None
             return compiled, (f"compiled without {name}: {_reason(error)}",)

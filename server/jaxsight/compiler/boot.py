@@ -1,6 +1,6 @@
 """Start a compiler by path, with a Python executable that has jaxlib.
 
-The command is `python …/jaxsight/compiler/boot.py`.
+The command is `python …/jaxsight/compiler/boot.py`; with `--nice`, other processes come first.
 
 The start is the same as a tracer's (see `jaxsight.tracer.boot`): the protocol moves to private
 descriptors, XLA's output goes to standard error, and only this package becomes importable from its
@@ -9,8 +9,12 @@ folder.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+
+_BEHIND = 5
+"""By how much the priority of a compiler that nobody waits for is lower than the user's work."""
 
 
 def main() -> None:
@@ -29,6 +33,9 @@ def main() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[package.name] = module
     spec.loader.exec_module(module)
+
+    if "--nice" in sys.argv and hasattr(os, "nice"):
+        os.nice(_BEHIND)
 
     from jaxsight.compiler.serve import serve
     from jaxsight.wire.descriptors import die_with_parent, take_descriptors

@@ -1,37 +1,25 @@
 """The compiler's loop: it compiles programs in order until the server closes the pipe.
 
-Everything runs in the main thread: XLA cannot be interrupted, so to cancel a compile, the server
-kills the process.
+XLA runs in the main thread and cannot be interrupted; a compile that is cancelled ends where XLA
+asks (`jaxsight.compiler.compat.schedule`), or with the process.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
-import math
 import os
 import platform
-import select
+import queue
 import sys
 import threading
-import time
+from functools import partial
 
 from jaxsight.compiler import stand_ins
-from jaxsight.compiler.hlo import read
-from jaxsight.compiler.hlo.shapes import sizes
-from jaxsight.targets.target import parse
+from jaxsight.compiler.idle_memory import IDLE, IdleMemory
+from jaxsight.timeline import mark
 from jaxsight.wire import frames as wire
-from jaxsight.wire.donation import aliases
-from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.messages.compiling import (
-    COMPILER_VERSION,
-    Compile,
-    Compiled,
-    Memory,
-    NotCompiled,
-    Ready,
-)
+from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compile, NotCompiled, Ready
+from jaxsight.wire.messages.requests import Cancel
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +32,7 @@ def serve(incoming: int, outgoing: int) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     problem, jaxlib, stablehlo = "", "", ""
     try:
+        from jaxsight.compiler.answer import answer
         from jaxsight.compiler.compat import xla
     except BaseException as error:  # noqa: BLE001 - an unsupported jaxlib may raise anything
         problem = f"{sys.executable} cannot compile: {type(error).__name__}: {error}"
@@ -61,125 +50,68 @@ def serve(incoming: int, outgoing: int) -> None:
             os.getpid(),
         ),
     )
-    _end_with(incoming)
-    frames = wire.FrameReader()
-    try:
-        while data := os.read(incoming, READ_AT_ONCE):
-            for message in frames.feed(data):
-                if isinstance(message, Compile):
-                    wire.write(
-                        outgoing,
-                        answer(message)
-                        if not problem
-                        else NotCompiled(message.id, "target", problem),
-                    )
-                else:
-                    log.error("a compiler was sent %s", type(message).__name__)
-    except (wire.WireError, OSError):
-        log.exception("cannot read the server's messages")
-        _end(BROKEN_PROTOCOL)
-    _end(0)
+    inbox, memory = _Inbox(), IdleMemory()
+    threading.Thread(target=inbox.read, args=(incoming,), daemon=True, name="reader").start()
+    while True:
+        try:
+            request = inbox.next(IDLE)
+        except queue.Empty:
+            memory.release()
+            request = inbox.next()
+        mark("received", request)
+        try:
+            wire.write(
+                outgoing,
+                NotCompiled(request.id, "target", problem)
+                if problem
+                else answer(request, partial(inbox.is_cancelled, request.id)),
+            )
+        except OSError:
+            _end(BROKEN_PROTOCOL)
 
 
-def _end_with(incoming: int) -> None:
-    """Exit when the server closes its end of the pipe, even during a compile.
+class _Inbox:
+    """The server's messages, which a thread reads: a cancellation arrives during a compile."""
 
-    Over ssh, nobody else ends this process.
-    """
-    if not hasattr(select, "poll"):
-        return
-    watch = select.poll()
-    watch.register(incoming, getattr(select, "POLLRDHUP", 0))  # a hangup is always reported
+    def __init__(self) -> None:
+        self._requests: queue.SimpleQueue[Compile] = queue.SimpleQueue()
+        self._cancelled: set[int] = set()
 
-    def wait() -> None:
-        watch.poll()
+    def next(self, patience: float | None = None) -> Compile:
+        """Return the next request; wait for it.
+
+        Raises:
+            queue.Empty: there is none within `patience` seconds.
+        """
+        return self._requests.get(timeout=patience)
+
+    def is_cancelled(self, id: int) -> bool:
+        """Return whether the answer to a request is not needed any more."""
+        return id in self._cancelled
+
+    def read(self, incoming: int) -> None:
+        """Read messages until the server closes the pipe, then exit, even during a compile.
+
+        Over ssh, nobody else ends this process.
+        """
+        frames = wire.FrameReader()
+        try:
+            while data := os.read(incoming, READ_AT_ONCE):
+                for message in frames.feed(data):
+                    match message:
+                        case Compile():
+                            self._requests.put(message)
+                        case Cancel(id=id):
+                            self._cancelled.add(id)
+                        case _:
+                            log.error("a compiler was sent %s", type(message).__name__)
+        except (wire.WireError, OSError):
+            log.exception("cannot read the server's messages")
+            _end(BROKEN_PROTOCOL)
         _end(0)
-
-    threading.Thread(target=wait, daemon=True, name="end of the pipe").start()
 
 
 def _end(status: int) -> None:
     """Exit at once, regardless of other threads, and remove temporary files."""
     stand_ins.remove()
     os._exit(status)
-
-
-def answer(request: Compile) -> Compiled | NotCompiled:
-    """Compile a program in this process."""
-    from jaxsight.compiler import attempts, devices
-    from jaxsight.compiler.compat import xla
-
-    try:
-        program = base64.b64decode(request.program, validate=True)
-    except binascii.Error as error:
-        return NotCompiled(request.id, "program", f"the program is not valid base64: {error}")
-    try:
-        device = devices.device(request.target)
-        begin = time.perf_counter()
-        options, target = dict(request.options), parse(request.target)
-        compiled, differences = attempts.compile(program, device, options, target)
-        seconds = time.perf_counter() - begin
-    except devices.NotHere as error:
-        return NotCompiled(request.id, "target", str(error))
-    except xla.Refused as error:
-        return NotCompiled(request.id, error.kind, str(error))
-    graph = read(
-        compiled.hlo,
-        constants=request.constants,
-        barriers=request.barriers,
-        platform=parse(request.target).platform,
-        trips=dict(request.trips),
-    )
-    return Compiled(
-        id=request.id,
-        target=request.target,
-        how="device" if device.device.here else "ahead of time",
-        graph=graph,
-        memory=Memory(
-            temporaries=compiled.temporaries,
-            arguments=compiled.arguments,
-            outputs=compiled.outputs,
-            aliased=compiled.aliased,
-            code=compiled.code,
-            peak=compiled.peak,
-        ),
-        hlo=compiled.hlo,
-        seconds=seconds,
-        flops=compiled.flops,
-        bytes_accessed=compiled.bytes_accessed,
-        jaxlib=xla.JAXLIB,
-        platform=device.device.platform_version,
-        aliases=aliases(compiled.hlo),
-        notes=(*_notes(device.notes, graph), *differences),
-    )
-
-
-_LARGE_SORT = 80_000
-_NARROW_SORT = 512
-"""Above `_LARGE_SORT` bytes, or `_NARROW_SORT` elements of 16 bits or fewer, XLA uses CUB for sorts
-of one key and at most one value (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
-`xla/service/gpu/transforms/sort_rewriter.cc`).
-"""
-
-
-def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
-    """Return those notes of a device that apply to these kernels."""
-    from jaxsight.compiler import devices
-
-    about = {
-        devices.GUESSED: any(
-            kernel.ends_because in ("matmul", "convolution") for kernel in graph.kernels
-        ),
-        devices.SORTS: any(map(_may_be_cubs, graph.kernels)),
-    }
-    return tuple(note for note in notes if about[note])
-
-
-def _may_be_cubs(kernel: Kernel) -> bool:
-    """Return whether a kernel is a sort for which XLA may use CUB on some device."""
-    if kernel.ends_because != "sort" or "sort" not in kernel.what or len(kernel.inputs) > 2:
-        return False
-    arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]
-    return any(
-        size > _LARGE_SORT or (count > _NARROW_SORT and size <= 2 * count) for size, count in arrays
-    )

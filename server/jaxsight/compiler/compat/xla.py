@@ -6,10 +6,8 @@ For a Mosaic kernel of Pallas, XLA links host code against JAX's GPU runtime (`j
 which a machine without that GPU does not load.
 The optimized HLO is complete by then; it is read from XLA's dump.
 
-Private API used: `compiler.get_compile_options` and `backend_compile_and_load`,
-`mlir.make_ir_context`, `xla_client.DeviceList`, executables' `hlo_modules`,
-`get_compiled_memory_stats` and `cost_analysis`, `_jax.hlo_module_cost_analysis`, `topologies` with
-a target's description.
+Private API used: executables' `hlo_modules`, `get_compiled_memory_stats` and `cost_analysis`,
+`_jax.hlo_module_cost_analysis`; `with_jax` and `jaxlib_alone` have that of compiling.
 """
 
 from __future__ import annotations
@@ -18,20 +16,16 @@ import contextlib
 import logging
 import re
 import sys
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
-import jax
-import numpy as np
-from jax._src import compiler
-from jax._src.interpreters import mlir
-from jax._src.lib import xla_client  # type: ignore[attr-defined]
-from jax.experimental import topologies
 from jaxlib import _jax, version
 from jaxlib.mlir.dialects import stablehlo
+
+from jaxsight import timeline
+from jaxsight.compiler.compat import configuration, dumps, schedule
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +51,8 @@ class Device:
     device: Any
     here: bool
     platform_version: str
+    toolchain: ModuleType
+    """What compiles for it: `jaxlib_alone` or `with_jax`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +60,8 @@ class Compilation:
     """The result of XLA; sizes in bytes, -1 if unknown."""
 
     hlo: str
+    is_complete: bool = True
+    """Whether XLA generated code; if not, at most the size of temporaries is known."""
     temporaries: int = -1
     arguments: int = -1
     outputs: int = -1
@@ -71,7 +69,6 @@ class Compilation:
     code: int = -1
     peak: int = -1
     flops: float = -1.0
-    bytes_accessed: float = -1.0
     linked: bool = True
     """Whether XLA also linked the executable; if not, only the size of temporaries is known."""
 
@@ -92,12 +89,24 @@ def local(platform: str) -> Device:
         NoDevice: there is none.
     """
     try:
-        device: Any = jax.local_devices(backend=platform)[0]
-    except RuntimeError as error:
+        toolchain = _toolchain(platform)
+        device: Any = toolchain.device(platform)
+    except (RuntimeError, ImportError) as error:
         raise NoDevice(
             f"JAX in {sys.executable} found no {platform} device or plugin: {error}"
         ) from error
-    return Device(device, True, str(device.client.platform_version))
+    return Device(device, True, str(device.client.platform_version), toolchain)
+
+
+def _toolchain(platform: str) -> ModuleType:
+    """Return the module that compiles for this machine's devices of a platform."""
+    if platform == "cpu" and "jax" not in sys.modules and configuration.is_default():
+        from jaxsight.compiler.compat import jaxlib_alone
+
+        return jaxlib_alone
+    from jaxsight.compiler.compat import with_jax
+
+    return with_jax
 
 
 def described(platform: str, **attributes: Any) -> Device:
@@ -111,74 +120,188 @@ def described(platform: str, **attributes: Any) -> Device:
     Raises:
         NoDevice: the plugin is not installed, or does not know the device.
     """
-    make: Any = topologies.get_topology_desc
     try:
-        device = make(platform=platform, **attributes).devices[0]
+        from jaxsight.compiler.compat import with_jax
+
+        device = with_jax.described(platform, attributes)
     except Exception as error:
-        # Plugins raise various exceptions if they are missing or do not know a name.
         raise NoDevice(
             f"JAX in {sys.executable} cannot describe this {platform} device: {error}"
         ) from error
-    return Device(device, False, str(getattr(device.client, "platform_version", "")))
+    told = str(getattr(device.client, "platform_version", ""))
+    return Device(device, False, told, with_jax)
 
 
-def compile(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Compilation:
-    """Compile a portable artifact, and return the optimized HLO with its figures.
+class _Cancelled(Exception):
+    """A compile that is not wanted any more."""
+
+
+class _Scheduled(Exception):
+    """A compile that is wanted no further."""
+
+
+_PALLAS = (b"mosaic_gpu", b"gpu.triton", b"triton_kernel_call")
+"""Targets of Pallas's custom calls. That a GPU lacks what such a kernel needs is found while code
+is generated for it (`xla/backends/gpu/codegen/triton`, `jaxlib/mosaic/gpu/custom_call.cc`).
+"""
+
+
+def can_stop(device: Device) -> bool:
+    """Return whether compiles for a device can end with the schedule, before code generation."""
+    return device.here and device.device.platform == "cpu" and schedule.can_look()
+
+
+def _can_dump(device: Device) -> bool:
+    """Return whether compiles for a device that is not present can end with XLA's dump."""
+    return not device.here and device.device.platform == "gpu" and schedule.can_look()
+
+
+def compile_to_schedule(
+    program: bytes, device: Device, options: Mapping[str, str | bool]
+) -> Compilation:
+    """Compile a portable artifact until XLA has scheduled it: kernels are known, memory is not.
+
+    As `compile` where there is no way to end, and for programs that XLA still changes.
+    For processes in which no other thread compiles, see `schedule.looking`.
 
     Raises:
-        Refused: this version cannot read the artifact, or XLA cannot compile it.
+        Refused: as for `compile`.
     """
+    if _can_dump(device) and not any(name in program for name in _PALLAS):
+        return _compile_to_dump(program, device, options)
+    if not can_stop(device):
+        return compile(program, device, options)
+    scheduled: list[bytes] = []
+
+    def look(serialized: bytes) -> None:
+        if schedule.is_final(serialized):
+            scheduled.append(serialized)
+            timeline.mark("scheduled")
+            raise _Scheduled
+
+    module = _parsed(program, device)
     try:
-        executable = _compiled(program, device, options)
+        with schedule.looking(look):
+            executable = _compiled(module, device, options)
+    except Refused:
+        if not scheduled:
+            raise
+        return _incomplete(scheduled[0])
+    return _complete(executable)
+
+
+def _compile_to_dump(
+    program: bytes, device: Device, options: Mapping[str, str | bool]
+) -> Compilation:
+    """Compile a portable artifact for a GPU that is not present until memory is assigned.
+
+    A compile that ends before is repeated completely, for XLA's own error.
+
+    Raises:
+        Refused: as for `compile`.
+    """
+    module = _parsed(program, device)
+    with dumps.folder() as folder:
+        try:
+            return _complete(_compiled(module, device, {**options, **dumps.ending(folder)}))
+        except Refused:
+            try:
+                dumped = dumps.read(folder)
+            except (ValueError, IndexError):
+                log.exception("cannot read XLA's dump")
+                dumped = None
+    if dumped is None:
+        return compile(program, device, options)
+    return replace(_incomplete(dumped.program), temporaries=dumped.temporaries)
+
+
+def _incomplete(program: bytes) -> Compilation:
+    """Return the result for a serialized program that XLA has scheduled."""
+    optimized = schedule.module_of(program)
+    flops = _flops(None, optimized)
+    hlo = optimized.to_string()
+    timeline.mark("HLO printed")
+    return Compilation(hlo, is_complete=False, flops=flops)
+
+
+def compile(
+    program: bytes,
+    device: Device,
+    options: Mapping[str, str | bool],
+    is_cancelled: Callable[[], bool] | None = None,
+) -> Compilation:
+    """Compile a portable artifact, and return the optimized HLO with its figures.
+
+    Args:
+        is_cancelled: asked when XLA has scheduled the program, where a compile can end; for
+            processes in which no other thread compiles.
+
+    Raises:
+        Refused: this version cannot read the artifact, XLA cannot compile it, or the compile is
+            cancelled.
+    """
+
+    def look(serialized: bytes) -> None:
+        if is_cancelled is not None and is_cancelled():
+            raise _Cancelled
+
+    can_end = is_cancelled is not None and can_stop(device)
+    watching = schedule.looking(look) if can_end else contextlib.nullcontext()
+    try:
+        with watching:
+            executable = _compiled(_parsed(program, device), device, options)
     except Refused as error:
+        if is_cancelled is not None and is_cancelled():
+            raise Refused("cancelled", "the compile was cancelled") from error
         if _UNLINKED not in str(error):
             raise
         return _dumped(program, device, options)
+    return _complete(executable)
+
+
+def _complete(executable: Any) -> Compilation:
     modules = executable.hlo_modules()
     if not modules:
         raise Refused("target", f"jaxlib {JAXLIB} has no optimized HLO for this target")
-    flops, accessed = _cost(executable, modules[0])
-    return Compilation(
-        modules[0].to_string(), **_memory(executable), flops=flops, bytes_accessed=accessed
-    )
+    flops = _flops(executable, modules[0])
+    return Compilation(modules[0].to_string(), **_memory(executable), flops=flops)
 
 
-def _compiled(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Any:
-    target = device.device
-    context: Any = mlir.make_ir_context()
+def _parsed(program: bytes, device: Device) -> Any:
+    """Return a portable artifact as a module of MLIR.
+
+    Raises:
+        Refused: this version cannot read the artifact.
+    """
+    context: Any = device.toolchain.context()
     with context:
         try:
-            module: Any = stablehlo.deserialize_portable_artifact(context, program)
+            return stablehlo.deserialize_portable_artifact(context, program)
         except Exception as error:
             raise Refused(
                 "program",
                 f"jaxlib {JAXLIB} cannot read the program (it supports StableHLO up to "
                 f"{newest_stablehlo()}): {error}",
             ) from error
-        overrides: Any = dict(options)  # JAX's annotation has only `str`, but flags are bools
-        settings = compiler.get_compile_options(
-            1,
-            1,
-            device_assignment=np.array([[target.id]]),
-            env_options_overrides=overrides,
-            backend=target.client,
-        )
-        devices: Any = xla_client.DeviceList((target,))
-        run: Any = compiler.backend_compile_and_load
-        try:
-            return run(target.client, module, devices, settings, [])
-        except Exception as error:
-            raise Refused("xla", f"{type(error).__name__}: {error}") from error
+
+
+def _compiled(module: Any, device: Device, options: Mapping[str, str | bool]) -> Any:
+    settings = device.toolchain.options(device.device, options)
+    try:
+        with module.context:
+            return device.toolchain.load(device.device, module, settings)
+    except Exception as error:
+        raise Refused("xla", f"{type(error).__name__}: {error}") from error
 
 
 def _dumped(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Compilation:
     """Return the HLO that XLA dumps before it links, in a folder for this user alone."""
-    with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
-        dumping: dict[str, str | bool] = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
+    with dumps.folder() as folder:
+        dumping: dict[str, str | bool] = {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True}
         try:
-            _compiled(program, device, {**options, **dumping})
+            _compiled(_parsed(program, device), device, {**options, **dumping})
         except Refused:
-            texts = list(Path(folder).glob("*_gpu_after_optimizations.txt"))
+            texts = list(folder.glob("*_gpu_after_optimizations.txt"))
             if len(texts) != 1:
                 raise
             hlo = texts[0].read_text()
@@ -206,16 +329,17 @@ def _memory(executable: Any) -> dict[str, Any]:
     }
 
 
-def _cost(executable: Any, module: Any) -> tuple[float, float]:
+def _flops(executable: Any | None, module: Any) -> float:
     cost: Any = None
-    with contextlib.suppress(Exception):  # not all clients have one, but modules do
-        cost = executable.cost_analysis()
+    if executable is not None:
+        with contextlib.suppress(Exception):  # not all clients have one, but modules do
+            cost = executable.cost_analysis()
     if not cost:
         try:
             cost = _jax.hlo_module_cost_analysis(local("cpu").device.client, module)
         except Exception:
             log.exception("no cost analysis")
-            return -1.0, -1.0
+            return -1.0
     if isinstance(cost, list | tuple):
         cost = cost[0]
-    return float(cost.get("flops", -1.0)), float(cost.get("bytes accessed", -1.0))
+    return float(cost.get("flops", -1.0))

@@ -9,9 +9,11 @@ several kernels.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from jaxsight.compiler.hlo.flow import Flow
-from jaxsight.compiler.hlo.kinds import Fused, Kind
+from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.kinds import Kind
 from jaxsight.compiler.hlo.shapes import arrays
 from jaxsight.compiler.hlo.walk import Unit
 from jaxsight.wire.kernel_graph import KERNEL, OUTPUT
@@ -52,16 +54,44 @@ _BEFORE = frozenset(
 """Reasons of a kernel that are also reasons of the kernels before it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """What a kernel's own instructions say of the fusion boundaries around it."""
+
+    reason: str
+    """The reason in the kernel itself, or `""` if there is none."""
+    results: tuple[str, ...]
+    """The equations of its results, one for each."""
+    is_reduction: bool
+    """Whether its characteristic operation is a reduction."""
+    reduction: str
+    """The equation of its first reduction."""
+
+
+def boundary(unit: Unit, kind: Kind, fused: Fused) -> Boundary:
+    """Return what the instructions of a kernel say of the fusion boundaries around it."""
+    reduction = ""
+    if not _REDUCTIONS.isdisjoint(fused.opcodes):
+        reduction = next(inner for inner in fused.inside if inner.opcode in _REDUCTIONS).equation
+    roots = fused.roots()
+    return Boundary(
+        _own_reason(unit, kind, {root.opcode for root in roots}),
+        tuple([root.equation for root in roots]),
+        kind.hero in _REDUCTIONS,
+        reduction,
+    )
+
+
 def reasons(
-    units: list[Unit], kinds: list[Kind], fused: Fused, flow: Flow, barriers: Iterable[str]
+    units: list[Unit], boundaries: list[Boundary], flow: Flow, barriers: Iterable[str]
 ) -> list[tuple[str, str]]:
     """Return the reason of each kernel, and the equation if it is in another kernel.
 
     Args:
         barriers: the equations whose results go into an `optimization_barrier`.
     """
-    boundaries = _Boundaries(units, kinds, fused, flow, frozenset(barriers))
-    return [boundaries.reason(index) for index in range(len(units))]
+    found = _Boundaries(units, boundaries, flow, frozenset(barriers))
+    return [found.reason(index) for index in range(len(units))]
 
 
 class _Boundaries:
@@ -70,24 +100,19 @@ class _Boundaries:
     def __init__(
         self,
         units: list[Unit],
-        kinds: list[Kind],
-        fused: Fused,
+        boundaries: list[Boundary],
         flow: Flow,
         barriers: frozenset[str],
     ) -> None:
         self._units = units
-        self._kinds = kinds
-        self._fused = fused
+        self._boundaries = boundaries
         self._flow = flow
         self._barriers = barriers
-        self._own = [
-            _own_reason(unit, kind, fused) for unit, kind in zip(units, kinds, strict=True)
-        ]
         self._readers: dict[int, set[int]] = {}
         for source, kernel, _ in flow.reads:
             if source.what == KERNEL:
-                self._readers.setdefault(source.index, set()).add(kernel)
-        self._outputs = {source.index for source, _, _ in flow.outputs if source.what == KERNEL}
+                self._readers.setdefault(source.number, set()).add(kernel)
+        self._outputs = {source.number for source, _, _ in flow.outputs if source.what == KERNEL}
 
     def reason(self, index: int) -> tuple[str, str]:
         """Return the reason of a kernel, and the equation if it is in another kernel."""
@@ -100,10 +125,10 @@ class _Boundaries:
 
     def _before_readers(self, index: int, readers: list[int]) -> str:
         """Return the reason of a kernel if its readers do not matter, or `""`."""
-        unit, own = self._units[index], self._own[index]
+        unit, own = self._units[index], self._boundaries[index].reason
         if own and own != "concat/slice":
             return own
-        if _feeds_barrier(unit, self._fused, self._barriers):
+        if not self._barriers.isdisjoint(self._boundaries[index].results):
             return "optimization_barrier"
         if self._flow.feeds_loop.get(index) or (unit.loops and not readers):
             return "while"  # It is for the next iteration, or decides whether there is one.
@@ -112,19 +137,19 @@ class _Boundaries:
     def _in_readers(self, index: int, readers: list[int]) -> tuple[str, str] | None:
         """Return the reason in the kernels that read the results, if there is one."""
         for kernel in readers:
-            if self._own[kernel] in _BEFORE:
-                return self._own[kernel], self._units[kernel].instruction.equation
+            if self._boundaries[kernel].reason in _BEFORE:
+                return self._boundaries[kernel].reason, self._units[kernel].instruction.equation
         if any(self._units[kernel].loops != self._units[index].loops for kernel in readers):
             return "while", ""
         for kernel in readers:
-            if self._kinds[kernel].hero in _REDUCTIONS:
-                return "reduction", _reduction(self._units[kernel], self._fused)
+            if self._boundaries[kernel].is_reduction:
+                return "reduction", self._boundaries[kernel].reduction
         return None
 
     def _after_readers(self, index: int, readers: list[int]) -> str:
         """Return the reason of a kernel that no operation ends."""
-        if self._own[index]:
-            return self._own[index]
+        if self._boundaries[index].reason:
+            return self._boundaries[index].reason
         if len(readers) > 1:
             return "shared result"
         if index in self._outputs:
@@ -134,17 +159,8 @@ class _Boundaries:
         return "XLA's choice"
 
 
-def _reduction(unit: Unit, fused: Fused) -> str:
-    """Return the equation of the reduction in a kernel."""
-    inside = fused.inside(unit.instruction)
-    return next(
-        (instruction.equation for instruction in inside if instruction.opcode in _REDUCTIONS), ""
-    )
-
-
-def _own_reason(unit: Unit, kind: Kind, fused: Fused) -> str:
-    """Return the reason in the kernel itself, or `""` if there is none."""
-    roots = {root.opcode for root in fused.roots(unit.instruction)}
+def _own_reason(unit: Unit, kind: Kind, roots: set[str]) -> str:
+    """Return the reason in the kernel itself, or `""`; `roots` compute its results."""
     if roots & _REDUCTIONS:
         return "reduction"
     if kind.word == "copy":
@@ -182,7 +198,3 @@ def _changes_layout(unit: Unit) -> bool:
     return [value.layout for value in arrays(operand.shape)] != [
         value.layout for value in arrays(unit.instruction.shape)
     ]
-
-
-def _feeds_barrier(unit: Unit, fused: Fused, stopped: frozenset[str]) -> bool:
-    return bool(stopped) and any(root.equation in stopped for root in fused.roots(unit.instruction))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from jaxsight.compiler.hlo.shapes import arrays, dims, dtype, elements, sizes
 from jaxsight.compiler.hlo.text import Instruction
@@ -28,6 +29,12 @@ _NOTHING = frozenset(
         "custom-call", "domain", "copy-start", "copy-done", "rng-bit-generator",
     }
 )  # fmt: skip
+_PRODUCTS = frozenset({"dot", "ragged-dot", "scaled-dot"})
+_NOT_ELEMENTWISE = (
+    _NOTHING
+    | _PRODUCTS
+    | {"convolution", "fft", "sort", "scatter", "reduce", "select-and-scatter", "reduce-window"}
+)
 
 _CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([^\]}]*)[\]}]')
 _LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
@@ -43,6 +50,10 @@ Lookup = Callable[[str], Instruction | None]
 """Returns an operand by its name."""
 
 
+UNCOUNTED = _NOTHING - {"custom-call"}
+"""Operations without arithmetic, whatever their attributes."""
+
+
 def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: bool) -> Operations:
     """Return the operations of an instruction.
 
@@ -51,11 +62,18 @@ def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: boo
         on_matrix_units: whether contractions run on tensor cores or a TPU's matrix unit.
     """
     opcode = instruction.opcode
-    if opcode in ("dot", "ragged-dot", "scaled-dot") or is_matmul_call(instruction):
+    if opcode not in _NOT_ELEMENTWISE:
+        return _elementwise(instruction.shape)
+    if opcode in _PRODUCTS or is_matmul_call(instruction):
         return _product(instruction, lookup, _dot(instruction, lookup), on_matrix_units)
     if opcode == "convolution" or is_convolution_call(instruction):
         return _product(instruction, lookup, _convolution(instruction, lookup), True)
     return Operations(VECTOR, dtype(instruction.shape), _plain(instruction, lookup))
+
+
+@lru_cache(maxsize=16384)
+def _elementwise(shape: str) -> Operations:
+    return Operations(VECTOR, dtype(shape), elements(shape))
 
 
 def is_matmul_call(instruction: Instruction) -> bool:
@@ -65,8 +83,9 @@ def is_matmul_call(instruction: Instruction) -> bool:
 
 def is_convolution_call(instruction: Instruction) -> bool:
     """Return whether an instruction calls cuDNN for a convolution."""
-    target = instruction.attribute("custom_call_target")
-    return instruction.opcode == "custom-call" and target.startswith("__cudnn$conv")
+    if instruction.opcode != "custom-call":
+        return False
+    return instruction.attribute("custom_call_target").startswith("__cudnn$conv")
 
 
 def _plain(instruction: Instruction, lookup: Lookup) -> int:
@@ -86,13 +105,11 @@ def _plain(instruction: Instruction, lookup: Lookup) -> int:
             return elements(operand(instruction, lookup, len(instruction.operands) - 1))
         case "reduce" | "select-and-scatter":
             return elements(operand(instruction, lookup, 0) or instruction.shape)
-        case "reduce-window":
+        case _:  # reduce-window
             window = math.prod(_numbers(_window(instruction), "size", 1))
             # Long windows are cumulative sums, which take a step for each doubling.
             steps = window if window <= _LONG_WINDOW else math.ceil(math.log2(window))
             return elements(instruction.shape) * steps
-        case _:
-            return elements(instruction.shape)
 
 
 def operand(instruction: Instruction, lookup: Lookup, index: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jaxsight.compiler.hlo.shapes import arrays, parts
 from jaxsight.compiler.hlo.text import Instruction
@@ -18,12 +19,15 @@ from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Tem
 _CARRIED = "carried"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Result `leaf` of kernel `index`, parameter `leaf`, or element `leaf` of a loop's carry."""
+class Source(NamedTuple):
+    """Result `leaf` of kernel `number`, parameter `leaf`, or element `leaf` of a loop's carry.
+
+    A tuple, as sources are hashed for each read.
+    """
 
     what: str
-    index: int
+    number: int
+    """The kernel, or the loop."""
     leaf: int
 
 
@@ -48,13 +52,12 @@ class Flow:
 
     def edges(self) -> tuple[Edge, ...]:
         """Return all edges, without duplicates."""
-        edges: dict[tuple[Source, End], Edge] = {}
-        for source, kernel, value in self.reads:
-            end = End(KERNEL, kernel)
-            edges.setdefault((source, end), Edge(_end(source), end, value))
-        for source, output, value in self.outputs:
-            end = End(OUTPUT, output)
-            edges.setdefault((source, end), Edge(_end(source), end, value))
+        edges: dict[tuple[Source, str, int], Edge] = {}
+        for what, reads in ((KERNEL, self.reads), (OUTPUT, self.outputs)):
+            for source, index, value in reads:
+                if (source, what, index) not in edges:
+                    edge = Edge(_end(source), End(what, index), value)
+                    edges[source, what, index] = edge
         return tuple(edges.values())
 
     def temporaries(self, equations: Iterable[str]) -> tuple[Temporary, ...]:
@@ -66,7 +69,7 @@ class Flow:
             if source.what == KERNEL and source not in out:
                 readers.setdefault(source, (value, []))[1].append(kernel)
         return tuple(
-            Temporary(value, source.index, tuple(dict.fromkeys(kernels)), names[source.index])
+            Temporary(value, source.number, tuple(dict.fromkeys(kernels)), names[source.number])
             for source, (value, kernels) in readers.items()
         )
 
@@ -77,7 +80,7 @@ def follow(walk: Walk) -> Flow:
 
 
 def _end(source: Source) -> End:
-    return End(source.what, source.leaf if source.what == PARAMETER else source.index)
+    return End(source.what, source.leaf if source.what == PARAMETER else source.number)
 
 
 @dataclass(slots=True, eq=False)
@@ -127,12 +130,12 @@ class _Following:
                 self.flow.outputs.append((source, index, values[index]))
         for sources in self.predicates:
             self.flow.chooses |= {
-                source.index for source in resolver.resolve(sources) if source.what == KERNEL
+                source.number for source in resolver.resolve(sources) if source.what == KERNEL
             }
         for loop, sources in self.carried.items():
             for source in resolver.resolve(sources):
                 if source.what == KERNEL:
-                    self.flow.feeds_loop.setdefault(source.index, set()).add(loop.index)
+                    self.flow.feeds_loop.setdefault(source.number, set()).add(loop.number)
         return self.flow
 
     def _computations(self, top: Call, arguments: list[Leaves]) -> Leaves:
@@ -298,6 +301,9 @@ def _element_leaves(shape: str, index: int) -> tuple[int, int]:
 
 
 def _joined(*leaves: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Return the sources of several values, without duplicates, as each value has none."""
+    if len(leaves) == 1:
+        return leaves[0]
     return tuple(dict.fromkeys(source for leaf in leaves for source in leaf))
 
 
@@ -309,7 +315,7 @@ class _Resolver:
         self._known: dict[Source, tuple[Source, ...]] = {}
 
     def resolve(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        return _joined(*(self._resolve(source) for source in sources))
+        return _joined(*[self._resolve(source) for source in sources])
 
     def _resolve(self, source: Source) -> tuple[Source, ...]:
         if source.what != _CARRIED:

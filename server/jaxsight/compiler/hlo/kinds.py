@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, elements
-from jaxsight.compiler.hlo.text import Instruction, Module
+from jaxsight.compiler.hlo.text import Instruction
 
 TRIVIAL = frozenset(
     {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
@@ -154,99 +155,20 @@ _OPERATIONS = {
 """The kinds of operations whose description needs nothing but their opcode."""
 
 
-class Fused:
-    """The instructions of fusions, including those of nested fusions and calls.
-
-    Each computation is read once.
-    """
-
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        self._known: dict[str, list[Instruction]] = {}
-
-    def inside(self, instruction: Instruction) -> list[Instruction]:
-        """Return all instructions of a launch, or the instruction itself if it contains none."""
-        names = self._names(instruction)
-        if not names:
-            return [instruction]
-        return [
-            instruction_inside for name in names for instruction_inside in self._instructions(name)
-        ]
-
-    def root(self, instruction: Instruction) -> Instruction:
-        """Return the operation that computes the result, skipping tuples and bitcasts."""
-        depth = 0
-        while (names := self._names(instruction)) and depth < 50:
-            computation = self._module.computations.get(names[0])
-            root = computation.root if computation is not None else None
-            if computation is None or root is None:
-                break
-            while root.opcode in ("bitcast", "tuple", "reshape", "copy") and root.operands:
-                operand = computation.by_name.get(root.operands[0])
-                if operand is None or operand.opcode == "parameter":
-                    break
-                root = operand
-            instruction, depth = root, depth + 1
-        return instruction
-
-    def roots(self, instruction: Instruction) -> list[Instruction]:
-        """Return the operations that compute the results, one for each result."""
-        names = self._names(instruction)
-        computation = self._module.computations.get(names[0]) if names else None
-        root = computation.root if computation is not None else None
-        if computation is None or root is None:
-            return [instruction]
-        return [
-            self._producer(computation.by_name, operation) for operation in computation.results()
-        ]
-
-    def _producer(self, by_name: dict[str, Instruction], instruction: Instruction) -> Instruction:
-        while instruction.opcode in ("bitcast", "reshape", "convert") and instruction.operands:
-            operand = by_name.get(instruction.operands[0])
-            if operand is None or operand.opcode == "parameter":
-                break
-            instruction = operand
-        return self.root(instruction)
-
-    @staticmethod
-    def _names(instruction: Instruction) -> tuple[str, ...]:
-        opcode = instruction.opcode
-        if opcode == "fusion" or opcode == "call" or opcode == "async-start":
-            called = instruction.called
-            return (
-                called.get("calls")
-                or called.get("to_apply")
-                or called.get("called_computations", ())
-            )
-        if opcode == "while":
-            called = instruction.called
-            return called.get("body", ()) + called.get("condition", ())
-        return ()
-
-    def _instructions(self, name: str) -> list[Instruction]:
-        cached = self._known.get(name)
-        if cached is not None:
-            return cached
-        instructions: list[Instruction] = []
-        self._known[name] = instructions
-        computation = self._module.computations.get(name)
-        if computation is None:
-            return instructions
-        for instruction in computation.instructions:
-            if names := self._names(instruction):
-                for inner in names:
-                    instructions += self._instructions(inner)
-            else:
-                instructions.append(instruction)
-        return instructions
+def kind(fused: Fused) -> Kind:
+    """Return the kind of a kernel."""
+    instruction = fused.instruction
+    if instruction.opcode == "async-start":
+        inside = [inner for inner in fused.inside if inner.opcode not in TRIVIAL]
+        return _operation(inside[-1]) if inside else Kind("op", "asynchronous")
+    if instruction.opcode in ("fusion", "fusion-start"):
+        return _fusion(fused)
+    return _operation(instruction)
 
 
-def kind(instruction: Instruction, fused: Fused) -> Kind:
-    """Return the kind of an instruction's kernel."""
+def _operation(instruction: Instruction) -> Kind:
+    """Return the kind of an operation that is a kernel by itself."""
     opcode = instruction.opcode.removesuffix("-start")
-    if opcode == "async":
-        inside = [inner for inner in fused.inside(instruction) if inner.opcode not in TRIVIAL]
-        return kind(inside[-1], fused) if inside else Kind("op", "asynchronous")
     if opcode in ("send", "recv") and _HOST in instruction.attributes:
         # On TPUs, a callback to Python is a pair of these.
         words = "send to the host" if opcode == "send" else "receive from the host"
@@ -254,8 +176,6 @@ def kind(instruction: Instruction, fused: Fused) -> Kind:
     if opcode in COLLECTIVES:
         return Kind("collective", COLLECTIVES[opcode], "collective")
     match opcode:
-        case "fusion":
-            return _fusion(instruction, fused)
         case "custom-call":
             return _custom_call(instruction)
         case "fft":
@@ -264,67 +184,50 @@ def kind(instruction: Instruction, fused: Fused) -> Kind:
             hero, words = _convolution([instruction])
             return Kind("library", words, hero)
         case "copy":
-            return Kind("copy", _copy(instruction, fused), "copy")
+            return Kind("copy", _copy(instruction), "copy")
         case _:
             return _OPERATIONS.get(opcode, Kind("op", opcode, opcode))
 
 
-def _fusion(instruction: Instruction, fused: Fused) -> Kind:
-    inside = fused.inside(instruction)
-    opcodes = {instruction_inside.opcode for instruction_inside in inside}
+def _fusion(fused: Fused) -> Kind:
+    instruction, opcodes = fused.instruction, fused.opcodes
     backend = match[1] if (match := _FUSED_BACKEND.search(instruction.attributes)) else ""
     hero, words = next(((op, words) for op, words in _HEROES if op in opcodes), ("", ""))
     if hero == "convolution":
-        hero, words = _convolution(inside)
+        hero, words = _convolution(fused.inside)
     if "triton" in backend:
         return Kind("triton", f"Triton {words or 'fusion'}", hero)
     if backend.startswith(("__cudnn", "__cublas")):
         library = "cuDNN" if "cudnn" in backend else "cuBLAS"
         return Kind("library", f"{library} {words or 'fusion'}", hero)
     if "custom-call" in opcodes:
-        (call, *_) = [
-            instruction_inside
-            for instruction_inside in inside
-            if instruction_inside.opcode == "custom-call"
-        ]
+        call = next(inner for inner in fused.inside if inner.opcode == "custom-call")
         inner = _custom_call(call)
         if inner.word == "library":
             return inner
     if "fft" in opcodes:
         return Kind("library", "FFT", "fft")
-    real = [
-        instruction_inside
-        for instruction_inside in inside
-        if instruction_inside.opcode not in TRIVIAL
-    ]
-    scalar = all(
-        elements(instruction_inside.shape) == 1
-        for instruction_inside in inside
-        if instruction_inside.opcode == "constant"
-    )
-    if (
-        not instruction.operands
-        and scalar
-        and {instruction_inside.opcode for instruction_inside in real} <= {"copy"}
-    ):
+    real = opcodes - TRIVIAL
+    if real <= {"copy"} and not instruction.operands and _is_of_scalars(fused.inside):
         return Kind("memset", "memset", "")
     if not real:
         return Kind("fusion", "broadcast", "")
-    if {instruction_inside.opcode for instruction_inside in real} <= {"copy"}:
+    if real <= {"copy"}:
         return Kind("copy", "copy", "copy")
-    if {instruction_inside.opcode for instruction_inside in real} <= {"transpose", "copy"}:
+    if real <= {"transpose", "copy"}:
         return Kind("copy", "transpose", "transpose")
     name = _FUSION.get(instruction.attribute("kind"), "fusion")
     return Kind("fusion", f"{name} ({words})" if words else name, hero)
 
 
+def _is_of_scalars(inside: list[Instruction]) -> bool:
+    """Return whether all constants in a kernel have one element."""
+    return all(elements(inner.shape) == 1 for inner in inside if inner.opcode == "constant")
+
+
 def _convolution(inside: list[Instruction]) -> tuple[str, str]:
     """Return the user's operation of the convolutions in a kernel, and its description."""
-    names = {
-        instruction.op_name.rpartition("/")[2]
-        for instruction in inside
-        if instruction.opcode == "convolution"
-    }
+    names = {inner.op_name.rpartition("/")[2] for inner in inside if inner.opcode == "convolution"}
     alone = names.pop() if len(names) == 1 else ""
     return _AS_CONVOLUTION.get(alone, ("convolution", "convolution"))
 
@@ -354,6 +257,6 @@ def _with_routine(words: str, target: str) -> str:
     return words
 
 
-def _copy(instruction: Instruction, fused: Fused) -> str:
+def _copy(instruction: Instruction) -> str:
     values = arrays(instruction.shape)
     return f"copy of {values[0].text}" if values and values[0].bytes > 0 else "copy"

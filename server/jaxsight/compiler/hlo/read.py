@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from jaxsight.compiler.hlo.barriers import reasons
+from jaxsight.compiler.hlo import sorts
+from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
-from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, Fused, kind
-from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts
+from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, Kind, kind
+from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts, without_layout
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import Works
-from jaxsight.wire.kernel_graph import Constant, Graph, Kernel, Loop, Temporary, Value
+from jaxsight.wire.kernel_graph import Constant, Graph, Kernel, Loop, Temporary, Value, Work
 
 _NUMBERS = re.compile(r"\d+|\D+")
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -45,6 +50,29 @@ def read(
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
     """
+    with _without_garbage_collection():
+        return _graph(text, frozenset(constants), barriers, platform, trips)
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Prevent collections, each of which would visit all instructions; they have no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _graph(
+    text: str,
+    constants: frozenset[str],
+    barriers: Iterable[str],
+    platform: str,
+    trips: Mapping[str, int] | None,
+) -> Graph:
     module = parse(text)
     walked = walk(module, platform=platform, trips=trips)
     flow = follow(walked)
@@ -64,34 +92,33 @@ def read(
         ),
         outputs=arrays(root.shape) if root is not None else (),
         temporaries=_temporaries(flow, kernels),
-        constants=_constants(module, frozenset(constants)),
+        constants=_constants(module, constants),
         transfers=walked.transfers,
-        notes=(*module.notes, *walked.notes),
+        notes=(*module.notes(), *walked.notes),
     )
 
 
 def _kernels(walked: Walk, flow: Flow, barriers: Iterable[str]) -> tuple[Kernel, ...]:
     """Return the kernels of a module, in the order in which they run."""
-    units, fused = walked.units, Fused(walked.module)
-    kinds = [kind(unit.instruction, fused) for unit in units]
-    boundaries = reasons(units, kinds, fused, flow, barriers)
-    computed = _Computed(fused)
-    works = Works(fused, walked.module)
-    equations = [computed.equations(unit) for unit in units]
+    units, describer = walked.units, _Describer(walked)
+    described = [describer.describe(unit) for unit in units]
+    boundaries = [description.boundary for description in described]
+    equations = [description.equations for description in described]
+    ended = reasons(units, boundaries, flow, barriers)
     ends = [
-        equation or _ends_at(unit, fused)
-        for unit, (_, equation) in zip(units, boundaries, strict=True)
+        equation or next(filter(None, boundary.results), "") or _equation(unit)
+        for unit, boundary, (_, equation) in zip(units, boundaries, ended, strict=True)
     ]
     fed = feeds(units, equations, ends, walked.loops, walked.branches, flow)
     kernels = []
-    for index, unit in enumerate(units):
-        instruction = unit.instruction
-        work = works.of(instruction, unit.computation)
+    for index, (unit, description) in enumerate(zip(units, described, strict=True)):
+        instruction, work = unit.instruction, description.work
+        launches = unit.launches * description.most
         kernel = Kernel(
             name=instruction.name,
-            kind=kinds[index].word,
-            what=_what(kinds[index].what, walked.platform),
-            ends_because=boundaries[index][0],
+            kind=description.kind.word,
+            what=_what(description.kind.what, walked.platform),
+            ends_because=ended[index][0],
             equations=equations[index],
             ends_at=ends[index],
             inputs=flow.inputs.get(index, ()),
@@ -100,16 +127,81 @@ def _kernels(walked: Walk, flow: Flow, barriers: Iterable[str]) -> tuple[Kernel,
             flops=sum(operations.count for operations in (work.operations if work else ())),
             loops=unit.loops,
             branch=unit.branch,
-            launches=unit.launches,
-            runs=_runs(unit, walked.loops),
+            launches=launches,
+            runs=_runs(unit, walked.loops) if launches else 0,
             work=work,
-            at_least=unit.at_least,
-            recomputes=computed.recomputed(instruction),
+            at_least=unit.at_least * description.least,
+            recomputes=description.recomputes,
             feeds=fed[index],
             instruction=instruction.line,
         )
         kernels.append(kernel)
     return tuple(kernels)
+
+
+@dataclass(slots=True, eq=False)
+class _Description:
+    """What a kernel is by its own instructions, which are dropped afterwards."""
+
+    kind: Kind
+    boundary: Boundary
+    equations: tuple[str, ...]
+    """The equations that it computes, or else those that it passes on."""
+    recomputes: tuple[str, ...]
+    """The equations that an earlier kernel has computed too."""
+    work: Work | None
+    least: int
+    """Launches of one execution, more than one only for a sort."""
+    most: int
+
+
+class _Describer:
+    """Describes the kernels of a module in the order in which they run."""
+
+    def __init__(self, walked: Walk) -> None:
+        self._module = walked.module
+        self._platform = walked.platform
+        self._works = Works()
+        self._done: set[tuple[str, str, str]] = set()
+
+    def describe(self, unit: Unit) -> _Description:
+        """Describe the next kernel."""
+        fused = Fused(unit.instruction, self._module)
+        what = kind(fused)
+        computed, passed_on, recomputed = self._equations(fused)
+        sort = sorts.launches(self._module, unit.computation, fused, self._platform)
+        return _Description(
+            kind=what,
+            boundary=boundary(unit, what, fused),
+            equations=_in_order(computed or {*passed_on, _equation(unit)} - {""}),
+            recomputes=recomputed,
+            work=self._works.of(fused, unit.computation),
+            least=1 if sort is None else sort.least,
+            most=1 if sort is None else sort.most,
+        )
+
+    def _equations(self, fused: Fused) -> tuple[set[str], set[str], tuple[str, ...]]:
+        """Return the equations that a kernel computes, passes on, and computes again."""
+        computed: set[str] = set()
+        passed_on: set[str] = set()
+        recomputed: dict[str, None] = {}
+        operations = set()
+        for inner in fused.inside:
+            path = inner.equation
+            if not path:
+                continue
+            (passed_on if inner.opcode in _PASSED_ON else computed).add(path)
+            if inner.opcode not in TRIVIAL:
+                operation = (path, inner.opcode, without_layout(inner.shape))
+                if operation in self._done:
+                    recomputed[path] = None
+                operations.add(operation)
+        self._done |= operations
+        return computed, passed_on, tuple(recomputed)
+
+
+def _in_order(paths: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(paths, key=order) if len(paths) > 1 else paths)
 
 
 def order(path: str) -> list[tuple[int, str]]:
@@ -119,37 +211,6 @@ def order(path: str) -> list[tuple[int, str]]:
         for piece in path.split("/")
         for part in _NUMBERS.findall(piece)
     ]
-
-
-class _Computed:
-    """The equations that kernels compute, and those that earlier kernels have computed already."""
-
-    def __init__(self, fused: Fused) -> None:
-        self._fused = fused
-        self._done: set[tuple[str, str, str]] = set()
-
-    def equations(self, unit: Unit) -> tuple[str, ...]:
-        """Return the equations that a kernel computes, or else those that it passes on."""
-        inside = self._fused.inside(unit.instruction)
-        paths = {inner.equation for inner in inside if inner.opcode not in _PASSED_ON} - {""}
-        if not paths:
-            paths = {inner.equation for inner in inside} | {_equation(unit)}
-        return tuple(sorted(paths - {""}, key=order))
-
-    def recomputed(self, instruction: Instruction) -> tuple[str, ...]:
-        """Return the equations of a kernel that an earlier kernel has computed too."""
-        equations: dict[str, None] = {}
-        operations = set()
-        for inner in self._fused.inside(instruction):
-            path = inner.equation
-            if not path or inner.opcode in TRIVIAL:
-                continue
-            operation = (path, inner.opcode, inner.shape.split("{", 1)[0])
-            if operation in self._done:
-                equations[path] = None
-            operations.add(operation)
-        self._done |= operations
-        return tuple(equations)
 
 
 def _equation(unit: Unit) -> str:
@@ -162,13 +223,6 @@ def _equation(unit: Unit) -> str:
     if instruction.opcode in ("dot", "custom-call") and not instruction.op_name:
         instruction = unit.computation.passed_on.get(instruction.name, instruction)
     return instruction.equation
-
-
-def _ends_at(unit: Unit, fused: Fused) -> str:
-    for root in fused.roots(unit.instruction):
-        if path := root.equation:
-            return path
-    return _equation(unit)
 
 
 def _workspace(instruction: Instruction) -> int:
@@ -215,8 +269,8 @@ def _what(words: str, platform: str) -> str:
 
 
 def _runs(unit: Unit, loops: Sequence[Loop]) -> int:
-    """Return the iterations of the loops around it, or 0 for a condition that is never launched."""
-    return math.prod(loops[index].trips or 1 for index in unit.loops) if unit.launches else 0
+    """Return the iterations of the loops around a kernel."""
+    return math.prod([loops[index].trips or 1 for index in unit.loops])
 
 
 def _temporaries(flow: Flow, kernels: tuple[Kernel, ...]) -> tuple[Temporary, ...]:
@@ -227,20 +281,17 @@ def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
     """Return the constants; those without the size and dtype of one in `own` are folded."""
     sizes = {(dtype(text), elements(text)) for text in own}
     constants = []
-    for computation in module.computations.values():
-        for instruction in computation.instructions:
-            if instruction.opcode != "constant" or elements(instruction.shape) < 2:
-                continue
-            (value, *_) = arrays(instruction.shape) or (None,)
-            if value is None or value.bytes < _LARGE:
-                continue
-            path = instruction.equation
-            constants.append(
-                Constant(
-                    instruction.name,
-                    value,
-                    (path,) if path else (),
-                    folded=(dtype(value.text), elements(value.text)) not in sizes,
-                )
+    for instruction in module.constants():
+        (value, *_) = arrays(instruction.shape) or (None,)
+        if value is None or value.bytes < _LARGE:
+            continue
+        path = instruction.equation
+        constants.append(
+            Constant(
+                instruction.name,
+                value,
+                (path,) if path else (),
+                folded=(dtype(value.text), elements(value.text)) not in sizes,
             )
+        )
     return tuple(constants)

@@ -61,6 +61,7 @@ def sizes(value: Value) -> tuple[int, ...]:
     return dims(value.text[value.text.index("[") :])
 
 
+@lru_cache(maxsize=16384)
 def dtype(shape: str) -> str:
     """Return the dtype of the first array of a type, e.g. `f32`, or `""` if there is none."""
     match = _ARRAY.search(shape)
@@ -73,6 +74,7 @@ def layout(shape: str) -> tuple[int, ...]:
     return dims((match["layout"] or "").split(":", 1)[0]) if match else ()
 
 
+@lru_cache(maxsize=16384)
 def is_on_chip(shape: str) -> bool:
     """Return whether a value is in a TPU's vector or scalar memory, not in its HBM: `S(1)` etc.
 
@@ -82,6 +84,7 @@ def is_on_chip(shape: str) -> bool:
     return space is not None and space[1] not in ("0", "5")
 
 
+@lru_cache(maxsize=4096)
 def array_types(shape: str) -> tuple[str, ...]:
     """Return the array types in a type, as printed, with their layouts."""
     return tuple(match[0] for match in _ARRAY.finditer(shape))
@@ -110,6 +113,12 @@ def split_at_commas(text: str) -> list[str]:
             begin = at + 1
     parts.append(text[begin:])
     return parts
+
+
+@lru_cache(maxsize=16384)
+def without_layout(shape: str) -> str:
+    """Return an array type without its layout; a tuple type up to its first layout."""
+    return shape.split("{", 1)[0]
 
 
 def is_tiled(shape: str) -> bool:

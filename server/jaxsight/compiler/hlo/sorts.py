@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, sizes
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 
@@ -38,7 +39,7 @@ class Launches:
 
 
 def launches(
-    module: Module, computation: Computation, instruction: Instruction, platform: str
+    module: Module, computation: Computation, fused: Fused, platform: str
 ) -> Launches | None:
     """Count the launches of an instruction that is a sort, or a fusion of one.
 
@@ -49,8 +50,11 @@ def launches(
     Returns:
         `None` if it is not a sort by XLA's own kernels.
     """
-    sort, inside = _sort(module, computation, instruction)
-    if sort is None or platform not in SHARED_PER_BLOCK:
+    if "sort" not in fused.opcodes or platform not in SHARED_PER_BLOCK:
+        return None
+    instruction = fused.instruction
+    sort, inside = _sort(computation, fused)
+    if sort is None:
         return None
     operands = arrays(sort.shape)
     axis = _DIMENSION.search(sort.attributes)
@@ -94,18 +98,14 @@ def bitonic_kernels(length: int, width: int, shared: int) -> int:
     return kernels + collected
 
 
-def _sort(
-    module: Module, computation: Computation, instruction: Instruction
-) -> tuple[Instruction | None, Computation]:
+def _sort(computation: Computation, fused: Fused) -> tuple[Instruction | None, Computation]:
     """Return the sort itself, and its computation."""
-    if instruction.opcode == "sort":
-        return instruction, computation
-    if instruction.opcode == "fusion":
-        for name in instruction.called.get("calls", ()):
-            inside = module.computations.get(name)
-            root = inside.root if inside is not None else None
-            if inside is not None and root is not None and root.opcode == "sort":
-                return root, inside
+    if fused.instruction.opcode == "sort":
+        return fused.instruction, computation
+    if fused.instruction.opcode == "fusion" and (inside := fused.body) is not None:
+        root = inside.root
+        if root is not None and root.opcode == "sort":
+            return root, inside
     return None, computation
 
 

@@ -2,8 +2,8 @@
 
 Names may have a `%` or not, operands may have types or not, and metadata may have a stack frame or
 a source line; all of these are accepted.
-Large texts are common, so each line is scanned a constant number of times, and attributes are
-parsed on demand.
+Large texts are common: a module only knows where its computations are, and parses one when it is
+asked for, so that the instructions of a fusion exist only while its kernel is described.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from jaxsight.compiler.hlo.shapes import parts, split_at_commas
+from jaxsight.compiler.hlo.shapes import elements, parts, split_at_commas
 from jaxsight.wire.chunks import equation_path
 
+_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([^\s=(]+) = ([^\s(]\S*) ([a-z][\w-]*)\(([^()]*)\)")
+"""An instruction whose type and operands contain no brackets, as of most."""
 _HEAD = re.compile(r"\s+(?P<root>ROOT )?%?(?P<name>[^\s=(]+) = ")
 _SIMPLE = re.compile(r"(?P<shape>[^\s(]\S*) (?P<opcode>[a-z][\w-]*)\(")
 _OPCODE = re.compile(r" ?(?P<opcode>[a-z][\w-]*)\(")
@@ -24,13 +26,17 @@ _BRACKET = re.compile(r"[()]")
 _OPERAND = re.compile(r"%?([A-Za-z_][\w.\-]*(?:#\d+)*)\s*$")
 _ELEMENT = re.compile(r"#\d+$")
 _COMMENT = re.compile(r"/\*.*?\*/")
-_OP_NAME = re.compile(r'op_name="([^"]*)"')
+_OP_NAME = 'op_name="'
+_WORD = re.compile(r"[^, ]*")
 _CALLED = re.compile(
-    r"\b(?P<role>calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
-    r"|called_computations|select|scatter)=(?P<names>\{[^}]*\}|%?[\w.\-]+)"
+    r"\b(calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
+    r"|called_computations|select|scatter)=(\{[^}]*\}|%?[\w.\-]+)"
 )
 _MODULE = re.compile(r"HloModule ([^\s,]+)")
+_UNINDENTED = re.compile(r"\n([^ \t\n][^\n]*)")
 _WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})
+
+_path = lru_cache(maxsize=16384)(equation_path)
 
 
 @dataclass(slots=True, eq=False)
@@ -46,17 +52,19 @@ class Instruction:
     root: bool
     literal: str = ""
     """The text in the parentheses of a constant or parameter."""
+    _called: dict[str, tuple[str, ...]] | None = None
 
     @property
     def op_name(self) -> str:
         """The scopes of the operation in the program; `""` if there are none."""
-        match = _OP_NAME.search(self.attributes)
-        return match[1] if match else ""
+        start = self.attributes.find(_OP_NAME) + len(_OP_NAME)
+        end = self.attributes.find('"', start) if start >= len(_OP_NAME) else -1
+        return self.attributes[start:end] if end >= 0 else ""
 
     @property
     def equation(self) -> str:
         """The path of its equation, e.g. `3/body/1`; `""` if unknown."""
-        return equation_path(self.op_name)
+        return _path(self.op_name)
 
     def attribute(self, name: str) -> str:
         """Return an attribute that is a word or a quoted string, or `""` if it is missing."""
@@ -66,23 +74,20 @@ class Instruction:
         start += len(name) + 1
         if self.attributes.startswith('"', start):
             return self.attributes[start + 1 : self.attributes.find('"', start + 1)]
-        end = start
-        while end < len(self.attributes) and self.attributes[end] not in ", ":
-            end += 1
-        return self.attributes[start:end]
+        word = _WORD.match(self.attributes, start)
+        return word[0] if word else ""
 
     @property
     def called(self) -> dict[str, tuple[str, ...]]:
         """The computations that it calls, by role (`calls`, `body`, `condition`, …)."""
-        # The text after these can be long, and contains no computation.
-        ends = (self.attributes.find(word) for word in ("metadata={", "backend_config="))
-        end = min((at for at in ends if at >= 0), default=len(self.attributes))
-        return {
-            match["role"]: tuple(
-                name.strip().lstrip("%") for name in match["names"].strip("{}").split(",")
-            )
-            for match in _CALLED.finditer(self.attributes, 0, end)
-        }
+        if self._called is None:
+            # The text after these can be long, and contains no computation.
+            text = self.attributes.split("metadata={", 1)[0].split("backend_config=", 1)[0]
+            self._called = {
+                role: tuple([name.strip().lstrip("%") for name in names.strip("{}").split(",")])
+                for role, names in _CALLED.findall(text)
+            }
+        return self._called
 
 
 @dataclass(eq=False)
@@ -92,6 +97,32 @@ class Computation:
     name: str
     instructions: list[Instruction] = field(default_factory=list)
     by_name: dict[str, Instruction] = field(default_factory=dict)
+
+    def add(self, instruction: Instruction) -> None:
+        """Add the next instruction, and those for the elements of tuples that it reads.
+
+        XLA of JAX 0.12 prints such elements as `%tuple#1`.
+        """
+        for operand in instruction.operands:
+            if "#" in operand and _ELEMENT.search(operand):
+                self._add_element(operand, instruction.line)
+        self.instructions.append(instruction)
+        self.by_name[instruction.name] = instruction
+
+    def _add_element(self, name: str, line: int) -> None:
+        if name in self.by_name:
+            return
+        tuple_name, _, index = name.rpartition("#")
+        if _ELEMENT.search(tuple_name):
+            self._add_element(tuple_name, line)
+        tuple_ = self.by_name.get(tuple_name)
+        elements = parts(tuple_.shape) if tuple_ is not None else ()
+        shape = elements[int(index)] if int(index) < len(elements) else ""
+        element = Instruction(
+            name, "get-tuple-element", shape, (tuple_name,), f", index={index}", line, False
+        )
+        self.instructions.append(element)
+        self.by_name[name] = element
 
     @cached_property
     def passed_on(self) -> dict[str, Instruction]:
@@ -130,98 +161,151 @@ class Computation:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The instructions of a computation in the text; `line` is the number of the first."""
+
+    start: int
+    end: int
+    line: int
+
+
 @dataclass(slots=True, eq=False)
 class Module:
-    """A parsed text."""
+    """A text whose computations are parsed when they are asked for.
 
-    name: str = ""
-    header: str = ""
+    The module keeps none of them but the entry.
+    """
+
+    name: str
+    header: str
+    _text: str
+    _places: dict[str, _Place]
+    _unread: set[str]
+    """The computations that have not been parsed yet."""
     entry: Computation | None = None
-    computations: dict[str, Computation] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    _constants: list[Instruction] = field(default_factory=list)
+    _unparsed: list[tuple[int, str]] = field(default_factory=list)
+
+    def computation(self, name: str) -> Computation | None:
+        """Parse a computation; return `None` if the text does not contain it."""
+        place = self._places.get(name)
+        if place is None:
+            return None
+        computation = Computation(name)
+        unparsed = []
+        for number, line in _lines(self._text[place.start : place.end], place.line):
+            instruction = _instruction(line, number)
+            if instruction is None:
+                unparsed.append((number, line.strip()[:80]))
+            else:
+                computation.add(instruction)
+        if name in self._unread:
+            self._unread.remove(name)
+            self._unparsed += unparsed
+            self._constants += filter(_is_array_constant, computation.instructions)
+        return computation
+
+    def constants(self) -> list[Instruction]:
+        """Return the constants of all computations, without scalars."""
+        self._read_rest()
+        return sorted(self._constants, key=lambda constant: constant.line)
+
+    def notes(self) -> list[str]:
+        """Return messages about the first lines that cannot be parsed."""
+        self._read_rest()
+        notes = [
+            f"cannot parse line {number + 1}: {line}" for number, line in sorted(self._unparsed)
+        ]
+        return notes[:8] + ["no entry computation"] * (self.entry is None)
+
+    def _read_rest(self) -> None:
+        for name in tuple(self._unread):
+            self.computation(name)
 
 
 def parse(text: str) -> Module:
     """Return the module of a text; lines that are not HLO are noted and never raise an error."""
-    module = Module()
-    computation: Computation | None = None
-    for number, line in _lines(text):
-        if line[0] not in " \t":
-            computation = _enclosing(module, computation, line)
-        elif computation is not None:
-            _add_instruction(module, computation, line, number)
-    if module.entry is None:
-        module.notes.append("no entry computation")
+    places: dict[str, _Place] = {}
+    module_name = header = entry = name = ""
+    begin = first = number = counted = 0
+    for start, line in _unindented(text):
+        number += text.count("\n", counted, start)
+        counted = start
+        if line.startswith("HloModule"):
+            match = _MODULE.match(line)
+            header, module_name = line, match[1] if match else ""
+            continue
+        head = _COMPUTATION.match(line) if line.endswith("{") else None
+        # A line of a literal may begin with a bracket, the last one with `})`.
+        if name and (head or (line[0] == "}" and not line.startswith("})"))):
+            places[name] = _Place(begin, start, first)
+            name = ""
+        if head is not None:
+            name, begin, first = head["name"], start + len(line) + 1, number + 1
+            entry = name if head["entry"] else entry
+    if name:
+        places[name] = _Place(begin, len(text), first)
+    module = Module(module_name, header, text, places, set(places))
+    module.entry = module.computation(entry)
     return module
 
 
-def _enclosing(module: Module, computation: Computation | None, line: str) -> Computation | None:
-    """Return the computation of the lines that follow an unindented line."""
-    if line[0] == "}":
-        return None
-    if line.startswith("HloModule"):
-        module.header = line
-        match = _MODULE.match(line)
-        module.name = match[1] if match else ""
-    elif line.endswith("{") and (head := _COMPUTATION.match(line)):
-        computation = Computation(head["name"])
-        module.computations[computation.name] = computation
-        if head["entry"]:
-            module.entry = computation
-    return computation
+def _unindented(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that do not begin with a space, each with its offset."""
+    first = text[: text.find("\n")] if "\n" in text else text
+    if first and first[0] not in " \t":
+        yield 0, first
+    for match in _UNINDENTED.finditer(text):
+        yield match.start(1), match[1]
 
 
-def _add_instruction(module: Module, computation: Computation, line: str, number: int) -> None:
-    instruction = _instruction(line, number)
-    if instruction is None:
-        if len(module.notes) < 8:
-            module.notes.append(f"cannot parse line {number + 1}: {line.strip()[:80]}")
-        return
-    for operand in instruction.operands:
-        if _ELEMENT.search(operand):
-            _take_element(computation, operand, number)
-    computation.instructions.append(instruction)
-    computation.by_name[instruction.name] = instruction
+def _is_array_constant(instruction: Instruction) -> bool:
+    return instruction.opcode == "constant" and elements(instruction.shape) > 1
 
 
-def _take_element(computation: Computation, name: str, number: int) -> None:
-    """Add an instruction for an element of a tuple that is printed as `%tuple#1`.
+def _lines(text: str, first: int) -> Iterator[tuple[int, str]]:
+    """Yield the indented lines of a computation with their numbers, which begin at `first`.
 
-    XLA of JAX 0.12 prints elements in this form.
+    A literal that is printed on several lines is joined.
     """
-    if name in computation.by_name:
-        return
-    tuple_name, _, index = name.rpartition("#")
-    if _ELEMENT.search(tuple_name):
-        _take_element(computation, tuple_name, number)
-    tuple_instruction = computation.by_name.get(tuple_name)
-    elements = parts(tuple_instruction.shape) if tuple_instruction is not None else ()
-    shape = elements[int(index)] if int(index) < len(elements) else ""
-    element = Instruction(
-        name, "get-tuple-element", shape, (tuple_name,), f", index={index}", number, False
-    )
-    computation.instructions.append(element)
-    computation.by_name[name] = element
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield non-empty lines with their numbers; a literal printed on several lines is joined."""
-    pending: list[str] = []
-    begun = 0
-    for number, line in enumerate(text.split("\n")):
-        if pending:
-            pending.append(line.strip())
-            # The last line of a literal closes the brackets.
-            if "})" in line:
-                yield begun, " ".join(pending)
-                pending = []
-        elif " constant({" in line and ")" not in line:
-            pending, begun = [line], number
-        elif line and not line.isspace():
+    lines = enumerate(text.split("\n"), first)
+    for number, line in lines:
+        if not line or line[0] not in " \t" or line.isspace():
+            continue
+        if " constant({" in line and ")" not in line:
+            joined = [line]
+            for _, part in lines:
+                joined.append(part.strip())
+                if "})" in part:
+                    yield number, " ".join(joined)
+                    break
+        else:
             yield number, line
 
 
 def _instruction(line: str, number: int) -> Instruction | None:
+    if (simple := _INSTRUCTION.match(line)) is not None:
+        root, name, shape, opcode, inside = simple.groups()
+        end = simple.end()
+    elif (parts := _bracketed(line)) is not None:
+        root, name, shape, opcode, inside, end = parts
+    else:
+        return None
+    operands: tuple[str, ...] = ()
+    literal = ""
+    if opcode in _WITHOUT_OPERANDS:
+        literal = inside
+    elif inside:
+        operands = _operands(inside)
+    return Instruction(name, opcode, shape, operands, line[end:], number, bool(root), literal)
+
+
+def _bracketed(line: str) -> tuple[str | None, str, str, str, str, int] | None:
+    """Return the parts of an instruction whose type or operands contain brackets.
+
+    They are those of `_INSTRUCTION`, and the position after them.
+    """
     head = _HEAD.match(line)
     if head is None:
         return None
@@ -239,23 +323,14 @@ def _instruction(line: str, number: int) -> Instruction | None:
         end = _closing(line, start - 1) - 1
     if end < 0:
         return None
-    inside = line[start:end]
-    operands: tuple[str, ...] = ()
-    literal = ""
-    if opcode in _WITHOUT_OPERANDS:
-        literal = inside
-    elif inside:
-        operands = _operands(inside)
-    return Instruction(
-        head["name"], opcode, shape, operands, line[end + 1 :], number, bool(head["root"]), literal
-    )
+    return head["root"], head["name"], shape, opcode, line[start:end], end + 1
 
 
 def _operands(inside: str) -> tuple[str, ...]:
     if "/*" in inside:
         inside = _COMMENT.sub("", inside)
     if "[" not in inside and "(" not in inside:
-        return tuple(part.strip().lstrip("%") for part in inside.split(","))
+        return tuple([part.strip().lstrip("%") for part in inside.split(",")])
     # Each operand is a type, a space and a name.
     matches = map(_OPERAND.search, split_at_commas(inside))
     return tuple(match[1] for match in matches if match is not None)

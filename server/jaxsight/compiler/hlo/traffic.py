@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.flops import Lookup, operand
+from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, bits, dims, dtype, elements, layout, sizes
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.compiler.hlo.text import Computation, Instruction
 
 SECTOR = 32
 """Minimum number of bytes that a GPU reads or writes at once (CUDA C++ Best Practices Guide,
@@ -32,21 +33,14 @@ _WHOLE = frozenset(
 )  # fmt: skip
 """Operations that read whole operands for any part of their result."""
 
+_PARTIAL = frozenset(
+    {"slice", "dynamic-slice", "gather", "dynamic-update-slice", "scatter", "broadcast"}
+)
+"""Operations that may read another share of an operand than is required of their result."""
+
 _SLICES = re.compile(r"slice_sizes=\{([^}]*)\}")
 _INSERTED = re.compile(r"(?:inserted_window_dims|input_batching_dims)=\{([^}]*)\}")
 _UPDATED = re.compile(r"update_window_dims=\{([^}]*)\}")
-
-
-@dataclass(slots=True)
-class _Need:
-    """The required share of a value: slices add up, other uses overlap."""
-
-    shared: float = 0.0
-    sliced: float = 0.0
-
-    @property
-    def share(self) -> float:
-        return min(1.0, self.shared + self.sliced)
 
 
 @dataclass(slots=True, eq=False)
@@ -60,12 +54,37 @@ class Needs:
     """Bytes of each array of the result that are written to memory."""
 
 
+@dataclass(slots=True)
+class _Wanted:
+    """The shares of values that later instructions require: slices add up, other uses overlap."""
+
+    shared: dict[str, float]
+    sliced: dict[str, float] = field(default_factory=dict)
+
+    def share(self, name: str) -> float:
+        """Return the required share of a value."""
+        share = self.shared.get(name, 0.0)
+        return min(1.0, share + self.sliced.get(name, 0.0)) if self.sliced else share
+
+    def add(self, names: Iterable[str], share: float) -> None:
+        """Require at least this share of values."""
+        shared = self.shared
+        for name in names:
+            if share > shared.get(name, 0.0):
+                shared[name] = share
+
+    def add_slice(self, name: str, share: float) -> None:
+        """Require this share besides all other slices."""
+        self.sliced[name] = self.sliced.get(name, 0.0) + share
+
+
 def needs(
-    computation: Computation, module: Module, share: float = 1.0, *, last: bool = True
+    computation: Computation, fused: Fused, share: float = 1.0, *, last: bool = True
 ) -> Needs:
     """Return the shares of values that a computation requires, from its result backwards.
 
     Args:
+        fused: the launch that contains it.
         share: the required share of its result.
         last: whether its result goes to memory, so that it may update an array in place.
     """
@@ -73,72 +92,63 @@ def needs(
     root = computation.root
     if root is None:
         return needed
-    wanted: dict[str, _Need] = {root.name: _Need(share)}
-    in_place = _in_place(computation) if last else set()
+    wanted = _Wanted({root.name: share})
+    results = [_producer(computation, instruction) for instruction in computation.results()]
+    in_place = _in_place(computation, results) if last else set()
     for instruction in reversed(computation.instructions):
-        need = wanted.get(instruction.name)
-        if need is None:
+        name, opcode = instruction.name, instruction.opcode
+        share = wanted.share(name)
+        if share == 0.0:
             continue
-        needed.by_name[instruction.name] = need.share
-        if instruction.opcode == "fusion" and (inside := _fused(instruction, module)) is not None:
-            nested = needs(inside, module, need.share, last=last and instruction is root)
+        needed.by_name[name] = share
+        if opcode == "fusion" and (inside := fused.called(instruction)) is not None:
+            nested = needs(inside, fused, share, last=last and instruction is root)
             needed.inner.append((inside, nested))
-            for name, parameter in zip(instruction.operands, inside.parameters(), strict=False):
-                _add(wanted, name, nested.by_name.get(parameter.name, 0.0), sliced=False)
+            for operand_name, parameter in zip(
+                instruction.operands, inside.parameters(), strict=False
+            ):
+                wanted.add([operand_name], nested.by_name.get(parameter.name, 0.0))
             if instruction is root:
                 needed.written = nested.written
+        elif opcode in _PARTIAL:
+            _spread(computation, instruction, share, wanted, name in in_place)
         else:
-            _spread(computation, instruction, need.share, wanted, instruction.name in in_place)
+            wanted.add(instruction.operands, 1.0 if opcode in _WHOLE else share)
     if not needed.written:
-        needed.written = _written(computation, in_place)
+        needed.written = _written(computation, results, in_place)
     return needed
-
-
-def _fused(instruction: Instruction, module: Module) -> Computation | None:
-    names = instruction.called.get("calls", ())
-    return module.computations.get(names[0]) if names else None
-
-
-def _add(wanted: dict[str, _Need], name: str, share: float, *, sliced: bool) -> None:
-    need = wanted.setdefault(name, _Need())
-    if sliced:
-        need.sliced += share
-    else:
-        need.shared = max(need.shared, share)
 
 
 def _spread(
     computation: Computation,
     instruction: Instruction,
     share: float,
-    wanted: dict[str, _Need],
+    wanted: _Wanted,
     in_place: bool,
 ) -> None:
-    """Add the shares of an instruction's operands that are required for `share` of its result."""
+    """Add the shares of the operands of one of `_PARTIAL`, for `share` of its result."""
     lookup = computation.by_name.get
     opcode = instruction.opcode
     for index, name in enumerate(dict.fromkeys(instruction.operands)):
-        if share == 0.0:
-            _add(wanted, name, 0.0, sliced=False)
-        elif index == 0 and opcode in ("slice", "dynamic-slice", "gather"):
+        if index == 0 and opcode in ("slice", "dynamic-slice", "gather"):
             part = sliced_bytes(instruction, lookup) / max(
                 _bytes(operand(instruction, lookup, 0)), 1
             )
-            _add(wanted, name, min(1.0, share * part), sliced=True)
+            wanted.add_slice(name, min(1.0, share * part))
         elif index == 0 and opcode in ("dynamic-update-slice", "scatter") and in_place:
             # A scatter reads the elements that it updates; an update of a slice does not.
             touched = updated_bytes(instruction, lookup) if opcode == "scatter" else 0
             part = touched / max(_bytes(operand(instruction, lookup, 0)), 1)
-            _add(wanted, name, min(1.0, part), sliced=True)
-        elif opcode in _WHOLE or (index > 0 and opcode in ("scatter", "dynamic-update-slice")):
-            _add(wanted, name, 1.0, sliced=False)
+            wanted.add_slice(name, min(1.0, part))
+        elif index > 0 and opcode in ("scatter", "dynamic-update-slice"):
+            wanted.add([name], 1.0)
         elif opcode == "broadcast":
             repeats = elements(instruction.shape) / max(
                 elements(operand(instruction, lookup, 0)), 1
             )
-            _add(wanted, name, min(1.0, share * repeats), sliced=False)
+            wanted.add([name], min(1.0, share * repeats))
         else:
-            _add(wanted, name, share, sliced=False)
+            wanted.add([name], share)
 
 
 def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
@@ -202,12 +212,8 @@ def _bytes(shape: str) -> int:
     return values[0].bytes if values else 0
 
 
-def _results(computation: Computation) -> list[Instruction]:
-    """Return the instructions that compute the results, skipping bitcasts."""
-    return [_producer(computation, instruction) for instruction in computation.results()]
-
-
 def _producer(computation: Computation, instruction: Instruction) -> Instruction:
+    """Return the instruction that computes a value, skipping bitcasts."""
     while instruction.opcode in _SAME and instruction.operands:
         operand = computation.by_name.get(instruction.operands[0])
         if operand is None:
@@ -216,14 +222,14 @@ def _producer(computation: Computation, instruction: Instruction) -> Instruction
     return instruction
 
 
-def _in_place(computation: Computation) -> set[str]:
+def _in_place(computation: Computation, results: list[Instruction]) -> set[str]:
     """Return the results that update a parameter in place, by name.
 
     If the parameter is still needed, XLA copies it first, in a kernel of its own (`CopyInsertion`,
     `HloDataflowAnalysis::GetInPlaceInputOutputPairs`).
     """
     updates: set[str] = set()
-    for instruction in _results(computation):
+    for instruction in results:
         if (
             instruction.opcode not in ("dynamic-update-slice", "scatter")
             or not instruction.operands
@@ -235,13 +241,13 @@ def _in_place(computation: Computation) -> set[str]:
     return updates
 
 
-def _written(computation: Computation, in_place: set[str]) -> list[int]:
+def _written(computation: Computation, results: list[Instruction], in_place: set[str]) -> list[int]:
     lookup = computation.by_name.get
     return [
         updated_bytes(instruction, lookup)
         if instruction.name in in_place
         else _all_bytes(instruction.shape)
-        for instruction in _results(computation)
+        for instruction in results
     ]
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxsight.compiler.hlo import sorts
 from jaxsight.compiler.hlo.shapes import arrays, is_tiled
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
 from jaxsight.wire.kernel_graph import Branch, Loop
@@ -105,6 +104,8 @@ class Walk:
     branches: list[Branch] = field(default_factory=list)
     transfers: int = 0
     top: Call | None = None
+    computations: dict[str, Computation | None] = field(default_factory=dict)
+    """The computations that run, besides the entry."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -167,21 +168,16 @@ def _visit(
             walked.transfers += 1
         case _:
             position.call.units[instruction.name] = len(walked.units)
-            walked.units.append(_unit(walked, position, instruction))
-
-
-def _unit(walked: Walk, position: _Position, instruction: Instruction) -> Unit:
-    computation = position.call.computation
-    sort = sorts.launches(walked.module, computation, instruction, walked.platform)
-    least, most = (1, 1) if sort is None else (sort.least, sort.most)
-    return Unit(
-        instruction,
-        computation,
-        position.loops,
-        position.branch,
-        position.launches * most,
-        position.at_least * least,
-    )
+            walked.units.append(
+                Unit(
+                    instruction,
+                    position.call.computation,
+                    position.loops,
+                    position.branch,
+                    position.launches,
+                    position.at_least,
+                )
+            )
 
 
 def _loop(
@@ -252,7 +248,9 @@ def _run(
 
     `times` is the maximum and minimum number of runs.
     """
-    computation = walked.module.computations.get(name)
+    if name not in walked.computations:
+        walked.computations[name] = walked.module.computation(name)
+    computation = walked.computations[name]
     if computation is None:
         walked.notes.append(f"{instruction.name} calls {name}, which is not in the module")
         return None

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterator
 
 from jaxsight.compiler.hlo import traffic
-from jaxsight.compiler.hlo.flops import is_convolution_call, is_matmul_call, operand, operations
-from jaxsight.compiler.hlo.kinds import COLLECTIVES, Fused
+from jaxsight.compiler.hlo.flops import (
+    UNCOUNTED,
+    is_convolution_call,
+    is_matmul_call,
+    operand,
+    operations,
+)
+from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.kinds import COLLECTIVES
 from jaxsight.compiler.hlo.shapes import (
     array_types,
     arrays,
@@ -22,7 +27,7 @@ from jaxsight.compiler.hlo.shapes import (
     sizes,
 )
 from jaxsight.compiler.hlo.sorts import SHARED_PER_BLOCK, bitonic_kernels
-from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.compiler.hlo.text import Computation, Instruction
 from jaxsight.compiler.hlo.walk import ANNOTATIONS
 from jaxsight.wire.kernel_graph import Operations, Work
 
@@ -32,10 +37,13 @@ _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
 _UNKNOWN = frozenset(
     {
         "cholesky", "triangular-solve", "infeed", "outfeed", "rng", "call", "while",
-        "conditional", "topk",
+        "conditional", "topk", *COLLECTIVES, *(f"{name}-start" for name in COLLECTIVES),
     }
 )  # fmt: skip
 """Operations whose time cannot be derived from their shapes."""
+
+_SEVERAL_PASSES = frozenset({"fft", "sort", "custom-call"})
+"""Operations that may read and write their values more than once."""
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _LENGTHS = re.compile(r"fft_length=\{([^}]*)\}")
@@ -50,32 +58,36 @@ _FFT_AT_ONCE = 8192
 class Works:
     """Estimates the work of kernels; reads each computation's users once."""
 
-    def __init__(self, fused: Fused, module: Module) -> None:
-        self._fused = fused
-        self._module = module
+    def __init__(self) -> None:
         self._readers: dict[str, dict[str, list[Instruction]]] = {}
 
-    def of(self, instruction: Instruction, computation: Computation) -> Work | None:
-        """Return the work of one execution of a kernel, or `None` without a model of it."""
-        inside = self._fused.inside(instruction)
+    def of(self, fused: Fused, computation: Computation) -> Work | None:
+        """Return the work of one execution of a kernel, or `None` without a model of it.
+
+        Args:
+            computation: the computation of its instruction.
+        """
+        instruction = fused.instruction
         on_tpu = is_tiled(instruction.shape)
-        if not all(_modelled(inner, on_tpu) for inner in (instruction, *inside)):
+        if not _is_modelled(fused, on_tpu):
             return None
         estimated = _CYCLES.search(instruction.attributes)
         cycles = int(estimated[1]) if estimated else 0
-        body = _body(instruction, self._module)
+        body = fused.body
         if body is None:
             return self._single(instruction, computation, cycles)
-        needs = traffic.needs(body, self._module)
+        needs = traffic.needs(body, fused)
         shares = traffic.shares(body, needs)
-        passes = max((_passes(inner, body) for inner in inside), default=1)
+        passes = 1
+        if not _SEVERAL_PASSES.isdisjoint(fused.opcodes):
+            passes = max(_passes(inner, body) for inner in fused.inside)
         read = sum(
             math.ceil(self._arriving(computation, instruction, name) * shares.get(number, 1.0))
             for number, name in enumerate(instruction.operands)
         )
         written = sum(self._leaving(computation, instruction, needs.written))
         matrix_units = on_tpu or instruction.attribute("kind") not in ("kLoop", "kInput")
-        counted = _total(_inner(body, needs, matrix_units))
+        counted = _operations(body, needs, matrix_units)
         # Each pass except the first reads the output of the previous pass.
         return Work(counted, read + (passes - 1) * written, passes * written, cycles)
 
@@ -164,21 +176,17 @@ class Works:
         return users
 
 
-def _body(instruction: Instruction, module: Module) -> Computation | None:
-    if instruction.opcode not in ("fusion", "fusion-start", "async-start"):
-        return None
-    names = instruction.called.get("calls", ())
-    return module.computations.get(names[0]) if names else None
-
-
-def _modelled(instruction: Instruction, on_tpu: bool) -> bool:
-    opcode = instruction.opcode
-    if opcode in _UNKNOWN or opcode.removesuffix("-start") in COLLECTIVES:
+def _is_modelled(fused: Fused, on_tpu: bool) -> bool:
+    """Return whether the work of all operations of a kernel can be derived from their shapes."""
+    opcodes = fused.opcodes | {fused.instruction.opcode}
+    if not _UNKNOWN.isdisjoint(opcodes) or ("sort" in opcodes and on_tpu):
         return False
-    if opcode == "sort":
-        return not on_tpu
-    if opcode != "custom-call":
-        return True
+    return "custom-call" not in opcodes or all(
+        _is_modelled_call(inner) for inner in fused.inside if inner.opcode == "custom-call"
+    )
+
+
+def _is_modelled_call(instruction: Instruction) -> bool:
     target = instruction.attribute("custom_call_target")
     return (
         is_matmul_call(instruction)
@@ -188,26 +196,23 @@ def _modelled(instruction: Instruction, on_tpu: bool) -> bool:
     )
 
 
-def _inner(body: Computation, needs: traffic.Needs, matrix_units: bool) -> Iterator[Operations]:
-    """Yield the operations of a fusion, each scaled by its required share."""
+def _operations(
+    body: Computation, needs: traffic.Needs, on_matrix_units: bool
+) -> tuple[Operations, ...]:
+    """Return the operations of a fusion, each scaled by its required share."""
+    counts: dict[tuple[str, str, str], int] = {}
     waiting = [(body, needs)]
     while waiting:
         computation, required = waiting.pop()
         waiting += required.inner
         for instruction in computation.instructions:
             share = required.by_name.get(instruction.name, 0.0)
-            if share == 0.0 or instruction.opcode == "fusion":
+            if share == 0.0 or instruction.opcode in UNCOUNTED:
                 continue
-            counted = operations(instruction, computation.by_name.get, on_matrix_units=matrix_units)
-            if counted.count:
-                count = math.ceil(counted.count * share)
-                yield Operations(counted.unit, counted.dtype, count, counted.precision)
-
-
-def _total(parts: Iterator[Operations]) -> tuple[Operations, ...]:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for part in parts:
-        counts[part.unit, part.dtype, part.precision] += part.count
+            part = operations(instruction, computation.by_name.get, on_matrix_units=on_matrix_units)
+            if part.count:
+                key = part.unit, part.dtype, part.precision
+                counts[key] = counts.get(key, 0) + math.ceil(part.count * share)
     return tuple(
         Operations(unit, name, count, precision)
         for (unit, name, precision), count in counts.items()

@@ -1,0 +1,110 @@
+"""Compile the program of a request in this process."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+
+from jaxsight.compiler import attempts, devices
+from jaxsight.compiler.compat import xla
+from jaxsight.compiler.hlo import read
+from jaxsight.compiler.hlo.shapes import sizes
+from jaxsight.targets.target import parse
+from jaxsight.timeline import mark
+from jaxsight.wire.donation import aliases
+from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled
+
+
+def answer(
+    request: Compile, is_cancelled: Callable[[], bool] | None = None
+) -> Compiled | NotCompiled:
+    """Compile a program in this process.
+
+    Args:
+        request: the program.
+        is_cancelled: whether the answer is not needed any more. Compiles that can be cancelled or
+            are not complete need a process in which no other thread compiles.
+    """
+    try:
+        program = base64.b64decode(request.program, validate=True)
+    except binascii.Error as error:
+        return NotCompiled(request.id, "program", f"the program is not valid base64: {error}")
+    attempt = (
+        partial(xla.compile, is_cancelled=is_cancelled)
+        if request.complete
+        else xla.compile_to_schedule
+    )
+    try:
+        device = devices.device(request.target)
+        begin = time.perf_counter()
+        options, target = dict(request.options), parse(request.target)
+        compiled, differences = attempts.compile(program, device, options, target, attempt)
+        seconds = time.perf_counter() - begin
+    except devices.NotHere as error:
+        return NotCompiled(request.id, "target", str(error))
+    except xla.Refused as error:
+        return NotCompiled(request.id, error.kind, str(error))
+    graph = read(
+        compiled.hlo,
+        constants=request.constants,
+        barriers=request.barriers,
+        platform=parse(request.target).platform,
+        trips=dict(request.trips),
+    )
+    mark("kernels read")
+    return Compiled(
+        id=request.id,
+        target=request.target,
+        how="device" if device.device.here else "ahead of time",
+        graph=graph,
+        memory=Memory(
+            temporaries=compiled.temporaries,
+            arguments=compiled.arguments,
+            outputs=compiled.outputs,
+            aliased=compiled.aliased,
+            code=compiled.code,
+            peak=compiled.peak,
+        ),
+        hlo=compiled.hlo,
+        seconds=seconds,
+        flops=compiled.flops,
+        jaxlib=xla.JAXLIB,
+        platform=device.device.platform_version,
+        aliases=aliases(compiled.hlo),
+        notes=(*_notes(device.notes, graph), *differences),
+        is_complete=compiled.is_complete,
+    )
+
+
+_LARGE_SORT = 80_000
+_NARROW_SORT = 512
+"""Above `_LARGE_SORT` bytes, or `_NARROW_SORT` elements of 16 bits or fewer, XLA uses CUB for sorts
+of one key and at most one value (`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in
+`xla/service/gpu/transforms/sort_rewriter.cc`).
+"""
+
+
+def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
+    """Return those notes of a device that apply to these kernels."""
+    about = {
+        devices.GUESSED: any(
+            kernel.ends_because in ("matmul", "convolution") for kernel in graph.kernels
+        ),
+        devices.SORTS: any(map(_may_be_cubs, graph.kernels)),
+    }
+    return tuple(note for note in notes if about[note])
+
+
+def _may_be_cubs(kernel: Kernel) -> bool:
+    """Return whether a kernel is a sort for which XLA may use CUB on some device."""
+    if kernel.ends_because != "sort" or "sort" not in kernel.what or len(kernel.inputs) > 2:
+        return False
+    arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]
+    return any(
+        size > _LARGE_SORT or (count > _NARROW_SORT and size <= 2 * count) for size, count in arrays
+    )

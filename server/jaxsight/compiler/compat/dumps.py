@@ -1,0 +1,157 @@
+"""End compiles for absent GPUs before XLA generates code, and read the program that it has dumped.
+
+This applies to jaxlib 0.10.2 to 0.12 with the CUDA plugin of the same version.
+
+XLA's option `xla_gpu_kernel_cache_file` names a file with kernels of earlier compiles. XLA reads it
+once memory is assigned and the optimized program is dumped, before it emits the first kernel
+(`CompileModuleToLlvmIr` and `LoadCache` in `xla/service/gpu/compile_module_to_llvm_ir.cc`): a file
+that it cannot parse ends the compile there. Compiles of candidates for a matmul do not read the
+file (`autotuner_compile_util.h`, now `gpu_codegen_backend.h`).
+
+From 0.12 on, XLA also compiles every fusion by itself, to see that one of its emitters supports it
+(`ConfigAssigner::GetConfig` in `xla/backends/autotuner/config_assigner.cc`). For fusions other than
+matmuls and reductions of Triton the choice changes only `backend_config`, so that this is disabled;
+matmuls are always tried.
+
+`jax.extend.xla` is no way here: jaxlib 0.10.2 registers transformations only with clients of
+devices that are present, and in 0.12 XLA changes the program after the stage `POST_SCHEDULER`.
+
+Private API used: the fields of an HloProto (`xla/service/hlo.proto`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PREFIX = "jaxsight-dump-"
+_CACHE = "kernels"
+_NO_CACHE = b"\xff" * 16
+"""No serialized message begins with this byte, whose wire type 7 does not exist."""
+
+_ALLOCATION = 3
+"""Field of a BufferAssignmentProto."""
+_SIZE = 2
+_NOT_TEMPORARY = frozenset({3, 5, 7, 12})
+"""Fields of a BufferAllocationProto: thread-local, parameter, result, constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """An optimized program: a serialized HloModuleProto, and the bytes of its temporaries."""
+
+    program: bytes
+    temporaries: int
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """Create a temporary folder for this user alone, and delete those of processes that died.
+
+    A compiler is killed during compiles that nobody waits for any more.
+    """
+    for other in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        process = other.name.removeprefix(_PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if process.isdigit() and other.lstat().st_uid == os.getuid() and _is_dead(int(process)):
+                shutil.rmtree(other)
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as name:
+        yield Path(name)
+
+
+def _is_dead(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def ending(folder: Path) -> dict[str, str | bool]:
+    """Return options that end a compile before code generation, with a dump in `folder`.
+
+    Args:
+        folder: an empty folder that belongs to this user alone.
+    """
+    cache = folder / _CACHE
+    cache.write_bytes(_NO_CACHE)
+    return {
+        "xla_gpu_kernel_cache_file": str(cache),
+        "xla_gpu_experimental_enable_fusion_autotuner": False,
+        "xla_dump_to": str(folder),
+        "xla_dump_hlo_as_proto": True,
+    }
+
+
+def read(folder: Path) -> Dumped | None:
+    """Return the optimized program in a folder, or `None` if a compile ended before it.
+
+    Raises:
+        ValueError, IndexError: the dump has another form.
+    """
+    files = list(folder.glob("*_gpu_after_optimizations.hlo.pb"))
+    if len(files) != 1:
+        return None
+    match dict(_fields(files[0].read_bytes())):
+        case {1: bytes(program), 3: bytes(assignment)}:  # `hlo_module`, `buffer_assignment`
+            return Dumped(program, _temporaries(assignment))
+    raise ValueError(f"{files[0].name} is not an HloProto with a buffer assignment")
+
+
+def _temporaries(assignment: bytes) -> int:
+    """Return the bytes of temporaries in a BufferAssignmentProto.
+
+    They are the allocations that `BufferAllocation::IsPreallocatedTempBuffer` in
+    `xla/service/buffer_assignment.h` names.
+    """
+    size = 0
+    for field, allocation in _fields(assignment):
+        if field == _ALLOCATION and isinstance(allocation, bytes):
+            values = dict(_fields(allocation))
+            bytes_of = values.get(_SIZE, 0)
+            if isinstance(bytes_of, int) and not any(map(values.get, _NOT_TEMPORARY)):
+                size += bytes_of
+    return size
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the numbers and values of a message's fields.
+
+    Raises:
+        ValueError, IndexError: these bytes are not a message.
+    """
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        match key & 7:
+            case 0:  # https://protobuf.dev/programming-guides/encoding
+                value, at = _varint(message, at)
+                yield key >> 3, value
+                continue
+            case 2:
+                length, at = _varint(message, at)
+            case 1:
+                length = 8
+            case 5:
+                length = 4
+            case kind:
+                raise ValueError(f"unknown wire type {kind}")
+        yield key >> 3, message[at : at + length]
+        at += length
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Return the number at a position, and the position after it."""
+    value = shift = 0
+    while True:
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at

@@ -1,0 +1,109 @@
+"""The instructions that one launch contains: those of a fusion, an asynchronous start or a call."""
+
+from __future__ import annotations
+
+from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+
+_WITH_BODY = frozenset({"fusion", "fusion-start", "async-start"})
+
+
+class Fused:
+    """The computations within one launch, each parsed once.
+
+    They are as many as there are instructions in the program, so they are dropped with this.
+    """
+
+    def __init__(self, instruction: Instruction, module: Module) -> None:
+        self.instruction = instruction
+        self._module = module
+        self._computations: dict[str, Computation | None] = {}
+        self._known: dict[str, list[Instruction]] = {}
+        names = _names(instruction)
+        self.inside = [inner for name in names for inner in self._instructions(name)]
+        """All instructions of the launch, or the instruction itself if it contains none."""
+        if not names:
+            self.inside = [instruction]
+        self.opcodes = frozenset([inner.opcode for inner in self.inside])
+        """The operations of `inside`."""
+        self.body = self.called(instruction) if instruction.opcode in _WITH_BODY else None
+        """The computation of a fusion or an asynchronous start."""
+
+    def roots(self) -> list[Instruction]:
+        """Return the operations that compute the results, one for each result."""
+        names = _names(self.instruction)
+        computation = self.computation(names[0]) if names else None
+        if computation is None or computation.root is None:
+            return [self.instruction]
+        return [
+            self._producer(computation.by_name, operation) for operation in computation.results()
+        ]
+
+    def called(self, instruction: Instruction) -> Computation | None:
+        """Return the computation that a fusion calls."""
+        names = instruction.called.get("calls", ())
+        return self.computation(names[0]) if names else None
+
+    def computation(self, name: str) -> Computation | None:
+        """Return a computation of the module."""
+        if name not in self._computations:
+            self._computations[name] = self._module.computation(name)
+        return self._computations[name]
+
+    def _root(self, instruction: Instruction) -> Instruction:
+        """Return the operation that computes the result, skipping tuples and bitcasts."""
+        depth = 0
+        while (names := _names(instruction)) and depth < 50:
+            computation = self.computation(names[0])
+            root = computation.root if computation is not None else None
+            if computation is None or root is None:
+                break
+            while root.opcode in ("bitcast", "tuple", "reshape", "copy") and root.operands:
+                operand = computation.by_name.get(root.operands[0])
+                if operand is None or operand.opcode == "parameter":
+                    break
+                root = operand
+            instruction, depth = root, depth + 1
+        return instruction
+
+    def _producer(self, by_name: dict[str, Instruction], instruction: Instruction) -> Instruction:
+        while instruction.opcode in ("bitcast", "reshape", "convert") and instruction.operands:
+            operand = by_name.get(instruction.operands[0])
+            if operand is None or operand.opcode == "parameter":
+                break
+            instruction = operand
+        return self._root(instruction)
+
+    def _instructions(self, name: str) -> list[Instruction]:
+        """Return the instructions of a computation, with those of fusions and calls in it."""
+        cached = self._known.get(name)
+        if cached is not None:
+            return cached
+        instructions: list[Instruction] = []
+        self._known[name] = instructions
+        computation = self.computation(name)
+        if computation is None:
+            return instructions
+        for instruction in computation.instructions:
+            if names := _names(instruction):
+                for inner in names:
+                    instructions += self._instructions(inner)
+            else:
+                instructions.append(instruction)
+        return instructions
+
+
+def _names(instruction: Instruction) -> tuple[str, ...]:
+    """Return the computations that run within a launch of an instruction."""
+    match instruction.opcode:
+        case "fusion" | "call" | "async-start":
+            called = instruction.called
+            return (
+                called.get("calls")
+                or called.get("to_apply")
+                or called.get("called_computations", ())
+            )
+        case "while":
+            called = instruction.called
+            return called.get("body", ()) + called.get("condition", ())
+        case _:
+            return ()
