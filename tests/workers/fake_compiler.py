@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
@@ -19,6 +20,7 @@ from jaxsight.wire.messages.compiling import (
     NotCompiled,
     Ready,
 )
+from jaxsight.wire.messages.requests import Cancel
 
 
 def main(log: Path) -> None:
@@ -27,6 +29,8 @@ def main(log: Path) -> None:
     memory: list[bytes] = []
     while data := os.read(0, 65536):
         for message in reader.feed(data):
+            if isinstance(message, Cancel):
+                continue
             assert isinstance(message, Compile)
             with log.open("a") as file:
                 file.write(message.program + "\n")
@@ -48,8 +52,9 @@ def main(log: Path) -> None:
                     wire.write(1, NotCompiled(message.id, "xla", "no such operation"))
                     continue
             graph = Graph(message.program, ())
-            sizes = Memory(0, 0, 0, 0, 0)
-            wire.write(1, Compiled(message.id, message.target, "device", graph, sizes, "", 0.1))
+            sizes = Memory(0, 0, 0, 0, 0) if message.complete else Memory()
+            answer = Compiled(message.id, message.target, "device", graph, sizes, "", 0.1)
+            wire.write(1, replace(answer, is_complete=message.complete))
 
 
 if __name__ == "__main__":

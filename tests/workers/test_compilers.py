@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.environments import Environment
+from jaxsight.workers.compilation.queue import Urgency
 
 FAKE = Path(__file__).with_name("fake_compiler.py")
 HERE = Environment("here", sys.executable, "0.10.2")
@@ -32,8 +34,16 @@ class Lab:
             command=lambda each: [each.python, str(FAKE), str(self.log)],
         )
 
-    async def compile(self, program: str, target: str = "cpu") -> Compiled | Trouble:
-        return await self.compilers.compile(parse(target), HERE, Compile(0, target, program))
+    async def compile(
+        self,
+        program: str,
+        target: str = "cpu",
+        *,
+        complete: bool = True,
+        urgency: Urgency = Urgency.ASKED,
+    ) -> Compiled | Trouble:
+        request = Compile(0, target, program, complete=complete)
+        return await self.compilers.compile(parse(target), HERE, request, urgency)
 
     async def fold(self, program: str) -> tuple[Folding, Compiled | None] | Trouble:
         return await self.compilers.folding(CPU, HERE, Compile(0, "cpu", program))
@@ -103,6 +113,60 @@ async def test_a_compile_that_nobody_waits_for_is_ended(lab: Lab) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert isinstance(await lab.compile("fine"), Compiled)
+
+
+async def started(lab: Lab, *programs: str) -> None:
+    while not set(programs) <= set(lab.asked):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+async def test_giving_up_while_waiting_leaves_the_running_compile_alone(lab: Lab) -> None:
+    running = asyncio.ensure_future(lab.compile("slow"))
+    await started(lab, "slow")
+    waiting = asyncio.ensure_future(lab.compile("never"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    assert isinstance(await running, Compiled)
+    assert isinstance(await lab.compile("fine"), Compiled)
+    assert lab.asked == ["slow", "fine"]
+
+
+async def test_the_most_urgent_program_is_compiled_next(lab: Lab) -> None:
+    running = asyncio.ensure_future(lab.compile("slow"))
+    await started(lab, "slow")
+    waiting = [
+        asyncio.ensure_future(lab.compile(name, urgency=urgency))
+        for name, urgency in (
+            ("unseen", Urgency.UNSEEN),
+            ("seen", Urgency.SEEN),
+            ("asked", Urgency.ASKED),
+            ("seen too", Urgency.SEEN),
+        )
+    ]
+    await asyncio.gather(running, *waiting)
+    assert lab.asked == ["slow", "asked", "seen", "seen too", "unseen"]
+
+
+async def test_kernels_do_not_wait_for_a_complete_compile(lab: Lab) -> None:
+    complete = asyncio.ensure_future(lab.compile("hang"))
+    await started(lab, "hang")
+    early = await lab.compile("fine", complete=False)
+    assert isinstance(early, Compiled)
+    assert not early.is_complete
+    complete.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await complete
+
+
+async def test_without_an_early_end_one_process_compiles_everything(lab: Lab) -> None:
+    old = replace(HERE, jax="0.9.0")
+    early = asyncio.ensure_future(
+        lab.compilers.compile(CPU, old, Compile(0, "cpu", "slow", complete=False))
+    )
+    await started(lab, "slow")
+    await lab.compilers.compile(CPU, old, Compile(0, "cpu", "fine"))
+    assert early.done()
+    assert len(psutil.Process().children()) == 1
 
 
 async def test_targets_have_processes_of_their_own(lab: Lab) -> None:

@@ -24,6 +24,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
 
+from jaxsight.timeline import mark
 from jaxsight.wire.messages.compiling import Folding, FromCompiler, ToCompiler
 from jaxsight.wire.messages.replies import FromTracer
 from jaxsight.wire.messages.requests import Request, ToTracer
@@ -106,6 +107,7 @@ def write(out: int | BinaryIO, message: Message) -> None:
         out.write(frame)
         out.flush()
         return
+    mark("sent", message)  # now, as the other side may read it before this goes on
     while frame:
         frame = frame[_write(out, frame) :]
 

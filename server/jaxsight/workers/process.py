@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, cast
 
+from jaxsight.timeline import mark
 from jaxsight.wire.frames import Message, WireError, encode
 from jaxsight.wire.messages.replies import VERSION, Hello
 from jaxsight.wire.messages.requests import Request
@@ -117,6 +118,7 @@ class TracerProcess:
         if self._transport is not None and self.alive:
             pipe = cast(asyncio.WriteTransport | None, self._transport.get_pipe_transport(0))
             if pipe is not None and not pipe.is_closing():
+                mark("asked", message)  # before the process may mark that it has the message
                 pipe.write(frame)
 
     async def receive(self) -> Message | None:
@@ -282,6 +284,7 @@ class TracerProcess:
         self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
 
     def _handle_message(self, message: Message) -> None:
+        mark("decoded", message)
         if self.ready.done():
             self._received.put_nowait(message)
         else:

@@ -349,6 +349,8 @@ class Tracers:
                                 entry.on_stage(reached)
                         case answer if isinstance(answer, _ANSWERS):
                             if answer.id == message.id:
+                                if isinstance(answer, Traced):
+                                    entry.settle(answer)  # the caller need not wait for the rest
                                 return await self._answered(tracer, answer)
                         case Stage():
                             pass  # of the imports that it executed as the spare

@@ -2,7 +2,8 @@
 
 A compiler starts with `Ready`, then answers each `Compile` with exactly one `Compiled` or
 `NotCompiled` with the same `id`.
-It compiles one program at a time; to stop a compile, the server kills the process.
+It compiles one program at a time. A `Cancel` ends a compile where XLA can end, with `NotCompiled`;
+to stop it at once, the server kills the process.
 The same messages are used over a pipe to a local process and over ssh.
 
 This module uses only the standard library: it is imported by the server, and by compilers in Python
@@ -15,8 +16,9 @@ from dataclasses import dataclass, field
 
 from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages.requests import Cancel
 
-COMPILER_VERSION = 7
+COMPILER_VERSION = 8
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -42,23 +44,33 @@ class Compile:
     """
     trips: tuple[tuple[str, int], ...] = ()
     """Trip counts of scans by path, for targets whose HLO does not have them."""
+    complete: bool = True
+    """Whether the compile must be complete; if not, it may end once kernels are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """The compiler's own memory analysis, in bytes; -1 if unknown."""
 
-    temporaries: int
-    arguments: int
-    outputs: int
-    aliased: int
-    code: int
+    temporaries: int = -1
+    arguments: int = -1
+    outputs: int = -1
+    aliased: int = -1
+    code: int = -1
     peak: int = -1
+
+
+class Incomplete(Exception):
+    """A figure was read that only complete compiles have; the program must be compiled again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled program."""
+    """A compiled program.
+
+    If it is not complete, the compile ended when XLA had fused and scheduled the program: `memory`
+    has at most the size of temporaries, and everything else is as of a complete compile.
+    """
 
     id: int
     target: str
@@ -69,9 +81,9 @@ class Compiled:
     hlo: str
     """The optimized HLO, with large constants elided."""
     seconds: float
+    """How long XLA worked, be the compile complete or not."""
     flops: float = -1.0
     """From the compiler's cost analysis; -1 if there is none."""
-    bytes_accessed: float = -1.0
     jaxlib: str = ""
     platform: str = ""
     """The platform's version, from the plugin."""
@@ -79,6 +91,34 @@ class Compiled:
     """Results that reuse the buffers of donated parameters."""
     notes: tuple[str, ...] = field(default=())
     """Differences from a compile on the device."""
+    is_complete: bool = True
+
+    @property
+    def knows_temporaries(self) -> bool:
+        """Whether a complete compile would say no more about temporaries."""
+        return self.is_complete or self.memory.temporaries >= 0
+
+    @property
+    def temporaries(self) -> int:
+        """The size of temporaries in bytes; -1 if unknown.
+
+        Raises:
+            Incomplete: the compile ended before it was known.
+        """
+        if not self.knows_temporaries:
+            raise Incomplete
+        return self.memory.temporaries
+
+    @property
+    def compile_seconds(self) -> float:
+        """The time of the complete compile.
+
+        Raises:
+            Incomplete: the compile ended before.
+        """
+        if not self.is_complete:
+            raise Incomplete
+        return self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +139,7 @@ class NotCompiled:
     """The program was not compiled.
 
     `kind`: `target` (this compiler does not support the target), `program` (cannot be read), `xla`
-    (an
-    error of XLA's).
+    (an error of XLA's), `cancelled`.
     """
 
     id: int
@@ -122,5 +161,5 @@ class Ready:
     pid: int = 0
 
 
-ToCompiler = Compile
+ToCompiler = Compile | Cancel
 FromCompiler = Ready | Compiled | NotCompiled

@@ -292,7 +292,10 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Stop request `id` at the next observed expression; it is then answered by `Cancelled`."""
+    """Stop request `id` at the next observed expression; it is then answered by `Cancelled`.
+
+    A compile stops when XLA has scheduled the program; it is then answered by `NotCompiled`.
+    """
 
     id: int
 

@@ -1,7 +1,10 @@
-"""The compiler processes: one per target, started on the first request, ended after long idleness.
+"""The compiler processes of targets, started on the first request, ended after long idleness.
 
-XLA cannot be interrupted.
-To cancel a compile is to wait briefly, as most compiles end soon, and then to kill the process.
+Where a compile can end before code generation, a target has two: one answers at typing speed, the
+other compiles completely in the background.
+
+XLA cannot be interrupted. A cancelled compile ends where XLA asks, or with its process, which is
+killed when a new one is probably ready sooner.
 A compile that exceeds its deadline is killed; one that crashed its process is retried once.
 The caller always gets an answer: a `Compiled`, or a `Trouble` with a message for the user.
 """
@@ -24,9 +27,17 @@ from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.wire.frames import WireError
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled
+from jaxsight.wire.messages.replies import Hello
+from jaxsight.wire.messages.requests import Cancel
 from jaxsight.workers.compilation import remote
 from jaxsight.workers.compilation.compiler_process import CompilerProcess
-from jaxsight.workers.compilation.environments import Environment, compiler_variables, variables
+from jaxsight.workers.compilation.environments import (
+    Environment,
+    compiler_variables,
+    ends_early,
+    variables,
+)
+from jaxsight.workers.compilation.queue import Queue, Urgency
 from jaxsight.workers.environment import neutral_folder, tracer_environment
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.process import TracerProcess
@@ -39,7 +50,9 @@ T = TypeVar("T")
 BOOT = Path(__file__).parents[2] / "compiler" / "boot.py"
 
 GRACE = 2.0
-"""Seconds that a cancelled compile may still take; its result is cached."""
+"""Seconds that a cancelled compile may take in all if the start of a process was not measured."""
+_LEAST_GRACE = 0.1
+"""Seconds that every cancelled compile may still take; its result is cached."""
 
 FOLDING = 15.0
 """Deadline in seconds of a compile that measures constant folding."""
@@ -48,8 +61,13 @@ _SHORT, _CERTAIN = 1.0, 4.0
 have delayed the first.
 """
 
+_IN_BACKGROUND = "in the background"
+"""The purpose of a compiler that nobody waits for: kernels are known already."""
+
 IDLE = 600.0
-"""Seconds of idleness after which a compiler is ended, as it uses some 400 MB."""
+"""Seconds of idleness after which a compiler is ended, as it uses some 200 MiB."""
+IDLE_IN_BACKGROUND = 60.0
+"""The same for a compiler that nobody waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +88,24 @@ class _Worker:
     target: Target
     command: Sequence[str]
     environment: Environment
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    rest: float
+    """Seconds of idleness after which its process is ended."""
+    queue: Queue = field(default_factory=Queue)
     process: CompilerProcess | None = None
     idle: asyncio.TimerHandle | None = None
+    start: float = GRACE
+    """Seconds that its process took to start."""
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """One caller's request, or several in turn."""
+
+    urgency: Urgency = Urgency.ASKED
+    id: int = 0
+    """The request that the process works on; 0 while the job waits for its turn."""
+    begin: float = 0.0
+    """When the process was sent the request, as a time of the event loop."""
 
 
 class Compilers:
@@ -114,17 +147,26 @@ class Compilers:
         """How many requests were sent to a compiler; cached answers do not count."""
 
     async def compile(
-        self, target: Target, environment: Environment, request: Compile
+        self,
+        target: Target,
+        environment: Environment,
+        request: Compile,
+        urgency: Urgency = Urgency.ASKED,
     ) -> Compiled | Trouble:
         """Compile a program.
 
-        Cancelling the caller stops the compile, unless it ends within `GRACE`.
+        Cancelling the caller stops the compile, unless it ends soon.
 
         Args:
             request: without an id.
+            urgency: decides which of several waiting requests is next.
         """
-        worker = self._worker(target, environment)
-        return await self._unless_cancelled(worker, self._run(worker, request, self._deadline))
+        is_behind = request.complete and ends_early(target, environment)
+        worker = self._worker(target, environment, _IN_BACKGROUND if is_behind else "")
+        job = _Job(urgency)
+        return await self._unless_cancelled(
+            worker, job, self._run(worker, job, request, self._deadline)
+        )
 
     async def folding(
         self, target: Target, environment: Environment, request: Compile
@@ -137,25 +179,28 @@ class Compilers:
             The times, and the program compiled with folding, unless that exceeded its deadline.
         """
         worker = self._worker(target, environment, "folding")
+        job = _Job()
         try:
-            return await self._unless_cancelled(worker, self._measure_folding(worker, request))
+            return await self._unless_cancelled(
+                worker, job, self._measure_folding(worker, job, request)
+            )
         finally:
             if worker.idle is not None:
                 worker.idle.cancel()
             self._end_idle(worker)
 
     async def _measure_folding(
-        self, worker: _Worker, request: Compile
+        self, worker: _Worker, job: _Job, request: Compile
     ) -> tuple[Folding, Compiled | None] | Trouble:
         unfolded = folded = math.inf
         compiled: Compiled | None = None
         for _ in range(2):  # the first compile of a process takes longer
-            answer = await self._run(worker, constant_folding.without(request), self._deadline)
+            answer = await self._run(worker, job, constant_folding.without(request), self._deadline)
             if isinstance(answer, Trouble):
                 return answer
             unfolded = min(unfolded, answer.seconds)
         while compiled is None or _SHORT <= folded <= _CERTAIN:
-            answer = await self._run(worker, request, self._longest)
+            answer = await self._run(worker, job, request, self._longest)
             if isinstance(answer, Trouble):
                 is_ended = answer.kind == "time"
                 return (
@@ -167,16 +212,18 @@ class Compilers:
             compiled = answer
         return Folding(folded, unfolded), compiled
 
-    async def _unless_cancelled(self, worker: _Worker, work: Coroutine[None, None, T]) -> T:
+    async def _unless_cancelled(
+        self, worker: _Worker, job: _Job, work: Coroutine[None, None, T]
+    ) -> T:
         """Return the result of a worker's work.
 
-        If the caller is cancelled, the work is stopped, unless it ends within `GRACE`.
+        If the caller is cancelled, the work is stopped, unless it ends soon.
         """
         task = asyncio.get_running_loop().create_task(work)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._start_closing(self._give_up_soon(worker, task))
+            self._start_closing(self._give_up(worker, job, task))
             raise
 
     async def jaxlib(self, target: Target, environment: Environment) -> str | Trouble:
@@ -185,7 +232,7 @@ class Compilers:
         On another machine, the version is not known before.
         """
         worker = self._worker(target, environment)
-        async with worker.lock:
+        async with worker.queue.turn(Urgency.ASKED):
             process = self._process(worker)
             hello = await asyncio.shield(process.ready)
             if hello is None:
@@ -213,9 +260,10 @@ class Compilers:
         if worker is None or worker.environment != environment:
             if worker is not None and worker.process is not None:
                 self._start_closing(worker.process.aclose())
-            worker = self._workers[name] = _Worker(
-                target, self._command_of(target, environment), environment
-            )
+            is_behind = purpose == _IN_BACKGROUND
+            command = [*self._command_of(target, environment), *(["--nice"] if is_behind else [])]
+            rest = IDLE_IN_BACKGROUND if is_behind else IDLE
+            worker = self._workers[name] = _Worker(target, command, environment, rest)
         return worker
 
     def _command_of(self, target: Target, environment: Environment) -> Sequence[str]:
@@ -225,25 +273,36 @@ class Compilers:
         environment_variables = variables(platform if target.chip is None else target.platform)
         return remote.command(target.host, environment_variables, self._remote_python)
 
-    async def _give_up_soon(self, worker: _Worker, task: asyncio.Task[T]) -> None:
-        """Wait briefly for work that has no caller any more, then kill it."""
-        done, _ = await asyncio.wait([task], timeout=GRACE)
-        if done:
-            return
-        task.cancel()
-        if worker.process is not None:
-            worker.process.kill(Death(Reason.STOPPED))
+    async def _give_up(self, worker: _Worker, job: _Job, task: asyncio.Task[T]) -> None:
+        """End work that has no caller any more.
+
+        A compile that took longer than the start of a process will probably take that long again,
+        so it is better to replace its process.
+        """
+        if job.id == 0:
+            task.cancel()
+        elif (process := worker.process) is not None:
+            process.send(Cancel(job.id))
+            spent = asyncio.get_running_loop().time() - job.begin
+            grace = max(worker.start - spent, _LEAST_GRACE)
+            done, _ = await asyncio.wait([task], timeout=grace)
+            if done:
+                return
+            task.cancel()
+            process.kill(Death(Reason.STOPPED))
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    async def _run(self, worker: _Worker, request: Compile, deadline: float) -> Compiled | Trouble:
-        async with worker.lock:
+    async def _run(
+        self, worker: _Worker, job: _Job, request: Compile, deadline: float
+    ) -> Compiled | Trouble:
+        async with worker.queue.turn(job.urgency):
             if worker.idle is not None:
                 worker.idle.cancel()
             for may_retry in (True, False):
                 if self._closed:
                     return Trouble("death", _message(worker.target, Death(Reason.STOPPED)))
-                answer = await self._ask(worker, request, deadline)
+                answer = await self._ask(worker, job, request, deadline)
                 if isinstance(answer, Death):
                     crashed = answer.reason in (Reason.CRASHED, Reason.EXITED, Reason.PROTOCOL)
                     if may_retry and crashed and not _is_unreachable(worker.target, answer):
@@ -254,14 +313,14 @@ class Compilers:
                     kind = "time" if answer.reason is Reason.TIMEOUT else "death"
                     return Trouble(kind, _message(worker.target, answer))
                 loop = asyncio.get_running_loop()
-                worker.idle = loop.call_later(IDLE, self._end_idle, worker)
+                worker.idle = loop.call_later(worker.rest, self._end_idle, worker)
                 if isinstance(answer, NotCompiled):
                     return Trouble(answer.kind, answer.message)
                 return answer
             raise AssertionError("the second try answers")
 
     async def _ask(
-        self, worker: _Worker, request: Compile, deadline: float
+        self, worker: _Worker, job: _Job, request: Compile, deadline: float
     ) -> Compiled | NotCompiled | Death:
         process = self._process(worker)
         ready = await asyncio.shield(process.ready)
@@ -274,6 +333,7 @@ class Compilers:
             return NotCompiled(
                 numbered.id, "program", f"cannot send the program to the compiler: {error}"
             )
+        job.id, job.begin = numbered.id, asyncio.get_running_loop().time()
         process.busy()
         self.compiled += 1
         try:
@@ -284,6 +344,8 @@ class Compilers:
                         return received
         except TimeoutError:
             process.kill(Death(Reason.TIMEOUT, limit=deadline))
+        finally:
+            job.id = 0
         return await asyncio.shield(process.death)
 
     def _process(self, worker: _Worker) -> CompilerProcess:
@@ -294,7 +356,9 @@ class Compilers:
     def _spawn(self, worker: _Worker) -> CompilerProcess:
         log.info("starting a compiler for %s", worker.target.name)
         is_remote = bool(worker.target.host)
-        return CompilerProcess.start(
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        process = CompilerProcess.start(
             worker.command,
             environment=dict(os.environ) if is_remote else _variables(worker.environment),
             first=remote.modules() if is_remote else b"",
@@ -304,8 +368,14 @@ class Compilers:
             on_output=_log_output,
         )
 
+        def note_start(ready: asyncio.Future[Hello | None]) -> None:
+            worker.start = loop.time() - begin
+
+        process.ready.add_done_callback(note_start)
+        return process
+
     def _end_idle(self, worker: _Worker) -> None:
-        if worker.process is not None and not worker.lock.locked():
+        if worker.process is not None and not worker.queue.is_busy:
             self._start_closing(worker.process.aclose())
             worker.process = None
 

@@ -57,6 +57,26 @@ class Environment:
         return variables(self.platform)
 
 
+_WITH_HOOK = (0, 10, 2)
+"""The first JAX with `jax.extend.xla.register_hlo_module_transformation`."""
+
+
+def ends_early(target: Target, environment: Environment) -> bool:
+    """Return whether compiles for a target can end before code generation: kernels are known then.
+
+    This is decided before a compiler has started, see `jaxsight.compiler.compat.schedule` for this
+    machine's CPU, and `dumps` there for GPUs that are not present.
+    """
+    version = tuple(int(part) for part in re.findall(r"\d+", environment.jax)[:3])
+    is_absent_gpu = target.platform == "cuda" and target.chip is not None and not target.host
+    return (target.name == CPU or is_absent_gpu) and version >= _WITH_HOOK
+
+
+def assigns_memory_early(target: Target) -> bool:
+    """Return whether the size of temporaries is known if a compile for a target ends early."""
+    return target.platform == "cuda" and target.chip is not None
+
+
 def variables(platform: str) -> Mapping[str, str]:
     """Return the environment variables of the compilers of a platform.
 

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jaxsight.files import private
+from jaxsight.files.locks import try_lock
 from jaxsight.workers.compilation.environments import (
     MARKER,
     MEGABYTES,
@@ -221,30 +221,9 @@ def _locked(folder: Path, progress: Progress) -> Iterator[None]:
         except OSError as error:
             raise InstallError(f"cannot install in {folder.parent}: {error}") from error
         is_waiting = False
-        while not _try_lock(lock):
+        while not try_lock(lock):
             if not is_waiting:
                 progress("waiting for another process that is installing it", 0)
             is_waiting = True
             time.sleep(_CHECK_PAUSE)
         yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

@@ -28,7 +28,7 @@ _OPTIONS = (
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _SENT = (
-    "__init__.py", "compiler/**/*.py", "targets/**/*.py", "wire/**/*.py",
+    "__init__.py", "timeline.py", "compiler/**/*.py", "targets/**/*.py", "wire/**/*.py",
 )  # fmt: skip
 
 # Runs there before any module of ours: it reads the modules from the pipe, and not a byte more.
