@@ -16,6 +16,7 @@ from jaxsight.sourcerizer.calls.signature import Call
 from jaxsight.sourcerizer.calls.traced import TracedCall
 from jaxsight.sourcerizer.errors import NotTheSame, TooLong, Unsourceable, Unwritable
 from jaxsight.sourcerizer.folding.repeats import repeats_of
+from jaxsight.sourcerizer.gc_pause import nothing_collected
 from jaxsight.sourcerizer.main_function import write_once
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.primal import equations_of
@@ -62,12 +63,14 @@ def write_and_prove(
     most = max(equations * LONGEST_RULES, LEAST_REFUSED)
     original = Original(equations, most, name_of, fits)
     shares = True
-    why: Difference | Exception | None = None
+    why: Ran | Call | Difference | Exception | None = None
     for chosen in _attempts(options):
         if chosen.folds and not chosen.share and not shares:
             continue
         try:
-            written = _shortest(call, traced_call, chosen, original, name)
+            with nothing_collected():
+                written = _shortest(call, traced_call, chosen, original, name)
+                same = _same_call(written, call, traced_call.jaxpr)
         except Unwritable as error:
             if chosen.folds:
                 continue
@@ -79,13 +82,10 @@ def write_and_prove(
             shares = False
             continue
         shares = written.shares
-        why = _difference(written, call, traced_call.jaxpr)
-        if why is None and options.run:
-            try:
-                written = replace(written, ran=_ran(written, call, traced_call))
-            except Differs as error:
-                why = error
-        if why is None:
+        why = _ran(written, same, call, traced_call) if options.run else same
+        if isinstance(why, Ran):
+            written = replace(written, ran=why)
+        if isinstance(why, (Ran, Call)):
             return _of_length(written, equations)
         level = logging.INFO if chosen.folds else logging.WARNING
         _log.log(level, "the %s style of %s is not the same program: %s", chosen.style, name, why)
@@ -112,13 +112,13 @@ def _shortest(
     is_long = len(written.lines) >= LEAST_SHARED
     if not (is_long and options.folds and options.share):
         return written
-    cache = writer.folds.cache
-    repeats = repeats_of(writer.folds.programs, cache)
+    numbers = writer.folds.numbers
+    repeats = repeats_of(writer.folds.programs, numbers)
     if not repeats.by_first:
         return written
 
     def with_repeats() -> Writer:
-        return Writer(options, original, Folds(cache, repeats))
+        return Writer(options, original, Folds(numbers, repeats))
 
     try:
         shorter, _ = write_once(call, traced_call, with_repeats, name)
@@ -137,32 +137,35 @@ def _of_length(written: Written, equations: int) -> Written:
     return written
 
 
-def _written_call(written: Written, call: Call) -> Call:
-    return replace(call, function=load(written))
+def _same_call(written: Written, call: Call, jaxpr: object) -> Call | Difference | Exception:
+    """Return the call of a written module's function, if it is the same program.
 
-
-def _difference(written: Written, call: Call, jaxpr: object) -> Difference | Exception | None:
-    """Return the difference of a written module from its program, or the error that it raises.
-
-    Return None if it is the same program.
+    Otherwise return the difference, or the error that the module raises.
     """
     try:
-        written_call = _written_call(written, call)
+        written_call = replace(call, function=load(written))
         avals = [var.aval for var in opened(jaxpr).jaxpr.invars]
-        return written.differs(jaxpr, stage(written_call.flat, avals).program)
+        difference = written.differs(jaxpr, stage(written_call.flat, avals).program)
     except Exception as error:  # noqa: BLE001 - text that cannot be traced is not the program
         return error
+    return written_call if difference is None else difference
 
 
-def _ran(written: Written, call: Call, traced_call: TracedCall) -> Ran:
-    """Run the text and the original; raise `Differs` if their results differ."""
+def _ran(
+    written: Written, same: Call | Difference | Exception, call: Call, traced_call: TracedCall
+) -> Ran | Difference | Exception:
+    """Run the text and the original, if they are the same program; return `Differs` as an error."""
+    if not isinstance(same, Call):
+        return same
     values = [argument.value for argument in call.arguments]
-    written_call = _written_call(written, call)
-    return run_beside(
-        written_call.flat,
-        call.flat,
-        traced_call.jaxpr,
-        values,
-        traced_call.numbers,
-        derivatives=written.derivatives != "primal",
-    )
+    try:
+        return run_beside(
+            same.flat,
+            call.flat,
+            traced_call.jaxpr,
+            values,
+            traced_call.numbers,
+            derivatives=written.derivatives != "primal",
+        )
+    except Differs as error:
+        return error

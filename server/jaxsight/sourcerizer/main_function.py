@@ -14,7 +14,6 @@ from jaxsight.sourcerizer.calls import static_guards
 from jaxsight.sourcerizer.calls.jitted_function import Jitted, jitted
 from jaxsight.sourcerizer.calls.signature import Call as SignatureCall
 from jaxsight.sourcerizer.calls.traced import TracedCall
-from jaxsight.sourcerizer.gc_pause import nothing_collected
 from jaxsight.sourcerizer.module_text import module_lines
 from jaxsight.sourcerizer.passes import name_clashes, placeholders
 from jaxsight.sourcerizer.passes.gathering import gathered
@@ -29,7 +28,6 @@ from jaxsight.sourcerizer.writing.writer import Writer
 from jaxsight.sourcerizer.written import Written
 
 
-@nothing_collected()
 def write_once(
     called: SignatureCall,
     traced_call: TracedCall,

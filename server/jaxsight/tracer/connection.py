@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from jaxsight.timeline import mark
 from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.replies import FromTracer
 from jaxsight.wire.messages.requests import Cancel, Overlay, Request
@@ -95,6 +96,7 @@ class Connection:
                     else:
                         self._dropped.add(request)
             case Request() | Overlay():
+                mark("received", message)
                 self.requests.put(message)
             case _:
                 logger.error("unexpected message from the server: %s", type(message).__name__)

@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary, ref
 import jax
 
 from jaxsight.interpreters import views
+from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
 from jaxsight.tracer.execution.file_namespace import FileNamespace
@@ -96,24 +97,24 @@ class Tracer:
                 case Overlay(path, text):
                     self._imports.texts.put(path, text)
                 case AboutTrace(executes=None) as request:
-                    self._connection.send(self._about(HANDLERS[type(request)], request))
+                    self._send(self._about(HANDLERS[type(request)], request))
                 case Request(executes=Trace() as slice) as request:
-                    answer = self._apart(self._executed, HANDLERS[type(request)], request, slice)
-                    self._connection.send(answer)
+                    self._send(self._apart(self._executed, HANDLERS[type(request)], request, slice))
                     self._keep_house()
                 case message:
                     logger.error("unexpected message from the server: %s", type(message).__name__)
 
     def _apart(
         self,
-        answer: Callable[[Handler, Any, Any], FromTracer],
+        answer: Callable[[Handler, Any, Any], FromTracer | None],
         handler: Handler,
         request: Request[object],
         about: Trace | FileNamespace | None,
-    ) -> FromTracer:
+    ) -> FromTracer | None:
         """Answer a request in a context of its own, which discards context variables that it sets.
 
-        If it needs a fresh process, the answer is `Spoiled`.
+        Returns the answer, or `None` if it has been sent. If it needs a fresh process, the answer
+        is `Spoiled`.
         """
         try:
             self._irreversible.begin(about.file if about is not None else "")
@@ -121,7 +122,11 @@ class Tracer:
         except Spoilt as spoilt:
             return Spoiled(request.id, str(spoilt))
 
-    def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer:
+    def _send(self, answer: FromTracer | None) -> None:
+        if answer is not None:
+            self._connection.send(answer)
+
+    def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer | None:
         """Answer a request about a trace, with its file's changes of libraries applied."""
         namespace_ref = self._traced_in.get(request.trace)
         namespace = namespace_ref() if namespace_ref is not None else None
@@ -133,12 +138,13 @@ class Tracer:
 
     def _answer(
         self, handler: Handler, request: AboutTrace[object], namespace: FileNamespace | None
-    ) -> FromTracer:
+    ) -> FromTracer | None:
         runs_user_code = bool(handler.runs_user_code)
         if runs_user_code and not self._connection.start(request.id):
             return Cancelled(request.id)
+        reply: FromTracer | None = None
         try:
-            return handler.answer(Job(request, self._traces, self._announcing(request)))
+            reply = handler.answer(Job(request, self._traces, self._announcing(request)))
         except UserError as error:
             return Failed(request.id, error.failure)
         except BaseException as error:
@@ -148,19 +154,29 @@ class Tracer:
             return Failed(request.id, failure(error, handler.runs_user_code or "internal"))
         finally:
             if runs_user_code:
-                self._restore()
+                self._baseline.restore_python()
                 self._connection.finish()
+                if reply is not None and self._sent(reply):
+                    reply = None
+                self._restore()
+        return reply
 
-    def _executed(self, handler: Handler, request: Request[object], slice: Trace) -> FromTracer:
-        """Execute the slice of a request, and answer it."""
+    def _executed(
+        self, handler: Handler, request: Request[object], slice: Trace
+    ) -> FromTracer | None:
+        """Execute the slice of a request, and return the answer; `None` if it has been sent."""
         answer = self._executed_or_failed(handler, request, slice)
+        return self._unless_whole(request.id, answer) if answer is not None else None
+
+    def _unless_whole(self, id: int, answer: FromTracer) -> FromTracer:
+        """Return the answer, unless other modules import names from the file."""
         if wanted := self._imports.wanted:
-            return Failed(request.id, Failure("whole", "ImportError", wanted))
+            return Failed(id, Failure("whole", "ImportError", wanted))
         return answer
 
     def _executed_or_failed(
         self, handler: Handler, request: Request[object], slice: Trace
-    ) -> FromTracer:
+    ) -> FromTracer | None:
         at = "execute"
         namespace: FileNamespace | None = None
         read = Reads()
@@ -173,6 +189,7 @@ class Tracer:
 
         if not self._connection.start(request.id):
             return Cancelled(request.id)
+        completed: Reply | None = None
         try:
             with self._namespaces.running(slice) as namespace:
                 try:
@@ -183,14 +200,21 @@ class Tracer:
                         begin = time.perf_counter()
                         module = self._prepared(slice, namespace)
                         seconds = time.perf_counter() - begin
+                        mark("executed")
                         reply = handler.answer(Job(request, self._traces, announce, module))
                     namespace.note_imports(self._imports)
-                    return self._completed(reply, slice, namespace, read, seconds)
+                    completed = self._completed(reply, slice, namespace, read, seconds)
                 finally:
                     # First, as user code may have changed `builtins`.
-                    self._restore(slice, namespace)
+                    self._baseline.restore_python()
                     self._connection.finish()
+                    if completed is not None and self._sent(
+                        self._unless_whole(request.id, completed)
+                    ):
+                        completed = None
+                    self._restore(slice, namespace)
                     self._edits += namespace.executed > 0
+            return completed
         except CancelledByServer:
             return Cancelled(request.id)
         except UserError as error:
@@ -206,12 +230,28 @@ class Tracer:
                 problem = replace(problem, stage="internal")
             return self._failed(request, slice, namespace, read, problem, None)
 
+    def _sent(self, reply: FromTracer) -> bool:
+        """Send a reply before the rest of the process is restored, and return whether that worked.
+
+        Restoring takes as long as a small trace, and the reply does not depend on it.
+        """
+        try:
+            self._connection.send(reply)
+        except Exception:
+            # The file's changes of libraries are undone later: then it can be sent.
+            logger.exception("cannot send the reply yet")
+            return False
+        return True
+
     def _announcing(self, request: Request[object]) -> Callable[[str, str], None]:
         """Return the function that sends the server the stages of a request."""
         return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
 
     def _restore(self, slice: Trace | None = None, namespace: FileNamespace | None = None) -> None:
-        """Restore the process after a request, and record changes that cannot be undone."""
+        """Restore the process after a request, and record changes that cannot be undone.
+
+        `Baseline.restore_python` comes before it.
+        """
         lost = self._baseline.restore()
         if slice is not None and namespace is not None:
             lost += self._library_changes.end(namespace, slice.chunks)

@@ -8,6 +8,7 @@ frames.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import linecache
 import re
@@ -33,6 +34,8 @@ _REPEATS = 2
 """How often a place may occur in the frames; an endless recursion repeats itself."""
 
 _FRAMES = 100
+
+_SPANS_KEPT = 4096
 
 _FILTER_NOTE = "JAX has removed its internal frames"
 _UNFILTERED = "UnfilteredStackTrace"
@@ -223,6 +226,7 @@ def _syntax(error: SyntaxError) -> Frame | None:
     return Frame("<module>", match["path"], span.line, span)
 
 
+@functools.lru_cache(maxsize=_SPANS_KEPT)
 def span_of(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
     """Return the span of a position that JAX reports, or `None` if it is not in a chunk."""
     match = chunk_of(file)

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from jaxsight.compiler.answer import answer
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.serve import answer
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.wire.messages.replies import Traced

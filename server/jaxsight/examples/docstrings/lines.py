@@ -5,6 +5,7 @@ A malformed line is a problem at its wrong token; the lines after it are still r
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +38,8 @@ from jaxsight.source.limits import docstring_problem
 from jaxsight.source.text import Position, Range
 
 _DUPLICATE_HELP = "remove one, or give each a set of its own: `Example inputs (NAME):`"
+
+_DOCSTRINGS_KEPT = 256
 
 _SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re.IGNORECASE)
 
@@ -88,8 +91,9 @@ class Declared:
     problems: tuple[Problem, ...] = ()
 
 
+@functools.lru_cache(maxsize=_DOCSTRINGS_KEPT)
 def read_docstring(docstring: Docstring | None) -> Declared:
-    """Return the sections of a docstring."""
+    """Return the sections of a docstring, cached because most edits are below it."""
     if docstring is None:
         return Declared()
     if reason := docstring_problem(docstring.text):

@@ -84,8 +84,12 @@ class Frame(Protocol):
 
 
 class Traceback(Protocol):
-    """The Python frames that created an equation, innermost first (`xla_client.Traceback`)."""
+    """The Python frames that created an equation, innermost first (`xla_client.Traceback`).
 
+    Those of the same frames are equal.
+    """
+
+    def __hash__(self) -> int: ...
     @property
     def frames(self) -> Sequence[Frame]: ...
 

@@ -5,13 +5,21 @@ Private API used: `source_info_util.user_frames`, `JaxprEqn.source_info.tracebac
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from jax._src import source_info_util
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+
+_MOST_CACHED = 256
+"""The maximum number of cached tracebacks. The equations that an expression creates in each
+iteration of a loop have equal tracebacks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +49,44 @@ Place = tuple[int, int, int, int]
 """Line, column, last line and its column."""
 
 
-def places(equation: Equation) -> Iterator[tuple[str, Place]]:
-    """Yield the file and place of each user frame that created an equation, innermost first.
+def places(equation: Equation, most: int | None = None) -> tuple[tuple[str, Place], ...]:
+    """Return the file and place of the innermost user frames that created an equation.
 
-    Cheaper than `locations`, for callers that read all equations of a large program.
+    With `most`, at most so many.
+
+    Cheaper than `locations`, for callers that read all equations of a large program. Equations with
+    equal tracebacks usually have the same tuple.
     """
-    for frame in source_info_util.user_frames(equation.source_info.traceback):
-        extent = (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
-        yield frame.file_name, extent
+    return _places(equation.source_info.traceback, most)
+
+
+@functools.lru_cache(_MOST_CACHED)
+def _places(traceback: Any, most: int | None) -> tuple[tuple[str, Place], ...]:
+    frames = itertools.islice(source_info_util.user_frames(traceback), most)
+    return tuple((frame.file_name, _place(frame)) for frame in frames)
+
+
+def _place(frame: Any) -> Place:
+    return (frame.start_line, frame.start_column, frame.end_line, frame.end_column)
 
 
 Caller = tuple[str, str, Place]
 """The qualified name of a function, its file, and the place in it that was running."""
 
 
-def callers(equation: Equation) -> list[Caller]:
-    """Return the user's functions that created an equation, outermost first."""
-    return [
-        (
-            frame.function_name,
-            frame.file_name,
-            (frame.start_line, frame.start_column, frame.end_line, frame.end_column),
-        )
-        for frame in source_info_util.user_frames(equation.source_info.traceback)
-    ][::-1]
+def callers(equation: Equation) -> tuple[Caller, ...]:
+    """Return the user's functions that created an equation, outermost first.
+
+    Equations with equal tracebacks usually have the same tuple.
+    """
+    return _callers(equation.source_info.traceback)
+
+
+@functools.lru_cache(_MOST_CACHED)
+def _callers(traceback: Any) -> tuple[Caller, ...]:
+    frames = source_info_util.user_frames(traceback)
+    innermost_first = [(frame.function_name, frame.file_name, _place(frame)) for frame in frames]
+    return tuple(reversed(innermost_first))
 
 
 def maker(equation: Equation) -> str:

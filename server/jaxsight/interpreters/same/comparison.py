@@ -153,15 +153,17 @@ class Comparison:
         self._applications(
             lhs,
             rhs,
-            [atom_token(atom, lhs_tokens) for atom in lhs.invars],
-            [atom_token(atom, rhs_tokens) for atom in rhs.invars],
+            _operand_tokens(lhs, lhs_tokens),
+            _operand_tokens(rhs, rhs_tokens),
         )
         for first, second in zip(lhs.outvars, rhs.outvars, strict=True):
-            _same_aval(f"result of {name}", first.aval, second.aval)
+            if first.aval is not second.aval:
+                _same_aval(f"result of {name}", first.aval, second.aval)
             lhs_tokens[id(first)] = rhs_tokens[id(second)] = self.fresh()
-        if effect_texts(lhs, lhs_tokens) != effect_texts(rhs, rhs_tokens):
+        has_effects = lhs.effects or rhs.effects
+        if has_effects and effect_texts(lhs, lhs_tokens) != effect_texts(rhs, rhs_tokens):
             raise Parted("effects", lhs.effects, rhs.effects)
-        if lhs.ctx != rhs.ctx and str(lhs.ctx) != str(rhs.ctx):
+        if lhs.ctx is not rhs.ctx and lhs.ctx != rhs.ctx and str(lhs.ctx) != str(rhs.ctx):
             raise Parted("context", lhs.ctx, rhs.ctx)
 
     def _applications(
@@ -334,6 +336,13 @@ def _same_number(lhs: Sequence[Equation], rhs: Sequence[Equation]) -> None:
         for side in (lhs, rhs)
     ]
     raise Parted("number of equations", *texts)
+
+
+def _operand_tokens(equation: Equation, tokens: Tokens) -> list[Token]:
+    return [
+        tokens[id(atom)] if id(atom) in tokens else atom_token(atom, tokens)
+        for atom in equation.invars
+    ]
 
 
 def _same_operands(lhs: Equation, rhs: Equation, same: bool) -> None:

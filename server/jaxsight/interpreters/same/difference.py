@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -39,25 +37,30 @@ class Parted(Exception):
         return Difference(path, self.part, str(self.lhs), str(self.rhs))
 
 
-@contextlib.contextmanager
-def step(name: str) -> Iterator[None]:
+class step:
     """Add a step to the path of a difference that is found inside the block."""
-    try:
-        yield
-    except Parted as parted:
-        parted.path.append(name)
-        raise
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, Parted):
+            error.path.append(self.name)
 
 
-@contextlib.contextmanager
-def step_to_inner(name: str) -> Iterator[None]:
+class step_to_inner(step):
     """Add a step to the path of a difference in a program that a value contains."""
-    try:
-        yield
-    except Parted as parted:
-        if parted.path:
-            parted.path.append(name)
-        raise
+
+    __slots__ = ()
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, Parted) and error.path:
+            error.path.append(self.name)
 
 
 def require(condition: bool, part: str, lhs: object, rhs: object) -> None:

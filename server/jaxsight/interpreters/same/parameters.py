@@ -8,7 +8,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Params, Primitive
 from jaxsight.interpreters.compat.staging import Program, opened
 from jaxsight.interpreters.same.derivatives import RuleComparison
 from jaxsight.interpreters.same.difference import Parted, require, step_to_inner
-from jaxsight.interpreters.same.values import ValueComparison, is_of_jax
+from jaxsight.interpreters.same.values import ValueComparison, is_of_jax, plainly_equal
 
 _IGNORED: dict[str, frozenset[str]] = {
     "jit": frozenset({"name"}),
@@ -52,14 +52,16 @@ class ParameterComparison:
 
     def compare(self, primitive: Primitive, lhs: Params, rhs: Params) -> None:
         name = primitive.name
-        ignored = _IGNORED.get(name, frozenset()) if is_of_jax(primitive) else frozenset()
+        ignored = _IGNORED.get(name, frozenset())
+        if ignored and not is_of_jax(primitive):
+            ignored = frozenset()
         self._functions(name, lhs, rhs)
         if lhs.keys() != rhs.keys():
             raise Parted(f"parameters of {name}", sorted(lhs), sorted(rhs))
-        for key in lhs:
-            if key not in ignored:
+        for key, value in lhs.items():
+            if key not in ignored and not plainly_equal(value, rhs[key]):
                 with step_to_inner(_step_name(key)):
-                    self._values.compare(f"{key} of {name}", lhs[key], rhs[key])
+                    self._values.compare(f"{key} of {name}", value, rhs[key])
         if name in ("custom_jvp_call", "custom_vjp_call"):
             self._rules.compare(name, lhs, rhs)
 

@@ -37,11 +37,9 @@ def obviously_same(lhs: Program, rhs: Program) -> bool:
         return True
 
     def makes_same(lhs_vars: Sequence[Var], rhs_vars: Sequence[Var]) -> bool:
-        if len(lhs_vars) != len(rhs_vars):
+        if len(lhs_vars) != len(rhs_vars) or not _same_types(lhs_vars, rhs_vars):
             return False
         for var, counterpart in zip(lhs_vars, rhs_vars, strict=True):
-            if var.aval is not counterpart.aval and var.aval != counterpart.aval:
-                return False
             counterparts[id(var)] = counterpart
         return True
 
@@ -59,13 +57,20 @@ def obviously_same(lhs: Program, rhs: Program) -> bool:
             for equation, counterpart in zip(first.eqns, second.eqns, strict=True)
         )
         and reads_same(first.outvars, second.outvars)
+        and _same_types(first.outvars, second.outvars)
     )
 
 
 def _same_literal(lhs: Atom, rhs: Atom) -> bool:
-    if not (is_literal(lhs) and is_literal(rhs)) or lhs.aval != rhs.aval:
-        return False
-    return literal_token(lhs) == literal_token(rhs)
+    """Return whether two operands are literals of equal bits, whatever their weak types."""
+    return is_literal(lhs) and is_literal(rhs) and literal_token(lhs) == literal_token(rhs)
+
+
+def _same_types(lhs: Sequence[Atom], rhs: Sequence[Atom]) -> bool:
+    return all(
+        atom.aval is counterpart.aval or atom.aval == counterpart.aval
+        for atom, counterpart in zip(lhs, rhs, strict=True)
+    )
 
 
 def _obviously_equal(lhs: object, rhs: object) -> bool:

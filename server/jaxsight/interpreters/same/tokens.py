@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ def value_token(value: object) -> Token:
 
     A scalar has the same key as a literal, a NumPy and a JAX array; weak types do not count.
     """
+    if isinstance(value, np.ndarray):
+        return _array_token(np.asarray(value))
     dtype = getattr(value, "dtype", None)
     if dtypes.is_subtype(dtype, jax.dtypes.prng_key):
         return (str(dtype), value_token(jax.random.key_data(cast(jax.Array, value))))
@@ -70,14 +73,24 @@ def value_token(value: object) -> Token:
 
 
 def _array_token(array: np.ndarray) -> Token:
-    return (str(array.dtype), array.shape, array.tobytes())
+    return (_dtype_name(array.dtype), array.shape, array.tobytes())
+
+
+_dtype_name = functools.lru_cache(str)
+"""Returns the name of a dtype, which NumPy composes each time."""
+
+
+@functools.lru_cache
+def _is_extended(dtype: object) -> bool:
+    return dtypes.is_subtype(dtype, jax.dtypes.extended)
 
 
 def literal_token(literal: Literal) -> Token:
     dtype = getattr(literal.aval, "dtype", None)
-    if dtype is None or dtypes.is_subtype(dtype, jax.dtypes.extended):
+    if dtype is None or _is_extended(dtype):
         return value_token(literal.val)
-    return _array_token(np.asarray(literal.val).astype(dtype))
+    array = np.asarray(literal.val)
+    return _array_token(array if array.dtype == dtype else array.astype(dtype))
 
 
 def atom_token(atom: Atom, tokens: Tokens) -> Token:

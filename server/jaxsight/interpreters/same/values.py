@@ -43,6 +43,8 @@ class ValueComparison:
 
     def compare(self, part: str, lhs: object, rhs: object) -> None:
         """Compare two values; `part` describes them in the difference."""
+        if plainly_equal(lhs, rhs):
+            return
         lhs, rhs = _without_vacuous_sharding(lhs), _without_vacuous_sharding(rhs)
         if lhs is rhs:
             return
@@ -129,6 +131,20 @@ class ValueComparison:
             self.compare(part, lhs_parts, rhs_parts)
         finally:
             self._opening.discard(pair)
+
+
+def plainly_equal(lhs: object, rhs: object) -> bool:
+    """Return whether two values are identical, or equal integers, strings or tuples of such."""
+    if lhs is rhs:
+        return True
+    kind = type(lhs)
+    if kind is not type(rhs):
+        return False
+    if kind in (int, str):
+        return lhs == rhs
+    if kind is tuple and isinstance(lhs, tuple) and isinstance(rhs, tuple):
+        return len(lhs) == len(rhs) and all(map(plainly_equal, lhs, rhs))
+    return False
 
 
 def _without_vacuous_sharding(value: object) -> object:

@@ -25,8 +25,11 @@ from jaxsight.sourcerizer.folding.steps import (
     present,
     size_of,
 )
-from jaxsight.sourcerizer.folding.tokens import token_of
+from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.names import identifier
+
+Chains = Mapping[int, Sequence[Caller]]
+"""The user's functions that created each item, outermost first, by the item's id."""
 
 _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 """Functions that Python creates for comprehensions inside a function of the user's."""
@@ -37,8 +40,8 @@ _OURS = re.compile(r"[/\\]jaxsight[/\\](sourcerizer|interpreters|tracer)[/\\]")
 def with_calls(
     equations: list[Any],
     outputs: Sequence[object],
-    cache: dict[object, int],
-    chains: dict[Any, list[Caller]],
+    numbers: EquationNumbers,
+    chains: dict[int, Sequence[Caller]],
 ) -> list[object]:
     """Return the equations with helper calls in place of equal runs that one call created each.
 
@@ -47,12 +50,12 @@ def with_calls(
     """
     ranks = _ranks(chains.values())
     for rank in range(max(ranks.values(), default=0), 0, -1):
-        depths = [_depth(chains[id(equation)], ranks, rank) for equation in equations]
-        alike = _alike(equations, cache, chains, depths)
-        families = _families(equations, alike, outputs, cache)
+        depths = _depths([chains[id(equation)] for equation in equations], ranks, rank)
+        alike = _alike(equations, numbers, chains, depths)
+        families = _families(equations, alike, outputs, numbers)
         if not families:
             continue
-        starts: dict[int, list[Caller]] = {}
+        starts: dict[int, Sequence[Caller]] = {}
         for _, places in families:
             for first, _ in places:
                 starts[id(equations[first])] = chains[id(equations[first])][: depths[first]]
@@ -67,7 +70,7 @@ def with_calls(
 def _ranks(chains: Iterable[Sequence[Caller]]) -> dict[tuple[str, str], int]:
     """Return the greatest depth of each function in the chains of calls."""
     ranks: dict[tuple[str, str], int] = {}
-    for chain in chains:
+    for chain in _distinct(chains):
         for depth, caller in enumerate(chain):
             ranks[caller[:2]] = max(ranks.get(caller[:2], 0), depth)
     return ranks
@@ -79,13 +82,13 @@ _Alike = dict[tuple[int, ...], list[tuple[int, int, str]]]
 
 def _alike(
     equations: Sequence[Item],
-    cache: dict[object, int],
-    chains: Mapping[int, list[Caller]],
+    numbers: EquationNumbers,
+    chains: Chains,
     depths: Sequence[int],
 ) -> _Alike:
     """Return the runs that one call created each, by their tokens."""
     alike: _Alike = defaultdict(list)
-    tokens = [token_of(equation, cache) for equation in equations]
+    tokens = [numbers.of(equation) for equation in equations]
     for name, start, stop in _called(equations, chains, depths):
         backward = is_backward(equations[start])
         for first, last in _periods(equations, tokens, start, stop, backward=backward):
@@ -95,7 +98,7 @@ def _alike(
 
 
 def _families(
-    equations: list[Any], alike: _Alike, outputs: Sequence[object], cache: dict[object, int]
+    equations: list[Any], alike: _Alike, outputs: Sequence[object], numbers: EquationNumbers
 ) -> list[Placed]:
     """Return the families of equal runs, in the order of their first run."""
     families: list[Placed] = []
@@ -106,7 +109,7 @@ def _families(
         return []
     families.sort(key=_first_start)
     nest([family for family, _ in families])
-    complete(equations, families, itertools.chain.from_iterable(alike.values()), cache)
+    complete(equations, families, itertools.chain.from_iterable(alike.values()), numbers)
     if divided := divided_by_outputs(equations, families, outputs):
         families = sorted(divided, key=_first_start)
         for family, _ in families:
@@ -120,6 +123,18 @@ def _first_start(placed: Placed) -> tuple[int, int]:
     return placed[1][0]
 
 
+def _depths(
+    chains: Sequence[Sequence[Caller]], ranks: Mapping[tuple[str, str], int], rank: int
+) -> list[int]:
+    depths = {id(chain): _depth(chain, ranks, rank) for chain in _distinct(chains)}
+    return [depths[id(chain)] for chain in chains]
+
+
+def _distinct(chains: Iterable[Sequence[Caller]]) -> Iterable[Sequence[Caller]]:
+    """Return chains of calls without those that are the same object as another."""
+    return {id(chain): chain for chain in chains}.values()
+
+
 def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: int) -> int:
     """Return the position of a rank's innermost function in a chain of calls, or 0."""
     for depth in range(len(chain) - 1, 0, -1):
@@ -128,17 +143,26 @@ def _depth(chain: Sequence[Caller], ranks: Mapping[tuple[str, str], int], rank: 
     return 0
 
 
-def callers_of(equation: Any) -> list[Caller]:
-    if isinstance(equation, Step):
-        return []
-    chain = callers(equation)
+def chains_of(equations: Iterable[Any]) -> dict[int, Sequence[Caller]]:
+    """Return the user's functions that created each equation, outermost first, by its id."""
+    own: dict[int, tuple[object, Sequence[Caller]]] = {}  # by the id of the chain, kept alive
+    chains: dict[int, Sequence[Caller]] = {}
+    for equation in equations:
+        chain = callers(equation)
+        if id(chain) not in own:
+            own[id(chain)] = chain, _without_ours(chain)
+        chains[id(equation)] = own[id(chain)][1]
+    return chains
+
+
+def _without_ours(chain: Sequence[Caller]) -> Sequence[Caller]:
     ours = [index for index, caller in enumerate(chain) if _OURS.search(caller[1])]
     chain = chain[ours[-1] + 1 :] if ours else chain
     return [caller for caller in chain if not caller[0].endswith(_COMPREHENSIONS)]
 
 
 def _called(
-    equations: Sequence[Item], chains: Mapping[int, list[Caller]], depths: Sequence[int]
+    equations: Sequence[Item], chains: Chains, depths: Sequence[int]
 ) -> Iterator[tuple[str, int, int]]:
     """Yield the runs of equations that one call created: its function's name, start and stop."""
 

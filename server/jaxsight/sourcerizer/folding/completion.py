@@ -23,14 +23,14 @@ from jaxsight.sourcerizer.folding.steps import (
     inputs_of,
     present,
 )
-from jaxsight.sourcerizer.folding.tokens import token_of
+from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 
 
 def complete(
     equations: Sequence[object],
     families: Sequence[Placed],
     segments: Iterable[tuple[int, int, str]],
-    cache: dict[object, int],
+    numbers: EquationNumbers,
 ) -> None:
     """Add runs to families that lack some equations because nothing reads their results."""
     used = {position for _, places in families for position in places}
@@ -39,7 +39,7 @@ def complete(
         for first, last, name in unplaced:
             if name != family.name or (first, last) in used:
                 continue
-            run = _completed(family, equations[first:last], cache)
+            run = _completed(family, equations[first:last], numbers)
             if run is not None:
                 used.add((first, last))
                 places.append((first, last))
@@ -48,7 +48,7 @@ def complete(
 
 
 def _completed(
-    family: Family, segment: Sequence[Any], cache: dict[object, int]
+    family: Family, segment: Sequence[Any], numbers: EquationNumbers
 ) -> list[object] | None:
     """Return equations as a run of a family with `Missing` ones, or None if they do not fit."""
     full, flow = family.runs[0], flow_of(family.runs[0])
@@ -62,7 +62,7 @@ def _completed(
         at = len(present(run))
         candidate = segment[at] if at < len(segment) else None
         if candidate is not None and _corresponds(
-            equation, candidate, flow[position], variables, own, cache
+            equation, candidate, flow[position], variables, own, numbers
         ):
             run.append(candidate)
             variables.update({(position, i): id(var) for i, var in enumerate(candidate.outvars)})
@@ -107,10 +107,10 @@ def _corresponds(
     flow: Sequence[Place | None],
     variables: Mapping[Place, int],
     own: set[int],
-    cache: dict[Any, int],
+    numbers: EquationNumbers,
 ) -> bool:
     """Return whether an item is the corresponding one of a full run, with the same operands."""
-    if token_of(equation, cache) != token_of(candidate, cache):
+    if numbers.of(equation) != numbers.of(candidate):
         return False
     return all(
         variables.get(source) == id(atom) if source is not None else id(atom) not in own

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat.locations import Caller
 from jaxsight.sourcerizer.compat.sources import is_backward
+from jaxsight.sourcerizer.folding.calls import Chains
 from jaxsight.sourcerizer.folding.completion import complete
 from jaxsight.sourcerizer.folding.families import (
     Placed,
@@ -23,7 +23,7 @@ from jaxsight.sourcerizer.folding.steps import (
     members_of,
 )
 from jaxsight.sourcerizer.folding.tandems import tandem_runs
-from jaxsight.sourcerizer.folding.tokens import token_of
+from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 
 _SHORTEST_ITERATION = 2 * SHORTEST_CALL
 """The minimum number of equations of an iteration that becomes a helper function."""
@@ -32,14 +32,14 @@ _SHORTEST_ITERATION = 2 * SHORTEST_CALL
 def with_iterations(
     equations: list[Any],
     outputs: Sequence[object],
-    cache: dict[object, int],
-    chains: Mapping[int, list[Caller]],
+    numbers: EquationNumbers,
+    chains: Chains,
 ) -> list[Any]:
     """Return the equations with helper calls in place of iterations that another loop reverses.
 
     The backward pass over layers is such a loop. Other iterations stay, and are written as loops.
     """
-    tokens = np.array([token_of(equation, cache) for equation in equations], np.int64)
+    tokens = np.array([numbers.of(equation) for equation in equations], np.int64)
     weights = np.array([len(members_of(equation)) for equation in equations])
     families: list[Placed] = []
     regions: list[range] = []
@@ -64,7 +64,7 @@ def with_iterations(
                    default=len(equations))  # fmt: skip
         for last in range(min(after + size, free), after + size // 2, -1):
             count = len(family.runs)
-            complete(equations, [(family, places)], [(after, last, family.name)], cache)
+            complete(equations, [(family, places)], [(after, last, family.name)], numbers)
             if len(family.runs) > count:
                 break
     if not families or divided_by_outputs(equations, families, outputs):
@@ -72,9 +72,7 @@ def with_iterations(
     return replaced(equations, families, outputs)
 
 
-def _first_of_iteration(
-    equations: Sequence[Item], chains: Mapping[int, list[Caller]], start: int, period: int
-) -> int:
+def _first_of_iteration(equations: Sequence[Item], chains: Chains, start: int, period: int) -> int:
     """Return the start of an iteration: where the line numbers in the loop's function restart.
 
     In a backward pass, the lines run upwards.

@@ -19,20 +19,18 @@ from jaxsight.sourcerizer.folding.steps import (
     readers_of,
 )
 from jaxsight.sourcerizer.folding.tandems import tandems
-from jaxsight.sourcerizer.folding.tokens import atom_key, token_of
+from jaxsight.sourcerizer.folding.tokens import EquationNumbers, atom_key
 
 _MOST_CARRIED = 4
 """The maximum number of carried values; more indicate that iterations were cut at a wrong place."""
 
 
 def with_loops(
-    equations: list[object], outputs: Sequence[object], cache: dict[object, int]
+    equations: list[object], outputs: Sequence[object], numbers: EquationNumbers
 ) -> list[object]:
     """Return the equations with loops for tandem repeats, those that save the most first."""
     while True:
-        tokens = np.array(
-            [token_of(equation, cache, exact=False) for equation in equations], np.int64
-        )
+        tokens = np.array([numbers.of(equation, exact=False) for equation in equations], np.int64)
         readers = readers_of(equations, outputs)
         weights = np.array([len(members_of(equation)) for equation in equations])
         for first, period, count in tandems(tokens, weights):
@@ -129,24 +127,23 @@ def _read_after(
         sent: the results that the next iteration reads.
         readers: the equations that read each variable, by its id.
     """
-    inside = [set(map(id, run)) for run in runs]
+    number_of = {id(equation): number for number, run in enumerate(runs) for equation in run}
     collected: list[Place] = []
     finals: list[Place] = []
     for position, equation in enumerate(runs[0]):
         for output in range(len(equation.outvars)):
-            outside = []
-            for number, run in enumerate(runs):
-                following = inside[number + 1] if number + 1 < len(runs) else set()
-                own = inside[number] | (following if (position, output) in sent else set())
-                outside.append(
-                    any(
-                        reader is None or id(reader) not in own
-                        for reader in readers.get(id(run[position].outvars[output]), ())
-                    )
+            is_sent = (position, output) in sent
+            outside = [
+                any(
+                    (reader_number := number_of.get(id(reader))) != number
+                    and not (is_sent and reader_number == number + 1)
+                    for reader in readers.get(id(run[position].outvars[output]), ())
                 )
+                for number, run in enumerate(runs)
+            ]
             if any(outside[:-1]):
                 collected.append((position, output))
-            elif outside[-1] and (position, output) not in sent:
+            elif outside[-1] and not is_sent:
                 finals.append((position, output))
     return collected, finals
 

@@ -19,7 +19,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.interpreters.compat.locations import maker
 from jaxsight.interpreters.compat.staging import is_jaxpr, is_literal, opened
 from jaxsight.sourcerizer.folding.steps import Item, Operand, Place, Step, flow_of
-from jaxsight.sourcerizer.folding.tokens import token_of
+from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, is_identifier
 from jaxsight.sourcerizer.text.names import identifier
 
@@ -79,8 +79,8 @@ class Repeats:
     """The repeats of a module, by the token of their first equation."""
 
     by_first: dict[int, list[Repeat]] = field(default_factory=lambda: defaultdict(list))
-    cache: dict[object, int] = field(default_factory=dict)
-    """A cache of numbers for equal equations."""
+    numbers: EquationNumbers = field(default_factory=EquationNumbers)
+    """The numbers of the equations."""
 
 
 def listed(
@@ -106,7 +106,7 @@ def listed(
     return Listed(list(equations), list(outputs), global_exprs)
 
 
-def repeats_of(programs: Sequence[Listed], cache: dict[object, int]) -> Repeats:
+def repeats_of(programs: Sequence[Listed], numbers: EquationNumbers) -> Repeats:
     """Return the runs that programs repeat, those that save the most first."""
     tokens: list[int] = []
     where: list[tuple[Listed, int]] = []
@@ -116,18 +116,18 @@ def repeats_of(programs: Sequence[Listed], cache: dict[object, int]) -> Repeats:
     for program in programs:
         begins.append(len(tokens))
         for at, equation in enumerate(program.equations):
-            token = _token(equation, cache)
+            token = _token(equation, numbers)
             tokens.append(next(alone) if token is None else token)
             where.append((program, at))
             weights.append(_weight(equation))
         tokens.append(next(alone))  # no run extends into the next program
         where.append((program, len(program.equations)))
         weights.append(0)
-    numbers = np.array(tokens, np.int64)
+    sequence = np.array(tokens, np.int64)
     total = np.cumsum(weights)
-    repeats = Repeats(cache=cache)
+    repeats = Repeats(numbers=numbers)
     for _ in range(_MOST):
-        best = _best(numbers, where, total)
+        best = _best(sequence, where, total)
         if best is None:
             break
         repeat, starts = best
@@ -141,7 +141,7 @@ def repeats_of(programs: Sequence[Listed], cache: dict[object, int]) -> Repeats:
             if _is_within(program, again):
                 gone.append(range(begin, begin + len(program.equations)))
         for places in gone:
-            numbers[places.start : places.stop] = list(itertools.islice(alone, len(places)))
+            sequence[places.start : places.stop] = list(itertools.islice(alone, len(places)))
     return repeats
 
 
@@ -169,9 +169,9 @@ def _weight(equation: Any) -> int:
     return 1 + sum(sum(map(_weight, opened(part).jaxpr.eqns)) for part in inner if is_jaxpr(part))
 
 
-def _token(equation: Item, cache: dict[object, int]) -> int | None:
+def _token(equation: Item, numbers: EquationNumbers) -> int | None:
     """Return a number that is equal for equal equations, or None for those that are never moved."""
-    return None if isinstance(equation, Step) or equation.effects else token_of(equation, cache)
+    return None if isinstance(equation, Step) or equation.effects else numbers.of(equation)
 
 
 def _best(
@@ -353,7 +353,7 @@ def with_repeats(
         around: the repeats that are being written.
         read: returns the expression of a variable that is global in the module, or None.
     """
-    tokens = [_token(equation, repeats.cache) for equation in equations]
+    tokens = [_token(equation, repeats.numbers) for equation in equations]
     done: list[Any] = []
     position = 0
     while position < len(equations):

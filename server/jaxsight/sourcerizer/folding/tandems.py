@@ -35,9 +35,10 @@ def tandem_runs(tokens: _Numbers, weights: _Numbers) -> list[tuple[int, int, int
     """
     repeats: list[tuple[int, int, int, int]] = []
     size = len(tokens)
+    ranks = np.unique(tokens, return_inverse=True)[1].astype(np.int32)  # half the memory to compare
     total = np.concatenate([[0], np.cumsum(weights)])
     for period in range(1, size // 2 + 1):
-        equal = tokens[period:] == tokens[:-period]
+        equal = ranks[period:] == ranks[:-period]
         if not equal.any():
             continue
         edges = np.flatnonzero(np.diff(np.concatenate([[0], equal.astype(np.int8), [0]])))

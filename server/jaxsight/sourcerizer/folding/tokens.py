@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from jaxsight.interpreters.compat import rule_identity
-from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.jaxpr_types import Equation, Params
 from jaxsight.interpreters.compat.staging import (
     is_dropped,
     is_jaxpr,
@@ -17,77 +17,128 @@ from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.folding.steps import Operand, Step
 
 
-def token_of(equation: Any, cache: dict[object, int], *, exact: bool = True) -> int:
-    """Return a number that is equal for equations that differ only in their operands.
+class EquationNumbers:
+    """The numbers of equations, which are equal for equal ones; they grow as equations are met.
 
-    Literals must be equal too, if `exact`.
+    Objects that many equations share, such as types and the programs of jitted functions, are
+    examined once.
     """
-    if isinstance(equation, Step):
-        return cache.setdefault(("step", equation.kind, id(equation.family)), len(cache))
-    key = ("at", id(equation), exact)
-    number = cache.get(key)
-    if number is None:
-        look = _look(equation, exact)
-        number = cache[key] = cache.setdefault(look, len(cache))
-        cache["kept", id(equation)] = equation  # kept alive, so that its id is not reused
-    return number
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._exact: dict[int, int] = {}
+        """The numbers of equations with their literals, by the equation's id."""
+        self._loose: dict[int, int] = {}
+        """The same without the values of literals."""
+        self._parts: dict[Hashable, int] = {}
+        """The numbers of parts of equations, by their contents."""
+        self._part_of: dict[int, int] = {}
+        """The same by the part's id."""
+        self._kept: list[object] = []
+        """The objects whose ids are keys, kept alive so that no other object has their ids."""
+
+    def of(self, equation: Any, *, exact: bool = True) -> int:
+        """Return a number that is equal for equations that differ only in their operands.
+
+        Literals must be equal too, if `exact`.
+        """
+        if isinstance(equation, Step):
+            return self._number(("step", equation.kind, id(equation.family)))
+        known = self._exact if exact else self._loose
+        number = known.get(id(equation))
+        if number is None:
+            self._kept.append(equation)
+            if exact or any(map(is_literal, equation.invars)):
+                number = self._number(self._look(equation, exact))
+            else:
+                number = self.of(equation)
+            known[id(equation)] = number
+        return number
+
+    def _number(self, look: Hashable) -> int:
+        return self._numbers.setdefault(look, len(self._numbers))
+
+    def _look(self, equation: Equation, exact: bool) -> Hashable:
+        try:
+            return (
+                equation.primitive,
+                self._parameters(equation.primitive.name, equation.params),
+                tuple([self._operand(atom, exact) for atom in equation.invars]),
+                tuple([(self._part(var.aval), is_dropped(var)) for var in equation.outvars]),
+                self._part(equation.ctx),
+            )
+        except _Unhashable:
+            return ("alone", id(equation))
+
+    def _operand(self, atom: Operand, exact: bool) -> Hashable:
+        if not is_literal(atom):
+            return self._part(atom.aval)
+        return ("literal", value_token(atom.val) if exact else None, self._part(atom.aval))
+
+    def _parameters(self, name: str, params: Params) -> Hashable:
+        if name in ("custom_jvp_call", "custom_vjp_call"):
+            key = rule_identity.rules_key(params)
+            called = self._frozen(params["call_jaxpr"])
+            return self._interned((called, key, params["num_consts"], params["symbolic_zeros"]))
+        return tuple([(parameter, self._frozen(value)) for parameter, value in params.items()])
+
+    def _part(self, value: object) -> int:
+        """Return the number of a type or a context."""
+        part = self._part_of.get(id(value))
+        return self._kept_part(value, value) if part is None else part
+
+    def _frozen(self, value: object) -> int:
+        """Return a number that differs for different parameters; it may differ for equal ones."""
+        part = self._part_of.get(id(value))
+        return self._kept_part(value, self._contents(value)) if part is None else part
+
+    def _kept_part(self, value: object, key: object) -> int:
+        part = self._part_of[id(value)] = self._interned(key)
+        self._kept.append(value)
+        return part
+
+    def _interned(self, key: object) -> int:
+        try:
+            return self._parts.setdefault(key, len(self._parts))
+        except TypeError:
+            raise _Unhashable from None
+
+    def _contents(self, value: object) -> Hashable:
+        if is_jaxpr(value):
+            return self._program(value)
+        if isinstance(value, (tuple, list)):
+            return (type(value), *map(self._frozen, value))
+        if isinstance(value, dict):
+            items = [(name, self._frozen(part)) for name, part in value.items()]
+            return (dict, *items)
+        if isinstance(value, (bool, int, float, complex)):
+            return (type(value), repr(value))
+        try:
+            hash(value)
+        except TypeError:
+            return ("id", id(value))
+        return value
+
+    def _program(self, value: object) -> Hashable:
+        program = opened(value)
+        jaxpr = program.jaxpr
+        if program.consts or jaxpr.constvars:
+            return ("id", id(value))
+        number = {id(var): index for index, var in enumerate(jaxpr.invars)}
+        body: list[Hashable] = []
+        for equation in jaxpr.eqns:
+            operands = [None if is_literal(a) else number.get(id(a)) for a in equation.invars]
+            body.append((self._look(equation, True), *operands))
+            for var in equation.outvars:
+                number[id(var)] = len(number)
+        results = [
+            self._operand(a, True) if is_literal(a) else number.get(id(a)) for a in jaxpr.outvars
+        ]
+        return (tuple([self._part(var.aval) for var in jaxpr.invars]), *body, *results)
 
 
-def _look(equation: Equation, exact: bool) -> Hashable:
-    operands = tuple(
-        (atom_key(atom) if exact else ("literal", atom.aval)) if is_literal(atom) else atom.aval
-        for atom in equation.invars
-    )
-    params = equation.params
-    if equation.primitive.name in ("custom_jvp_call", "custom_vjp_call"):
-        parameters: Hashable = (
-            _frozen(params["call_jaxpr"]),
-            rule_identity.rules_key(params),
-            params["num_consts"],
-            params["symbolic_zeros"],
-        )
-    else:
-        parameters = tuple((name, _frozen(value)) for name, value in params.items())
-    results = tuple((var.aval, is_dropped(var)) for var in equation.outvars)
-    look = (equation.primitive, parameters, operands, results, equation.ctx)
-    try:
-        hash(look)
-    except TypeError:
-        return ("alone", id(equation))
-    return look
-
-
-def _frozen(value: object) -> Hashable:
-    """Return a key that differs for different parameters; it may also differ for equal ones."""
-    if is_jaxpr(value):
-        return _program(value)
-    if isinstance(value, (tuple, list)):
-        return (type(value), *map(_frozen, value))
-    if isinstance(value, dict):
-        return tuple((name, _frozen(part)) for name, part in value.items())
-    if isinstance(value, (bool, int, float, complex)):
-        return (type(value), repr(value))
-    try:
-        hash(value)
-    except TypeError:
-        return id(value)
-    return value
-
-
-def _program(value: object) -> Hashable:
-    program = opened(value)
-    jaxpr = program.jaxpr
-    if program.consts or jaxpr.constvars:
-        return id(value)
-    number = {id(var): index for index, var in enumerate(jaxpr.invars)}
-    body: list[Hashable] = []
-    for equation in jaxpr.eqns:
-        operands = tuple(None if is_literal(a) else number.get(id(a)) for a in equation.invars)
-        body.append((_look(equation, True), operands))
-        for var in equation.outvars:
-            number[id(var)] = len(number)
-    results = tuple(atom_key(a) if is_literal(a) else number.get(id(a)) for a in jaxpr.outvars)
-    return (tuple(var.aval for var in jaxpr.invars), tuple(body), results)
+class _Unhashable(Exception):
+    """A part of an equation cannot be hashed, so no other equation is known to be equal."""
 
 
 def atom_key(atom: Operand) -> Hashable:

@@ -167,7 +167,7 @@ class Scope(Variables):
             writer.find_user_names(equations, needed)
         around = writer.folds.listing
         if writer.options.folds:
-            needed = self._repeated(folded(needed, outputs, writer.folds.cache), outputs)
+            needed = self._repeated(folded(needed, outputs, writer.folds.numbers), outputs)
         uses = _uses(needed, outputs)
         called = _called(needed, writer.user_names)
         self.names.promise(itertools.chain.from_iterable(called.values()))

@@ -89,22 +89,56 @@ class _Run:
 
 def _runs(equations: Sequence[Equation]) -> Iterator[_Run]:
     """Yield the runs of equations, inner ones before those around them."""
-    open_runs: dict[tuple[tuple[str, Place], ...], _Run] = {}
-    bound: dict[str, dict[Place, tuple[str, ...]]] = {}
+    values = _Values()
+    open_runs: dict[_Chain, _Run] = {}
     for index, equation in enumerate(equations):
-        frames = _frames(equation)
-        here: dict[tuple[tuple[str, Place], ...], _Run] = {}
-        for depth, (file, at) in enumerate(frames):
-            if file not in bound:
-                bound[file] = _targets(file, len(linecache.getlines(file)))
-            targets = bound[file].get(at)
-            if targets is not None:
-                chain = tuple(frames[depth:])
-                run = here[chain] = open_runs.pop(chain, _Run((file, at), targets, []))
-                run.members.append(index)
+        here: dict[_Chain, _Run] = {}
+        for chain, targets in values.around(equation):
+            run = open_runs.pop(chain, None)
+            if run is None:
+                run = _Run(chain.frames[0], targets, [])
+            run.members.append(index)
+            here[chain] = run
         yield from open_runs.values()
         open_runs = here
     yield from open_runs.values()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Chain:
+    """A frame and those around it, innermost first; equal chains are the same object."""
+
+    frames: tuple[tuple[str, Place], ...]
+
+
+class _Values:
+    """The values of assignments whose evaluation created equations."""
+
+    def __init__(self) -> None:
+        self._around: dict[int, tuple[object, list[tuple[_Chain, tuple[str, ...]]]]] = {}
+        """By the id of an equation's places, which are kept alive."""
+        self._chains: dict[tuple[tuple[str, Place], ...], _Chain] = {}
+        self._bound: dict[str, dict[Place, tuple[str, ...]]] = {}
+        """The targets of each file."""
+
+    def around(self, equation: Equation) -> list[tuple[_Chain, tuple[str, ...]]]:
+        """Return the values around an equation, innermost first, with their targets."""
+        at = places(equation, _FRAMES)
+        known = self._around.get(id(at))
+        if known is None:
+            known = self._around[id(at)] = at, list(self._found(_frames(at)))
+        return known[1]
+
+    def _found(
+        self, frames: tuple[tuple[str, Place], ...]
+    ) -> Iterator[tuple[_Chain, tuple[str, ...]]]:
+        for depth, (file, place) in enumerate(frames):
+            if file not in self._bound:
+                self._bound[file] = _targets(file, len(linecache.getlines(file)))
+            targets = self._bound[file].get(place)
+            if targets is not None:
+                chain = frames[depth:]
+                yield self._chains.setdefault(chain, _Chain(chain)), targets
 
 
 def _is_forward(equation: Any) -> bool:
@@ -117,14 +151,9 @@ def is_of_derivative(equations: Sequence[Equation]) -> bool:
     return any(map(is_derivative, equations))
 
 
-def _frames(equation: Any) -> list[tuple[str, Place]]:
-    """Return the user's frames that created an equation, innermost first, up to jaxsight's own."""
-    frames: list[tuple[str, Place]] = []
-    for at in itertools.islice(places(equation), _FRAMES):
-        if at[0].startswith(JAXSIGHT):
-            break
-        frames.append(at)
-    return frames
+def _frames(at: tuple[tuple[str, Place], ...]) -> tuple[tuple[str, Place], ...]:
+    """Return the user's frames, innermost first, up to jaxsight's own."""
+    return tuple(itertools.takewhile(lambda frame: not frame[0].startswith(JAXSIGHT), at))
 
 
 def _users(equations: Sequence[Equation]) -> dict[int, list[int]]:

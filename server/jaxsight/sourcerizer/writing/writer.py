@@ -9,6 +9,7 @@ from typing import Any
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.sourcerizer.errors import TooLong
 from jaxsight.sourcerizer.folding.repeats import Listed, Repeat, Repeats
+from jaxsight.sourcerizer.folding.tokens import EquationNumbers
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.text.names import ModuleNames, identifier, suggested
 from jaxsight.sourcerizer.text.paths import Path
@@ -41,8 +42,8 @@ class Original:
 class Folds:
     """What is known of equal runs of equations, and of the values that they read."""
 
-    cache: dict[Any, int] = field(default_factory=dict)
-    """A cache of numbers for equal equations."""
+    numbers: EquationNumbers = field(default_factory=EquationNumbers)
+    """The numbers of the equations."""
     repeats: Repeats | None = None
     """The repeated runs that become functions, once known."""
     programs: list[Listed] = field(default_factory=list)

@@ -29,6 +29,7 @@ from jaxlib import version
 from jaxlib.mlir.dialects import stablehlo
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.timeline import mark
 from jaxsight.tracer.compat import absent_devices, jaxprs
 
 JAXLIB: str = version.__version__
@@ -115,6 +116,7 @@ def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
     lowered = _lower(traced, platform, capability)
     newest = stablehlo.get_current_version()
     program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
+    mark("serialized")
     return Artifact(program, newest, lowered.parameters, _devices(lowered.module))
 
 
@@ -123,7 +125,9 @@ def _devices(module: Any) -> int:
     attributes = module.operation.attributes
     counts = (f"mhlo.num_{unit}" for unit in ("partitions", "replicas"))
     assigned = math.prod(int(attributes[name].value) for name in counts if name in attributes)
-    meshes = (_MESH.match(str(operation)) for operation in module.body.operations)
+    # Only these: the text of a large function takes as long as the rest of lowering.
+    texts = (str(op) for op in module.body.operations if op.operation.name == "sdy.mesh")
+    meshes = map(_MESH.match, texts)
     sizes = (math.prod(map(int, _AXIS.findall(mesh[1]))) for mesh in meshes if mesh is not None)
     return max([assigned, *sizes])
 
@@ -148,9 +152,13 @@ def _lower(traced: Traced, platform: str, capability: str) -> _Module:
     try:
         with absent_devices.clients(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
-            lowered = located(traced, capability).lower(lowering_platforms=(platform,))
+            placed = located(traced, capability)
+            mark("located")
+            lowered = placed.lower(lowering_platforms=(platform,))
         parameters = sorted(lowered._lowering.compile_args["kept_var_idx"])
-        return _Module(lowered.compiler_ir("stablehlo"), tuple(parameters))
+        module = _Module(lowered.compiler_ir("stablehlo"), tuple(parameters))
+        mark("lowered")
+        return module
     finally:
         config.update("jax_traceback_in_locations_limit", limit)
 

@@ -16,6 +16,7 @@ from jax import stages
 from jaxsight.interpreters import views
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.timeline import mark
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.user_function import find
@@ -73,12 +74,14 @@ def trace(job: Job[Trace]) -> Traced:
         raise UserError(error, module.recorder.collect(module.trace.chunks, sites, reached))
     assert stage is not None  # there is an error otherwise
     end = time.perf_counter()
+    mark("traced")
     kept_trace = KeptTrace.of(stage, outcome)
     job.traces.keep(job.request.id, kept_trace)
     observed = module.recorder.collect(
         module.trace.chunks, sites, jaxprs.reached(kept_trace.shown.jaxpr)
     )
     traced = _described(job.request.id, kept_trace, inputs.named, inputs.warnings, observed)
+    mark("described")
     return replace(
         traced,
         seconds=(

@@ -5,7 +5,8 @@ This uses only the standard library, as it is imported before JAX.
 
 from __future__ import annotations
 
-from pathlib import Path, PurePath
+import os
+from pathlib import PurePath
 
 from jaxsight.tracer.isolation.code_origins import INSTALLED
 
@@ -34,4 +35,4 @@ def import_folders(file: str, module: str, root: str) -> list[str]:
     folders = [] if INSTALLED.intersection(above.parts) else [str(above)]
     if root:
         folders += [root, str(PurePath(root, "src"))]
-    return [folder for folder in dict.fromkeys(folders) if Path(folder).is_dir()]
+    return [folder for folder in dict.fromkeys(folders) if os.path.isdir(folder)]  # noqa: PTH112 (a tenth of the time)

@@ -58,20 +58,21 @@ class Baseline:
         self._switch_interval = sys.getswitchinterval()
         self._collector = gc.get_threshold(), gc.get_debug()
         self._finder_types = {type(finder) for finder in sys.path_importer_cache.values()}
+        self._recursion = sys.getrecursionlimit()
         self._system = System()
+        self._lost: list[str] = []
 
-    def restore(self) -> tuple[str, ...]:
-        """Restore the process; call this first after user code has run, however that ended.
+    def restore_python(self) -> None:
+        """Restore what our own code relies on, so that an answer can be sent.
 
-        Returns the changes that cannot be undone, as predicates such as `lowered a resource limit`.
+        Call this first after user code has run, however that ended.
         """
         # First, and by a method only, as `len` and `isinstance` may have been replaced.
         _BUILTINS.update(self._builtins)
         sys.settrace(self._trace)
         sys.setprofile(self._profile)
-        lost = self._system.restore_limits()
-        os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
-        self._restore_modules()
+        self._lost = self._system.restore_limits()
+        sys.setrecursionlimit(self._recursion)
         self._restore_descriptors()
         self._give_streams()
         self._restore_signals()
@@ -84,12 +85,19 @@ class Baseline:
         threshold, debug = self._collector
         gc.set_threshold(*threshold)
         gc.set_debug(debug)
-        process_effects.restore(self._state)
-        lost += self._system.restore()
         # Send the output before the answer.
         self._streams["stdout"].flush()
         self._streams["stderr"].flush()
-        return tuple(lost)
+
+    def restore(self) -> tuple[str, ...]:
+        """Restore the rest, after `restore_python`.
+
+        Returns the changes that cannot be undone, as predicates such as `lowered a resource limit`.
+        """
+        os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
+        self._restore_modules()
+        process_effects.restore(self._state)
+        return (*self._lost, *self._system.restore())
 
     def _restore_modules(self) -> None:
         if not same_objects(self._listed, sys.modules.values()):

@@ -105,12 +105,12 @@ class _Rewriting(ast.NodeTransformer):
         number = self.first + len(self.sites)
         assert self.scope is not None
         self.sites.append(Site(self.scope, [source_range]))
-        call = ast.Call(
-            func=ast.copy_location(ast.Name(NAME, _LOAD), node),
-            args=[ast.copy_location(ast.Constant(number), node), node],
-            keywords=[],
-        )
-        return ast.copy_location(call, node)
+        # `ast.copy_location` takes five times as long.
+        line, column = node.lineno, node.col_offset
+        ends = {"end_lineno": node.end_lineno, "end_col_offset": node.end_col_offset}
+        name = ast.Name(NAME, _LOAD, lineno=line, col_offset=column, **ends)
+        site = ast.Constant(number, None, lineno=line, col_offset=column, **ends)
+        return ast.Call(name, [site, node], [], lineno=line, col_offset=column, **ends)
 
     def also(self, value: ast.expr | None, target: ast.expr) -> None:
         """Add the place of `target` to the site of `value`, if it has one."""

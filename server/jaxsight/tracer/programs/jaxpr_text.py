@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
-from jaxsight.interpreters.compat.locations import Location, locations
+from jaxsight.interpreters.compat.locations import places
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.compat.jaxprs import Doc
 from jaxsight.tracer.failures import clean, span_of
@@ -49,7 +48,7 @@ def folded(jaxpr: object, equations: int) -> Folded:
     """
     opened = jaxprs.open_jaxpr(jaxpr)
     if equations <= FOLDED_LINES and _least_lines(opened) <= FOLDED_LINES:
-        text, _ = jaxprs.render(_Whole().document(opened, ""))
+        text, _ = jaxprs.render(_Whole(linked=False).document(opened, ""))
         if text.count("\n") < FOLDED_LINES and len(text) < _LONG_TEXT:
             return Folded(clean(text), False)
     lines = _beginning(opened)
@@ -120,7 +119,7 @@ def _one_line(opened: Jaxpr) -> str:
 
 def whole(id: int, jaxpr: object) -> Shown:
     """Return all equations, with lines linked to equations' paths and their place in user code."""
-    printing = _Whole()
+    printing = _Whole(linked=True)
     text, regions = jaxprs.render(printing.document(jaxprs.open_jaxpr(jaxpr), ""))
     links: list[Link] = []
     for line, paths in enumerate(regions):
@@ -131,9 +130,10 @@ def whole(id: int, jaxpr: object) -> Shown:
 
 
 class _Whole:
-    """Prints all equations, marked with their paths."""
+    """Prints all equations, marked with their paths if `linked`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, linked: bool) -> None:
+        self.linked = linked
         self.printer = jaxprs.Printer()
         self.spans: dict[str, Span | None] = {}
         self.first: dict[int, str] = {}
@@ -148,8 +148,6 @@ class _Whole:
         return self.printer.jaxpr(opened, equations)
 
     def equation(self, equation: Equation, path: str) -> Doc:
-        self.spans[path] = span(equation)
-
         def parameters() -> list[tuple[str, str | Doc]]:
             inner: dict[str, list[Doc]] = {}
             for part in jaxprs.inner(equation):
@@ -165,7 +163,11 @@ class _Whole:
                 for key, value in ((key, equation.params[key]) for key in _order(equation))
             ]
 
-        return jaxprs.mark(self.printer.equation(equation, parameters), path)
+        document = self.printer.equation(equation, parameters)
+        if not self.linked:
+            return document
+        self.spans[path] = span(equation)
+        return jaxprs.mark(document, path)
 
     def inner(self, equation: Equation, part: jaxprs.Inner, path: str) -> Doc:
         first = self.first.get(id(part.jaxpr))
@@ -179,12 +181,8 @@ class _Whole:
 
 def span(equation: Equation) -> Span | None:
     """Return the place of an equation: that of the innermost frame in a chunk, if any."""
-    locate: Callable[[Location], Span | None] = lambda at: span_of(
-        at.file, at.line, at.column, at.end_line, at.end_column
-    )
-    return next(
-        (place_span for at in locations(equation) if (place_span := locate(at)) is not None), None
-    )
+    spans = (span_of(file, *place) for file, place in places(equation))
+    return next((place_span for place_span in spans if place_span is not None), None)
 
 
 def _order(equation: Equation) -> list[str]:
