@@ -90,8 +90,10 @@ class Session:
         self.engine.documents.open(path, text)
         self._background.schedule(path)
 
-    def change(self, path: str, text: str) -> None:
-        """Replace the document's whole text."""
+    def change(self, path: str, text: str, cursor: Position | None = None) -> None:
+        """Replace the document's whole text; `cursor` is the place of the edit, if known."""
+        if cursor is not None:
+            self.engine.attention.point(path, cursor)
         self.engine.programs.edited(path)
         self._fixing.stop(path)
         self.engine.documents.put(path, text)
@@ -185,10 +187,12 @@ class Session:
         return await named_function.view_of(self.engine, path, function)
 
     async def kernels(
-        self, path: str, function: str, target: str | None = None
+        self, path: str, function: str, target: str | None = None, *, complete: bool = True
     ) -> tuple[View, Result]:
         """Return a function compiled for a target; raise `LookupError` if it cannot be."""
-        return await named_function.compiled_function(self.engine, path, function, target)
+        return await named_function.compiled_function(
+            self.engine, path, function, target, complete=complete
+        )
 
     def functions(self, path: str) -> list[str]:
         """Return the qualified names of the functions that have example inputs."""

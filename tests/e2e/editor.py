@@ -115,6 +115,7 @@ class Editor(LanguageClient):
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS,
             types.WINDOW_LOG_MESSAGE,
             types.WINDOW_SHOW_DOCUMENT,
+            "jaxsight/panelRefresh",
             "jaxsight/status",
         ):
             self._observe(method)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from tests.e2e.editor import VSCODE, opened
+from tests.e2e.editor import VSCODE, Editor, opened
 
 LOOP = '''\
 import jax
@@ -120,12 +121,21 @@ async def test_panel_says_what_values_decide_of_the_launches(tmp_path: Path) -> 
     assert all(kernel["feeds"] and paths.issuperset(kernel["feeds"]) for kernel in copies)
 
 
+async def drawn_with_memory(editor: Editor, uri: str) -> Any:
+    """Return what is drawn of `power` once its memory is known: it comes after the kernels."""
+    for refreshes in itertools.count(1):
+        drawn = (await editor.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
+        if drawn["memory"] is not None:
+            return drawn
+        await editor.receive("jaxsight/panelRefresh", refreshes)
+
+
 async def test_panel_tells_what_the_function_was_when_it_was_saved(tmp_path: Path) -> None:
     file = tmp_path / "loop.py"
     uri = file.as_uri()
     async with opened(VSCODE, tmp_path, target="cpu") as editor:
         editor.open(uri, LOOP)
-        before = (await editor.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
+        before = await drawn_with_memory(editor, uri)
         editor.edit(uri, 2, LOOP.replace("[0]\n", "[0] @ m\n"))
         drawn = (await editor.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
         assert "→" in drawn["change"]

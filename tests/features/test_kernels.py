@@ -80,7 +80,7 @@ async def test_an_edit_that_moves_lines_compiles_nothing(tmp_path: Path) -> None
     assert session.engine.programs.compiles == count, "only the text moved"
     session.change(str(path), EDITED.replace("x / jnp", "2 * x / jnp"))
     await labels(session, path)
-    assert session.engine.programs.compiles == count + 1
+    assert session.engine.programs.compiles > count
     await session.aclose()
 
 
@@ -89,12 +89,12 @@ async def test_a_second_session_answers_without_compiling(tmp_path: Path) -> Non
     path = tmp_path / "model.py"
     text = EDITED.replace("mean", "mean_of_a_second_session")
     shown = []
-    for expected in (1, 0):
+    for is_first in (True, False):
         session = Session()
         session.configure([str(tmp_path)], settings)
         session.open(str(path), text)
         shown.append(await labels(session, path))
-        assert session.engine.programs.compiles == expected
+        assert (session.engine.programs.compiles > 0) == is_first
         await session.aclose()
     assert shown[0] == shown[1]
 

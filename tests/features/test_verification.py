@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.examples.example_settings import ExampleSettings
 from jaxsight.features.verification import Sliced, Verification, Verified, verify
 from jaxsight.queries.documents import Document
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.session import Session
+from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import Failed, Imported, Made, Traced

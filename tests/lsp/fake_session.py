@@ -67,7 +67,7 @@ class FakeSession:
     def open(self, path: str, text: str) -> None:
         self.texts[path] = text
 
-    def change(self, path: str, text: str) -> None:
+    def change(self, path: str, text: str, cursor: Position | None = None) -> None:
         assert path in self.texts
         self.texts[path] = text
 

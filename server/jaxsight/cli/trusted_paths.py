@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.examples.example_settings import LIBRARIES
 from jaxsight.files.ownership import is_own_folder
 from jaxsight.projects.projects import MARKERS, SETTINGS_FILE
 from jaxsight.projects.python_discovery import environments_above
+from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.trust import Policy, Store, Trust, chosen_policy, store_file
 from jaxsight.trust.decisions import SSH, over_ssh

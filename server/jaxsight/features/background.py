@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
 from jaxsight.queries.schedule import debounce
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 
@@ -55,7 +57,9 @@ class Background:
             return
         self._before()
         await engine.turns.breathe()
-        for subject in engine.documents.subjects(document):
+        rank = functools.partial(engine.attention.rank, path)
+        subjects = engine.documents.subjects(document)
+        for subject in sorted(subjects, key=lambda subject: rank(subject.range)):
             await engine.turns.breathe()
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
@@ -76,21 +80,33 @@ class Background:
         await self._compile(path)
 
     async def _compile(self, path: str) -> None:
-        """Compile traced functions for the first target, one by one, if hints show kernels."""
+        """Compile traced functions for the first target, one by one, if hints show kernels.
+
+        The kernels of all of them come before the memory of any.
+        """
         engine = self._engine
         document = engine.documents.get(path)
         if document is None or not needs_kernels(engine.projects.of(path).settings.inlay_hints):
             return
-        for view in await engine.traces.views(document, None):
-            targets = engine.choices.targets(path)
-            if view.stale or not targets or engine.documents.get(path) is not document:
-                continue
-            if engine.programs.is_compiled(view, targets[0]):
-                continue
-            try:
-                result = await engine.programs.result(view)
-            except Exception:
-                log.exception("compiling %s of %s in the background", view.subject.name, path)
-                return
-            if result is not None:
-                engine.waiting.refresh(path)
+        rank = functools.partial(engine.attention.rank, path)
+        for with_memory in (False, True):
+            views = await engine.traces.views(document, None)
+            for view in sorted(views, key=lambda view: rank(view.subject_range)):
+                if engine.documents.get(path) is not document:
+                    return
+                try:
+                    await self._compile_one(view, with_memory)
+                except Exception:
+                    log.exception("compiling %s of %s in the background", view.subject.name, path)
+                    return
+
+    async def _compile_one(self, view: View, with_memory: bool) -> None:
+        engine, path = self._engine, view.answer.question.path
+        targets = engine.choices.targets(path)
+        if view.stale or not targets:
+            return
+        if engine.programs.is_compiled(view, targets[0], with_memory=with_memory):
+            return
+        compile = engine.programs.with_temporaries if with_memory else engine.programs.result
+        if await compile(view) is not None:
+            engine.waiting.refresh(path)

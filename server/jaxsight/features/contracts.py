@@ -69,7 +69,8 @@ async def _check(
         external = isinstance(answer.reply, Died) and answer.reply.external
         silent = external or engine.traces.is_chosen(view)
         return [] if silent else [untraced(view, expect)]
-    result = await engine.programs.held_result(view, target)
+    is_about_memory = any(condition.metric == "temp" for condition in expect.conditions)
+    result = await engine.programs.held_result(view, target, with_memory=is_about_memory)
     return list(findings(view, expect, result)) if result is not None else []
 
 

@@ -8,6 +8,7 @@ from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.queue import Urgency
 
 
 async def view_of(engine: Engine, path: str, function: str) -> View:
@@ -38,9 +39,21 @@ async def traced_function(engine: Engine, path: str, function: str) -> View:
 
 
 async def compiled_function(
-    engine: Engine, path: str, function: str, target: str | None = None
+    engine: Engine,
+    path: str,
+    function: str,
+    target: str | None = None,
+    *,
+    complete: bool = False,
 ) -> tuple[View, Result]:
     """Return a function compiled for a target, by default the first.
+
+    Args:
+        engine: the engine.
+        path: an open document.
+        function: the function's qualified name.
+        target: the target's name.
+        complete: whether the compile must be complete, which takes longer.
 
     Raises:
         LookupError: no such function or target, or it is not traced; the message says which.
@@ -48,7 +61,9 @@ async def compiled_function(
     for _ in range(2):  # a tracer may have ended meanwhile
         view = await traced_function(engine, path, function)
         chosen = engine.choices.named_target(target) if target else None
-        result = await engine.programs.result(view, chosen)
+        result = await engine.programs.result(
+            view, chosen, complete=complete, urgency=Urgency.ASKED
+        )
         if result is not None:
             return view, result
     raise LookupError(f"{function} cannot be lowered: the tracer ended twice")

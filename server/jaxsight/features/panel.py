@@ -7,6 +7,8 @@ documents of their own.
 
 from __future__ import annotations
 
+import asyncio
+
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import change, headline, how, memory_lines
 from jaxsight.features.model import Drawn, Panel, Part
@@ -46,6 +48,9 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         return Panel(
             path, subject.name, subject.range, chosen.name, sets, target, trouble=str(error)
         )
+    if not result.is_complete:
+        completing = engine.programs.result(view, result.target, complete=True)
+        engine.waiting.go_on(asyncio.ensure_future(completing), path)
     contents = drawn(view, result, engine.programs.before(view))
     return Panel(
         path,

@@ -12,7 +12,7 @@ import html
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,6 @@ class Kernels:
     how: str
     """`device`, or `ahead of time` if the device is not present."""
     graph: Graph
-    memory: Memory
     hlo: str = field(repr=False)
     """The optimized HLO."""
     notes: tuple[str, ...] = ()
@@ -61,6 +60,20 @@ class Kernels:
     """Source lines of equations (`model.py:12`), by their paths."""
     is_unfolded: bool = False
     """Whether constant folding was disabled, as it would take long; the last note says so."""
+    _temporaries: int = field(default=-1, repr=False, compare=False)
+    """Known before the compile is complete, or -1."""
+    _memory: Callable[[], Memory] = field(default=Memory, repr=False, compare=False)
+
+    @functools.cached_property
+    def memory(self) -> Memory:
+        """The compiler's memory analysis.
+
+        For a GPU that is not here, the first use compiles the function completely.
+
+        Raises:
+            CannotCompile: XLA cannot generate code for the function.
+        """
+        return self._memory()
 
     @property
     def kernel_count(self) -> int:
@@ -75,7 +88,7 @@ class Kernels:
     @property
     def temp_bytes(self) -> int:
         """Temporary device memory in bytes, as the compiler allocates it; -1 if unknown."""
-        return self.memory.temporaries
+        return self._temporaries if self._temporaries >= 0 else self.memory.temporaries
 
     @property
     def folded_bytes(self) -> int:
@@ -234,22 +247,24 @@ def expect(
         kernels = make(*args, **kwargs)
         if kernels.is_unfolded:
             raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
-        figures = {
-            "kernels": kernels.kernel_count,
-            "launches": kernels.launch_count,
-            "temp": kernels.temp_bytes,
-            "folded": kernels.folded_bytes,
-        }
         wrong = [
-            f"{name} is {figures[name]:,}, at most {limit:,} expected"
+            f"{name} is {figure:,}, at most {limit:,} expected"
             for name, limit in limits.items()
-            if limit is not None and figures[name] > limit
+            if limit is not None and (figure := _FIGURES[name](kernels)) > limit
         ]
         if wrong:
             raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
         return kernels
 
     return checked
+
+
+_FIGURES: dict[str, Callable[[Kernels], int]] = {
+    "kernels": lambda kernels: kernels.kernel_count,
+    "launches": lambda kernels: kernels.launch_count,
+    "temp": lambda kernels: kernels.temp_bytes,
+    "folded": lambda kernels: kernels.folded_bytes,
+}
 
 
 def _expected(fn: Callable[..., object], target: str | None) -> Callable[..., Kernels]:
@@ -293,10 +308,14 @@ def _kernels(
     names = lowering.names(traced)
     program = base64.b64encode(artifact.bytes).decode("ascii")
     chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
-    request = Compile(1, target.name, program, options=chosen, **facts)
-    answer = _compile(target, folding.without(request) if traps else request)
+    # In this process other threads may compile, and then no compile may end early.
+    is_here = target.chip is None and not target.host
+    request = Compile(1, target.name, program, options=chosen, complete=is_here, **facts)
+    if traps:
+        request = folding.without(request)
+    answer = _compile(target, request)
     if isinstance(answer, NotCompiled):
-        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
+        raise _refused(name, target, answer)
     worst = max(traps, key=lambda fold: fold.seconds, default=None)
     notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
     return Kernels(
@@ -304,7 +323,6 @@ def _kernels(
         target.name,
         answer.how,
         answer.graph,
-        answer.memory,
         answer.hlo,
         (*answer.notes, *notes),
         donations(
@@ -316,7 +334,23 @@ def _kernels(
         ),
         dict(_sources(traced.jaxpr)),
         bool(traps),
+        answer.memory.temporaries,
+        functools.partial(_memory, name, target, request, answer),
     )
+
+
+def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Memory:
+    """Return the memory of a compiled program, for which it may have to be compiled completely."""
+    if answer.is_complete:
+        return answer.memory
+    complete = _compile(target, replace(request, complete=True))
+    if isinstance(complete, NotCompiled):
+        raise _refused(name, target, complete)
+    return complete.memory
+
+
+def _refused(name: str, target: Target, answer: NotCompiled) -> CannotCompile:
+    return CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
 
 
 def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
@@ -338,7 +372,7 @@ def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:
 
 def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
     if target.chip is None and not target.host:
-        from jaxsight.compiler.serve import answer
+        from jaxsight.compiler.answer import answer
 
         return answer(request)
     environment = _environment(target)

@@ -14,7 +14,6 @@ from pathlib import PurePath
 from typing import Protocol, TypeVar
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
-from jaxsight.examples.example_settings import ExampleSettings
 from jaxsight.projects.python_discovery import (
     Interpreter,
     InterpreterError,
@@ -23,6 +22,7 @@ from jaxsight.projects.python_discovery import (
     own_interpreter,
 )
 from jaxsight.settings import ProjectSettings, Settings, merge
+from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.trust import Policy, Trust
 from jaxsight.trust.decisions import over_ssh
 from jaxsight.trust.words import shown_path

@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from jaxsight.events import Consent, Event, Message
-from jaxsight.examples.example_settings import LIBRARIES
 from jaxsight.files.ownership import is_everybodys
 from jaxsight.projects.project import OpenFile, Project
 from jaxsight.projects.python_discovery import is_installed_for
 from jaxsight.rules.finding import Finding
 from jaxsight.settings import ProjectSettings, Settings, merge, read_project
+from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.trust import Trust
 
 log = logging.getLogger(__name__)

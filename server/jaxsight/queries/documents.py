@@ -14,9 +14,9 @@ from pathlib import Path
 
 from jaxsight import examples
 from jaxsight.examples import Examples
-from jaxsight.examples.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.source.functions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk
 from jaxsight.source.text import Position, Range, normalized

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from jaxsight.events import Event
 from jaxsight.projects.projects import Projects
+from jaxsight.queries.attention import Attention
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
@@ -31,6 +32,7 @@ class Engine:
     traces: Traces
     programs: Programs
     waiting: Waiting
+    attention: Attention
     memory: Memory
     aside: Aside
     """The thread for analysing large modules and traces."""
@@ -43,9 +45,21 @@ class Engine:
         memory, aside, turns = Memory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), Choices(projects)
         traces = Traces(documents, projects, choices, memory, aside, turns)
-        programs = Programs(projects, traces, choices, memory)
+        attention = Attention()
+        programs = Programs(projects, traces, choices, memory, attention)
         waiting = Waiting(projects.events)
-        return Engine(projects, documents, choices, traces, programs, waiting, memory, aside, turns)
+        return Engine(
+            projects,
+            documents,
+            choices,
+            traces,
+            programs,
+            waiting,
+            attention,
+            memory,
+            aside,
+            turns,
+        )
 
     @property
     def events(self) -> asyncio.Queue[Event]:
@@ -61,6 +75,7 @@ class Engine:
         self.documents.close(path)
         self.traces.cache.cancel(path)
         self.programs.close(path)
+        self.attention.close(path)
         self.memory.close(path)
         self.projects.closed(path)
 

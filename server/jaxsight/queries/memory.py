@@ -86,14 +86,19 @@ class Memory:
     """Compiled programs with their places, by the key of the question and the target."""
     miscompiled: Cache[str, Miscompiled] = field(default_factory=lambda: Cache(size=_ANSWERS))
     """Functions whose compiled code was found to be wrong, by the key of the question."""
-    held: Cache[tuple[str, str], HeldResult] = field(
+    held: Cache[tuple[str, str, bool], HeldResult] = field(
         default_factory=lambda: Cache(size=_PROGRAMS, outdated=True, retried=True)
     )
-    """Compiles for contracts and other machines, running or done, by question and target."""
+    """Compiles for contracts and other machines, running or done.
+
+    By question and target, and whether memory is needed.
+    """
     shown: Cache[ByFunction, tuple[Answer, Result]] = field(
         default_factory=lambda: Cache(file=_file)
     )
     """The last result of a function for the first target, shown until the next one is ready."""
+    until_kernels: Cache[ByFunction, float] = field(default_factory=lambda: Cache(file=_file))
+    """Seconds that XLA last took until the kernels of a function were known, before its memory."""
     refused: Cache[ByFunction, tuple[Answer, Result]] = field(
         default_factory=lambda: Cache(file=_file)
     )

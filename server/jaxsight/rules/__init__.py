@@ -14,39 +14,68 @@ what their fixes share.
 
 from __future__ import annotations
 
+import functools
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from jaxsight.rules.rule import Rule
+if TYPE_CHECKING:
+    from jaxsight.rules.rule import Rule
 
-_FOLDERS = {
-    module.name: Path(__file__).with_name(module.name)
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
-    if module.ispkg and module.name.startswith("jx")
-}
+Value = TypeVar("Value")
 
 
-def _declared(folder: str) -> Rule:
-    declared = import_module(f"{__name__}.{folder}.rule").RULE
-    assert isinstance(declared, Rule)
-    return declared
+class _Table(Mapping[str, Value]):
+    """A table that is made at the first look, because importing all rules takes 100 ms."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Value]]) -> None:
+        self._make = make
+
+    @functools.cached_property
+    def _made(self) -> Mapping[str, Value]:
+        return self._make()
+
+    def __getitem__(self, key: str) -> Value:
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
-_BY_FOLDER: Mapping[str, Rule] = {folder: _declared(folder) for folder in _FOLDERS}
+def _folder(name: str) -> Path:
+    return Path(__file__).with_name(name)
 
-RULES: Mapping[str, Rule] = {rule.code: rule for rule in _BY_FOLDER.values()}
+
+def _declared() -> Mapping[str, Rule]:
+    """Import all rules, and return them by folder."""
+    names = sorted(
+        module.name
+        for module in pkgutil.iter_modules(__path__)
+        if module.ispkg and module.name.startswith("jx")
+    )
+    return {name: import_module(f"{__name__}.{name}.rule").RULE for name in names}
+
+
+_BY_FOLDER: Mapping[str, Rule] = _Table(_declared)
+
+RULES: Mapping[str, Rule] = _Table(lambda: {rule.code: rule for rule in _BY_FOLDER.values()})
 """All rules by code, in the order of their codes."""
 
-NAMES: Mapping[str, Rule] = {rule.name: rule for rule in RULES.values()}
+NAMES: Mapping[str, Rule] = _Table(lambda: {rule.name: rule for rule in RULES.values()})
 """All rules by name."""
 
-FIX_MODULES: Mapping[str, str] = {
-    rule.code: f"{__name__}.{folder}.fix"
-    for folder, rule in _BY_FOLDER.items()
-    if (_FOLDERS[folder] / "fix.py").is_file()
-}
+FIX_MODULES: Mapping[str, str] = _Table(
+    lambda: {
+        rule.code: f"{__name__}.{folder}.fix"
+        for folder, rule in _BY_FOLDER.items()
+        if (_folder(folder) / "fix.py").is_file()
+    }
+)
 """By code the module that declares the rule's fix, for rules that have one."""
 
 
@@ -58,4 +87,4 @@ def rule_of(text: str) -> Rule | None:
 def file_of(rule: Rule) -> Path:
     """Return the file of a rule's page."""
     folder = next(folder for folder, declared in _BY_FOLDER.items() if declared is rule)
-    return _FOLDERS[folder] / "page.md"
+    return _folder(folder) / "page.md"

@@ -11,7 +11,6 @@ import contextlib
 import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path, PurePath
 import platformdirs
 
 from jaxsight.files import private
+from jaxsight.files.locks import try_lock
 from jaxsight.files.ownership import BY_OTHERS, NotOurs, check_own, own_folder, read_own
 
 log = logging.getLogger(__name__)
@@ -204,27 +204,10 @@ def _locked(path: Path) -> Iterator[None]:
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
     try:
         deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                _lock(descriptor)
-                break
-            except (BlockingIOError, PermissionError):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
+        while not try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise BlockingIOError(f"another process holds {path}")
+            time.sleep(0.02)
         yield
     finally:
         os.close(descriptor)  # which unlocks it
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -88,8 +88,12 @@ export function differenceDetails(drawn: Drawn, found: Difference | undefined): 
         {},
         row("kernels", String(before.kernels.length), String(drawn.kernels.length)),
         row("launches", launchFigure(before), launchFigure(drawn)),
-        row("temporaries", size(before.memory.temporaries), size(drawn.memory.temporaries)),
-        row("peak", size(before.memory.peak), size(drawn.memory.peak)),
+        ...(before.memory === null || drawn.memory === null
+          ? []
+          : [
+              row("temporaries", size(before.memory.temporaries), size(drawn.memory.temporaries)),
+              row("peak", size(before.memory.peak), size(drawn.memory.peak)),
+            ]),
       ),
     ),
     ...list("+", "new", [...found.added].flatMap((index) => {

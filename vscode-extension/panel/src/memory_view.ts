@@ -72,14 +72,14 @@ export class MemoryView {
 function totals(drawn: Drawn): HTMLElement {
   const before = drawn.before?.memory;
   const rows = TOTALS.map(([key, words]) => {
-    const now = drawn.memory[key];
+    const now = drawn.memory?.[key];
     const was = before?.[key];
-    const changed = was !== undefined && was !== now;
+    const changed = was !== undefined && now !== undefined && was !== now;
     return h(
       "tr",
       { class: changed && "changed" },
       h("th", { scope: "row" }, words),
-      h("td", {}, size(now)),
+      h("td", {}, now === undefined ? "…" : size(now)),
       h("td", {}, changed ? `was ${size(was)}` : ""),
     );
   });

@@ -125,14 +125,16 @@ export interface Memory {
 }
 
 export interface Before extends Launches {
-  readonly memory: Memory;
+  /** `null` until the program is compiled completely. */
+  readonly memory: Memory | null;
   readonly kernels: readonly KernelBefore[];
 }
 
 export interface Drawn extends Launches {
   readonly headline: string;
   readonly device: string;
-  readonly memory: Memory;
+  /** `null` until the program is compiled completely. */
+  readonly memory: Memory | null;
   readonly kernels: readonly Kernel[];
   readonly edges: readonly Edge[];
   readonly loops: readonly Loop[];

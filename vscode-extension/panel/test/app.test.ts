@@ -262,6 +262,17 @@ test("temporaries are listed with the kernels that they pass between", async () 
   assert.equal(last("reveal")?.type, "reveal");
 });
 
+test("memory that is not known yet has no figures", async () => {
+  const { drawn } = SHOWN;
+  const before = { launches: 9, launchesAtLeast: 9, launchesKnown: true, memory: drawn.memory, kernels: drawn.kernels.slice(0, 18) };
+  await hear(show({ drawn: { ...drawn, before, memory: null, change: "kernels 18 → 19" } }));
+  found("[title^=Compare]").click();
+  assert.match(found("aside").textContent, /launches9→144–151(?!.*temporaries)/);
+  found("#tab-memory").click();
+  const cells = [...app.element.querySelectorAll(".memory-area .totals:first-of-type td:nth-child(2)")];
+  assert.deepEqual([...new Set(cells.map((cell) => cell.textContent))], ["…"]);
+});
+
 const HOSTILE = "<img src=x onerror=alert(1)>\u202e\x1b]0;x\x07\u2066\u200b\ud800 [x](command:y) | ![i](http://evil.example) λ漢👩\u200d💻";
 const SHOWN_HOSTILE = String.raw`<img src=x onerror=alert(1)>\u202e\x1b]0;x\x07\u2066\u200b\ud800 [x](command:y) | ![i](http://evil.example) λ漢👩${"\u200d"}💻`;
 

@@ -102,19 +102,20 @@ async def kernels(
         jaxsight kernels model.py:loss --against HEAD
         jaxsight kernels model.py:loss --svg > loss.svg
     """
+    complete = not (as_dot or as_svg or as_hlo)
     forms = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
     form = next((name for name, is_requested in forms.items() if is_requested), "table")
     address, baseline = parse_address(function), _parse_against(against)
     printer = Printer(wrap=form == "table")
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     async with start_run(paths, {"python": python} if python else {}, allow or ()) as run:
-        after = await _results(run, address, targets or (), set_name, printer)
+        after = await _results(run, address, targets or (), set_name, printer, complete)
         before = []
         if isinstance(baseline, str):
             old = _committed(address.path, baseline)
-            before = await _results(run, address, targets or (), set_name, printer, old)
+            before = await _results(run, address, targets or (), set_name, printer, complete, old)
         elif baseline is not None:
-            before = await _results(run, baseline, targets or (), None, printer)
+            before = await _results(run, baseline, targets or (), None, printer, complete)
         traced_by = run.python(address.path)
     if not after or (baseline and not before):
         return FOUND
@@ -145,6 +146,7 @@ async def _results(
     targets: Sequence[str],
     set_name: str | None,
     printer: Printer,
+    complete: bool,
     text: str | None = None,
 ) -> list[Kernels]:
     """Return the kernels on each target; if there are none, the error has been printed.
@@ -160,7 +162,7 @@ async def _results(
     for target in targets or (None,):
         run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
         view, compile_result = await run.get_by_name(
-            run.session.kernels(str(address.path), address.function, target)
+            run.session.kernels(str(address.path), address.function, target, complete=complete)
         )
         kernels = Kernels.of(view, compile_result)
         if kernels is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,13 +83,12 @@ async def findings(
         return Findings([])
     subjects = engine.documents.subjects(document)
     contracted = contracts.checks(engine, document)
-    views = await engine.traces.views(document, patience)
+    views, in_text = await _traced_and_read(engine, document, patience)
     project = engine.projects.of(path)
     file = path_in_project(project.root, path)
     compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
     limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
     check = _Check(wanted(project.settings, file), patience, limit, compiled)
-    in_text = await _in_text(engine, document)
     pairs = [(view, finding) for view in views for finding in failures.reported(view)]
     for view in views:
         await engine.turns.breathe()
@@ -119,6 +120,30 @@ async def findings(
 def path_in_project(root: str, path: str) -> PurePosixPath:
     """Return the path that patterns of settings match: from the root, with `/` on every system."""
     return PurePosixPath(os.path.relpath(path, root).replace(os.sep, "/"))
+
+
+_ASKING = 0.002
+"""Seconds in which the tracer is asked, before the text is read."""
+
+
+async def _traced_and_read(
+    engine: Engine, document: Document, patience: float | None
+) -> tuple[list[View], list[Finding]]:
+    """Return the views of a document, and the findings in its text.
+
+    The text is read while the tracer traces: afterwards, hovers and hints would wait for it.
+    """
+    module = document.module
+    tracing = asyncio.ensure_future(engine.traces.views(document, patience))
+    try:
+        await asyncio.wait([tracing], timeout=_ASKING)
+        in_text = await _in_text(engine, document)
+        views = await tracing
+    finally:
+        tracing.cancel()
+    if document.module is not module:
+        in_text = await _in_text(engine, document)
+    return views, in_text
 
 
 async def _in_text(engine: Engine, document: Document) -> list[Finding]:
@@ -185,7 +210,13 @@ async def _in_kernels(
     if folding is not None and result.is_unfolded and not folding.is_ended:
         again = engine.programs.result(view)
         result = await engine.waiting.within(again, check.patience, path) or result
-    compiled = result
-    return await engine.look(
-        view, lambda: list(run_rules.of_kernels(view, outlined, compiled, codes, folding))
-    )
+    judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding)
+    first = await engine.look(view, functools.partial(judge, result, codes))
+    if not first.incomplete:
+        return first.findings
+    completing = engine.programs.result(view, result.target, complete=True)
+    complete = await engine.waiting.within(completing, check.patience, path)
+    if complete is None:
+        return first.findings
+    rest = await engine.look(view, functools.partial(judge, complete, first.incomplete))
+    return [*first.findings, *rest.findings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from jaxsight.queries.programs.compile_result import Result
@@ -24,7 +24,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
-from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
 from jaxsight.wire.program import Body, Step
@@ -51,14 +51,23 @@ def of_program(
     yield from _found(view, outlined, None, rules, platform=platform)
 
 
+@dataclass(frozen=True, slots=True)
+class InKernels:
+    """The findings in a target's kernels."""
+
+    findings: list[Finding]
+    incomplete: tuple[str, ...] = ()
+    """The codes of rules that read a figure which only a complete compile has."""
+
+
 def of_kernels(
     view: View,
     outlined: Outlined,
     result: Result,
     codes: Iterable[str],
     folding: Folding | None = None,
-) -> Iterator[Finding]:
-    """Yield the findings of the wanted codes in a target's kernels; nothing if it was not compiled.
+) -> InKernels:
+    """Return the findings of the wanted codes in a target's kernels; none if it was not compiled.
 
     Args:
         folding: the measured times of constant folding. If the program was compiled without
@@ -66,10 +75,12 @@ def of_kernels(
             differ.
     """
     if not isinstance(result.outcome, Compiled):
-        return
+        return InKernels([])
     certain = [code for code in codes if code == FOLDING or not result.is_unfolded]
     rules = [(RULES[code], find) for code in certain if (find := RULES[code].in_kernels)]
-    yield from _found(view, outlined, result, rules, folding)
+    incomplete: list[str] = []
+    findings = list(_found(view, outlined, result, rules, folding, incomplete=incomplete))
+    return InKernels(findings, tuple(incomplete))
 
 
 def of_running(view: View, wrong: Miscompiled, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -159,7 +170,9 @@ def _found(
     rules: Iterable[tuple[Rule, FindInProgram]],
     folding: Folding | None = None,
     platform: str = "",
+    incomplete: list[str] | None = None,
 ) -> Iterator[Finding]:
+    """Yield the findings of rules; add to `incomplete` the codes of those that need more."""
     reply = view.answer.reply
     if not isinstance(reply, Traced):
         return
@@ -189,6 +202,10 @@ def _found(
     for rule, find in rules:
         try:
             violations = list(find(program_view))
+        except Incomplete:
+            assert incomplete is not None
+            incomplete.append(rule.code)
+            continue
         except Exception:
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue

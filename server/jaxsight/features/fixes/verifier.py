@@ -33,8 +33,9 @@ from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_com
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.compiling import Compiled, Folding
+from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
 from jaxsight.wire.messages.replies import Compared, Miscompiled, Outlined, Traced
+from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
 
 log = logging.getLogger(__name__)
@@ -234,11 +235,14 @@ class FixVerifier:
         compared = await self._compared(sandbox, view, before, adapted, same=candidate.same)
         if isinstance(compared, _Verdict):
             return compared
-        first = await self._looked_at(sandbox, before, finding.code, target)
-        second = await self._looked_at(sandbox, after, finding.code, target)
-        if first is None or second is None:
-            return _Verdict("it could not be compiled", untold=True)
-        return _effect(FIXES[finding.code], first, second, compared, target)
+        for complete in (False, True):
+            look = functools.partial(self._looked_at, sandbox, target=target, complete=complete)
+            first, second = await look(before, finding.code), await look(after, finding.code)
+            if first is None or second is None:
+                break
+            with contextlib.suppress(Incomplete):
+                return _effect(FIXES[finding.code], first, second, compared, target)
+        return _Verdict("it could not be compiled", untold=True)
 
     async def _adapted(
         self, sandbox: Sandbox, view: View, candidate: Candidate, after: Answer
@@ -286,8 +290,15 @@ class FixVerifier:
         return _Verdict(effect="can be traced")
 
     async def _looked_at(
-        self, sandbox: Sandbox, answer: Answer, code: str, target: Target | None
+        self,
+        sandbox: Sandbox,
+        answer: Answer,
+        code: str,
+        *,
+        target: Target | None,
+        complete: bool,
     ) -> _Look | None:
+        """Return the findings and figures of one form; `None` if it could not be compiled."""
         question = answer.question
         view = View(answer, question.module, question, question.subject)
         outlined = await sandbox.outline(answer)
@@ -296,14 +307,19 @@ class FixVerifier:
         folding = None
         if target is not None and code == run_rules.FOLDING:
             folding = await self._folding(sandbox, answer, target, outlined)
-        result = await self._result(sandbox, answer, target) if target is not None else None
+        result: Result | None = None
+        if target is not None:
+            result = await self._result(sandbox, answer, target, complete=complete)
         compiled = result.outcome if result is not None else None
         if not isinstance(compiled, Compiled):
             compiled = None
         if RULES[code].in_kernels is not None:
             if result is None or compiled is None:
                 return None
-            findings = list(run_rules.of_kernels(view, outlined, result, [code], folding))
+            judged = run_rules.of_kernels(view, outlined, result, [code], folding)
+            if judged.incomplete:
+                return await self._looked_at(sandbox, answer, code, target=target, complete=True)
+            findings = judged.findings
         elif RULES[code].in_program is not None:
             platform = target.platform if target is not None else ""
             findings = list(run_rules.of_program(view, outlined, [code], platform))
@@ -321,12 +337,21 @@ class FixVerifier:
             return await self.compiling().folding(answer, target, interpreter.path, sandbox.lower)
         return None
 
-    async def _result(self, sandbox: Sandbox, answer: Answer, target: Target) -> Result | None:
+    async def _result(
+        self, sandbox: Sandbox, answer: Answer, target: Target, *, complete: bool
+    ) -> Result | None:
         interpreter = sandbox.project.interpreter
         if interpreter is None:
             return None
         try:
-            return await self.compiling().get(answer, target, interpreter.path, sandbox.lower)
+            return await self.compiling().get(
+                answer,
+                target,
+                interpreter.path,
+                sandbox.lower,
+                complete=complete,
+                urgency=Urgency.UNSEEN,
+            )
         except Gone:
             return None
 
@@ -342,7 +367,15 @@ class _Look:
 def _effect(
     remedy: Remedy, before: _Look, after: _Look, compared: Compared, target: Target | None
 ) -> _Verdict:
-    """Return the verdict on two forms that compute the same, by their findings and figures."""
+    """Return the verdict on two forms that compute the same, by their findings and figures.
+
+    A change that leaves the findings is dropped without knowing its memory.
+
+    Raises:
+        Incomplete: the verdict needs figures of complete compiles.
+    """
+    if remedy.proof is Proof.GONE and after.findings >= before.findings:
+        return _Verdict("it does not help: the finding remains")
     words = list(figures.words(before.figures, after.figures, timed=remedy.timed))
     match remedy.proof:
         case Proof.SMALLER:
@@ -351,7 +384,7 @@ def _effect(
             fewer = figures.fewer(before.figures, after.figures)
             helps = after.findings <= before.findings and fewer
         case Proof.GONE:
-            helps = after.findings < before.findings
+            helps = True
     worse = figures.worse(before.figures, after.figures) - remedy.trades
     too_slow = not remedy.costs_any and figures.too_slow(
         before.figures, after.figures, _LONGEST_TRADE

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from jaxsight.features import caveats
 from jaxsight.features.hover.targets import target_rows
@@ -17,6 +18,7 @@ from jaxsight.features.kernels.expressions import expression_words
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.source.functions import Function
@@ -24,6 +26,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.queue import Urgency
 
 PATIENCE = 1.5
 """Seconds that a hover waits for a new trace if there is a stale answer."""
@@ -32,12 +35,15 @@ COMPILE_PATIENCE = 0.3
 
 Most small functions take less; a refresh follows for the others.
 """
+_AFTER_HOVER = 0.005
+"""Seconds after which a compile that a hover does not wait for begins."""
 
 
 async def hover(engine: Engine, path: str, position: Position) -> Hover | None:
     """Return the hover of the function with example inputs, or expression, at a position."""
     opened = engine.documents.get(path)
     text = opened.text if opened is not None else ""
+    engine.attention.point(path, position)
     document = await engine.documents.read(path)
     if document is None or document.text != text:
         return None  # the position is in an older text
@@ -142,22 +148,46 @@ async def _target_words(engine: Engine, view: View) -> str:
     if not isinstance(view.answer.reply, Traced) or view.stale:
         return ""
     targets = engine.choices.targets(path)
-    compiles = [asyncio.ensure_future(engine.programs.result(view, target)) for target in targets]
-    if not compiles:
+    if not targets:
         return ""
+    programs = engine.programs
+    was_compiled = programs.was_compiled(view)
+    follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)
+    delay = _AFTER_HOVER if follows else 0
+    kernels, complete = (
+        [
+            asyncio.ensure_future(
+                _after(delay, functools.partial(ask, view, target, urgency=Urgency.ASKED))
+            )
+            for target in targets
+        ]
+        for ask in (programs.result, programs.with_temporaries)
+    )
     # After an edit only the jaxpr is awaited: kernels follow in the hints.
-    patience = 0 if engine.programs.was_compiled(view) else COMPILE_PATIENCE
-    done, pending = await asyncio.wait(compiles, timeout=patience)
-    results = [task.result() for task in compiles if task in done]
-    words = target_rows([result for result in results if result is not None])
-    waiting = [
-        target.name for target, task in zip(targets, compiles, strict=True) if task in pending
-    ]
+    if not follows:
+        await asyncio.wait(complete, timeout=0 if was_compiled else COMPILE_PATIENCE)
+    results: list[Result] = []
+    waiting: list[str] = []
+    for target, *tasks in zip(targets, complete, kernels, strict=True):
+        best = next((task for task in tasks if task.done()), None)
+        if best is None:
+            waiting.append(target.name)
+        elif (result := best.result()) is not None:
+            results.append(result)
+        for task in tasks:
+            if not task.done():
+                engine.waiting.go_on(task, path)
+    words = target_rows(results)
     if waiting:
-        for task in pending:
-            engine.waiting.go_on(task, path)
         words += f"\n\n*compiling for {', '.join(waiting)}…*"
     return words.strip()
+
+
+async def _after(delay: float, ask: Callable[[], Awaitable[Result | None]]) -> Result | None:
+    """Return the result of a question that is asked after `delay` seconds."""
+    if delay:
+        await asyncio.sleep(delay)
+    return await ask()
 
 
 def _by_closeness(engine: Engine, document: Document, position: Position) -> Iterator[Subject]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.features.kernels.launches import launch_figure
-from jaxsight.features.kernels.summary import how
+from jaxsight.features.kernels.summary import how, temporary_memory
 from jaxsight.queries.programs.compile_result import Result
-from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
@@ -24,7 +23,7 @@ def target_rows(results: Sequence[Result]) -> str:
                 rows.append(
                     f"| {escaped(result.target.name)} | {graph.kernel_count} | "
                     f"{launch_figure(graph)} | "
-                    f"{units.size(compiled.memory.temporaries)} | {how(compiled)} |"
+                    f"{temporary_memory(compiled)} | {how(compiled)} |"
                 )
             case Trouble(message=message):
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import pkgutil
+from collections.abc import Sequence
 from importlib import import_module
 
 from jaxsight.features import inlay_hints
@@ -14,10 +17,12 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.settings import InlayHints
 from jaxsight.source.text import Range
 
-PATIENCE = 0.15
-"""Seconds that hints wait for a new trace before they show the stale one.
+log = logging.getLogger(__name__)
 
-Most traces take less, so nothing flickers.
+PATIENCE = 0.15
+"""Seconds that hints wait for a new trace and new kernels before they show the stale ones.
+
+Most take less, so nothing flickers.
 """
 _TRACED_AGAIN = 3
 """Number of times that hints wait for functions that were traced again while they were compiled."""
@@ -49,13 +54,20 @@ async def hints(
     document = await engine.documents.read(path)
     if document is None:
         return []
+    if range is not None:
+        engine.attention.show(path, range)
     settings = engine.projects.of(path).settings.inlay_hints
     kinds = [kind for kind in KINDS if kind.is_wanted(settings)]
     if not kinds:
         return []
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE
     views = await engine.traces.views(document, None if wait else PATIENCE)
-    if wait and any(kind.needs_kernels for kind in kinds):
-        views = await _compiled_views(engine, document)
+    if any(kind.needs_kernels for kind in kinds):
+        if wait:
+            views = await _compiled_views(engine, document)
+        else:
+            await _compile_quickly(engine, views, deadline - loop.time())
     last_traced = [engine.traces.last_traced(view) for view in views]
     views += [view for view in last_traced if view is not None]
     shown = Shown(engine, document, views, settings, range)
@@ -63,6 +75,25 @@ async def hints(
         (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),
         key=lambda hint: (hint.range, hint.label),
     )
+
+
+async def _compile_quickly(engine: Engine, views: Sequence[View], patience: float) -> None:
+    """Compile the functions whose kernels were known soon the last time; wait for `patience`.
+
+    A refresh follows for those that take longer.
+    """
+    quick = [view for view in views if engine.programs.is_quick(view, PATIENCE)]
+    if not quick or patience <= 0:
+        return
+    compiles = [asyncio.ensure_future(engine.programs.result(view)) for view in quick]
+    for compile in compiles:
+        engine.waiting.hold(compile)  # also when the hints are not awaited any more
+    _, pending = await asyncio.wait(compiles, timeout=patience)
+    for view, compile in zip(quick, compiles, strict=True):
+        if compile in pending:
+            engine.waiting.go_on(compile, view.answer.question.path)
+        elif not compile.cancelled() and (error := compile.exception()) is not None:
+            log.error("compiling %s", view.subject.name, exc_info=error)
 
 
 async def _compiled_views(engine: Engine, document: Document) -> list[View]:
@@ -74,7 +105,7 @@ async def _compiled_views(engine: Engine, document: Document) -> list[View]:
     for _ in range(_TRACED_AGAIN):
         views = await engine.traces.views(document, None)
         for view in views:
-            await engine.programs.result(view)
+            await engine.programs.with_temporaries(view)
         again = await engine.traces.views(document, None)
         if {id(view.answer) for view in again} == {id(view.answer) for view in views}:
             break

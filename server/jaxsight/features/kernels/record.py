@@ -14,8 +14,12 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
 
     Sizes are in bytes and times in seconds; `estimate_seconds` is a roofline estimate, not a
     measurement.
+
+    Raises:
+        Incomplete: the compile ended before memory was known.
     """
     compiled, graph = kernels.compiled, kernels.graph
+    sizes = compiled.memory
     estimated = total(graph, kernels.target)
     reply = kernels.view.answer.reply
     return {
@@ -28,11 +32,11 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "launch_count": graph.launch_count,
         "launches_at_least": graph.launches_at_least,
         "launches_known": graph.launches_known,
-        "temp_bytes": compiled.memory.temporaries,
-        "argument_bytes": compiled.memory.arguments,
-        "output_bytes": compiled.memory.outputs,
-        "code_bytes": compiled.memory.code,
-        "aliased_bytes": compiled.memory.aliased,
+        "temp_bytes": sizes.temporaries,
+        "argument_bytes": sizes.arguments,
+        "output_bytes": sizes.outputs,
+        "code_bytes": sizes.code,
+        "aliased_bytes": sizes.aliased,
         "folded_bytes": folded(compiled),
         "constant_bytes": sum(constant.value.bytes for constant in graph.constants),
         "donations": [
@@ -42,7 +46,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "flops": compiled.flops,
         "transfers": graph.transfers,
         "callback_count": graph.callback_count,
-        "compile_seconds": compiled.seconds,
+        "compile_seconds": compiled.compile_seconds,
         "estimate_seconds": estimated.seconds if estimated else None,
         "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
         "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],

@@ -10,6 +10,7 @@ from jaxsight.text.units import count
 from jaxsight.wire.messages.compiling import Compiled
 
 SAME = "the same"
+UNKNOWN = "?"
 
 
 def headline(compiled: Compiled, target: Target) -> str:
@@ -18,9 +19,17 @@ def headline(compiled: Compiled, target: Target) -> str:
     parts = [count(graph.kernel_count, "kernel"), launches(graph)]
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
-    if compiled.memory.temporaries >= 0:
-        parts.append(f"temp {units.size(compiled.memory.temporaries)}")
+    if (temporaries := temporary_memory(compiled)) != UNKNOWN:
+        parts.append(f"temp {temporaries}")
     return " · ".join([*parts, target.short])
+
+
+def temporary_memory(compiled: Compiled) -> str:
+    """Return `512 KiB`, `…` if it is not known yet, or `?` if it will not be."""
+    if not compiled.knows_temporaries:
+        return "…"
+    size = compiled.temporaries
+    return units.size(size) if size >= 0 else UNKNOWN
 
 
 def how(compiled: Compiled) -> str:
@@ -49,10 +58,15 @@ def _where(target: Target) -> str:
 
 def change(before: Compiled, after: Compiled) -> str:
     """Return the differences as `kernels 7 → 5 · temp 1 MiB → 0 B`, or `the same`."""
+    temporaries = temporary_memory(before), temporary_memory(after)
     pairs = [
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
-        ("temp", units.size(before.memory.temporaries), units.size(after.memory.temporaries)),
+        *(
+            []
+            if not (before.knows_temporaries and after.knows_temporaries)
+            else [("temp", *temporaries)]
+        ),
         ("folded", units.size(folded(before)), units.size(folded(after))),
     ]
     parts = [f"{figure} {was} → {now}" for figure, was, now in pairs if was != now]

@@ -43,7 +43,8 @@ async def current(engine: Engine, path: str, function: str, what: str | SourceOp
         view = await traced_function(engine, path, function)
         return await source(engine, view, with_settings(engine, path, what))
     if what in kernels.DOCUMENTS:
-        return kernels.document(*await compiled_function(engine, path, function), what)
+        compiled = await compiled_function(engine, path, function, complete=what == "kernels")
+        return kernels.document(*compiled, what)
     return await _text(engine, path, function, what)
 
 

@@ -15,6 +15,8 @@ from lsprotocol import types
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.notebooks import Notebook
 from jaxsight.lsp.features.diagnostics import Diagnostics
+from jaxsight.source.text import Position
+from jaxsight.timeline import mark
 
 NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[
@@ -24,6 +26,15 @@ NOTEBOOKS = types.NotebookDocumentSyncOptions(
         )
     ]
 )
+
+
+def _place(changes: Sequence[types.TextDocumentContentChangeEvent]) -> Position | None:
+    """Return the place of the last change; its column is as the client counts."""
+    match changes[-1:]:
+        case [types.TextDocumentContentChangePartial(range=range)]:
+            return Position(range.start.line, range.start.character)
+        case _:
+            return None
 
 
 class DocumentSync:
@@ -73,11 +84,13 @@ class DocumentSync:
         identifier: types.VersionedTextDocumentIdentifier,
         changes: Sequence[types.TextDocumentContentChangeEvent],
     ) -> None:
+        mark("change received")
         document = self._documents.get(identifier.uri)
         if document is None:
             return
         document.apply(changes, identifier.version, self._documents.units)
-        self._context.session.change(document.path, document.text)
+        self._context.session.change(document.path, document.text, _place(changes))
+        mark("change parsed")
         self._diagnostics.schedule(document.path)
 
     def _close(self, uri: str) -> None:

@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import markup
+from jaxsight.timeline import mark
 
 
 async def answer(context: Context, params: types.HoverParams) -> types.Hover | None:
@@ -20,6 +21,7 @@ async def answer(context: Context, params: types.HoverParams) -> types.Hover | N
     view = context.documents.view(uri)
     if hover is None or view is None:
         return None
+    mark("hover answered")
     return types.Hover(
         contents=markup(hover.markdown, markdown=context.client.hover_markdown),
         range=view.to_range(hover.range),

@@ -9,6 +9,7 @@ from lsprotocol import types
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import inlay_hint, markup
 from jaxsight.text.inert import one_line
+from jaxsight.timeline import mark
 
 
 async def answer(context: Context, params: types.InlayHintParams) -> list[types.InlayHint] | None:
@@ -34,6 +35,7 @@ async def answer(context: Context, params: types.InlayHintParams) -> list[types.
         elif hint.tooltip:
             answer.tooltip = markup(hint.tooltip, markdown=context.client.hover_markdown)
         answers.append(answer)
+    mark("hints answered")
     return answers
 
 

@@ -145,7 +145,7 @@ def _figures(compiled: Compiled) -> Json:
         "launches": graph.launch_count,
         "launchesAtLeast": graph.launches_at_least,
         "launchesKnown": graph.launches_known,
-        "memory": _memory(compiled.memory),
+        "memory": _memory(compiled.memory) if compiled.is_complete else None,
     }
 
 

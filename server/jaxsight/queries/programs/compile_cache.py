@@ -5,12 +5,17 @@ Each stage is cached by content. An answer is lowered once for a platform (and f
 capability of NVIDIA GPUs, as Pallas kernels differ). A program is compiled once for a target,
 whichever file it is in, and results are stored on disk. An edit that does not change the program
 compiles nothing. A failure is a `Trouble` with a message.
+
+A compile has two tiers: kernels are known when XLA has scheduled the program, memory when the
+compile is complete (for GPUs that are not present, temporaries are known with the kernels). A
+caller says whether it needs a complete one, and gets that whenever there is one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
@@ -29,12 +34,19 @@ from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Lowered
 from jaxsight.wire.observations import Failure
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
-from jaxsight.workers.compilation.environments import Environment, identity
+from jaxsight.workers.compilation.environments import Environment, ends_early, identity
+from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_LOOK_AGAIN = 0.1
+"""Seconds after which a process looks again for a result that another process makes."""
+
+_PATIENCE = 30.0
+"""Seconds to wait for such a result; then both processes make it."""
 
 LONG = 0.7
 """Duration of a compile after which progress is shown, in seconds."""
@@ -85,6 +97,16 @@ class _Program:
         )
 
 
+def _scheduled(name: str) -> str:
+    """Return the name of a program's result without memory."""
+    return digest(name, "scheduled")
+
+
+def _entries(name: str, request: Compile) -> tuple[str, ...]:
+    """Return the names of the cached results that answer a request, the best first."""
+    return (name,) if request.complete else (name, _scheduled(name))
+
+
 @dataclass(eq=False, slots=True)
 class _Running:
     task: asyncio.Task[Any]
@@ -101,25 +123,39 @@ class CompileCache:
     not_sent: NotSent
     memory: Memory
     _running: dict[str, _Running] = field(default_factory=dict)
+    _storing: set[asyncio.Future[None]] = field(default_factory=set)
 
-    def known(self, answer: Answer, target: Target) -> Result | None:
+    def known(self, answer: Answer, target: Target, *, complete: bool = False) -> Result | None:
         """Return the result for an answer if it is cached."""
         cached = self.memory.results.get((answer.question.key, target.name))
-        return cached[1] if cached is not None and cached[0] is answer else None
+        if cached is None or cached[0] is not answer:
+            return None
+        return cached[1] if cached[1].is_complete or not complete else None
 
-    async def get(self, answer: Answer, target: Target, python: str, lower: Lower) -> Result:
+    async def get(
+        self,
+        answer: Answer,
+        target: Target,
+        python: str,
+        lower: Lower,
+        *,
+        complete: bool,
+        urgency: Urgency = Urgency.ASKED,
+    ) -> Result:
         """Return the result for an answer; lower and compile it if necessary.
 
         Args:
             python: the Python interpreter that traced it; it compiles for this machine's own
                 devices.
+            complete: whether the compile must be complete.
+            urgency: decides which of several waiting programs is compiled next.
 
         Raises:
             Gone: it must be traced again.
         """
         if target.host and (why := self.not_sent(answer.question.path, target.host)):
             return Result(target, None, Trouble("approval", why, last=False))
-        if (cached := self.known(answer, target)) is not None:
+        if (cached := self.known(answer, target, complete=complete)) is not None:
             return cached
         lowered = await self._lower(answer, target, lower)
         if isinstance(lowered, Trouble):
@@ -129,8 +165,10 @@ class CompileCache:
             if isinstance(program, Trouble):
                 result = Result(target, lowered, program)
             else:
-                result = await self._result(program, answer)
-        if isinstance(result.outcome, Compiled) or result.outcome.last:
+                result = await self._result(program, answer, complete, urgency)
+        if isinstance(result.outcome, Trouble) and not result.outcome.last:
+            return result
+        if result.is_complete or self.known(answer, target, complete=True) is None:
             self.memory.results.put((answer.question.key, target.name), (answer, result))
         return result
 
@@ -170,7 +208,7 @@ class CompileCache:
         tasks = [running.task for running in self._running.values()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *self._storing, return_exceptions=True)
         await self.compilers.aclose()
 
     async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
@@ -178,6 +216,10 @@ class CompileCache:
         cached = self.memory.lowered.get(key)
         if cached is not None and cached[0] is answer:
             return cached[1]
+        name = " ".join(("lower", str(id(answer)), *key))
+        return await self._shared(name, lambda: self._lower_once(answer, target, lower))
+
+    async def _lower_once(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
         reply = await lower(answer, target)
         lowered: Lowered | Trouble
         match reply:
@@ -189,11 +231,15 @@ class CompileCache:
                 lowered = Trouble("lower", _refused(failure, target))
             case Died() as died:
                 return Trouble("lower", died.message, last=not died.external)
+        key = answer.question.key, target.platform, target.capability
         self.memory.lowered.put(key, (answer, lowered))
         return lowered
 
     async def _program(self, lowered: Lowered, target: Target, python: str) -> _Program | Trouble:
-        environment = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
+        if target.chip is None:
+            environment = environment_of(target, python, lowered.jaxlib)
+        else:  # looks for installed compilers
+            environment = await asyncio.to_thread(environment_of, target, python, lowered.jaxlib)
         if isinstance(environment, Trouble):
             return environment
         if target.host:
@@ -205,19 +251,24 @@ class CompileCache:
             name = digest(lowered.key, *identity(environment, target))
         return _Program(name, lowered, target, environment)
 
-    async def _result(self, program: _Program, answer: Answer) -> Result:
+    async def _result(
+        self, program: _Program, answer: Answer, complete: bool, urgency: Urgency
+    ) -> Result:
         """Return the result of compiling a program.
 
         If constant folding would take minutes and the result is not cached, the program is compiled
         without constant folding.
         """
         traps = [fold for fold in program.lowered.folds if fold.trap]
-        request = program.request
-        if not traps or await self._known(program.name) is not None:
-            outcome = await self._compile(program.name, program, request, answer)
-            return Result(program.target, program.lowered, outcome)
+        request = replace(
+            program.request,
+            complete=complete or not ends_early(program.target, program.environment),
+        )
+        compile = functools.partial(self._compile, program=program, answer=answer, urgency=urgency)
+        if not traps or await self._known(program.name, request) is not None:
+            return Result(program.target, program.lowered, await compile(program.name, request))
         name = digest(program.name, "unfolded")
-        outcome = await self._compile(name, program, folding.without(request), answer)
+        outcome = await compile(name, folding.without(request))
         if isinstance(outcome, Compiled):
             worst = max(traps, key=lambda fold: fold.seconds)
             note = folding.note(worst.primitive, worst.elements, worst.seconds)
@@ -225,20 +276,27 @@ class CompileCache:
         return Result(program.target, program.lowered, outcome, is_unfolded=True)
 
     async def _compile(
-        self, name: str, program: _Program, request: Compile, answer: Answer
+        self, name: str, request: Compile, program: _Program, answer: Answer, urgency: Urgency
     ) -> Compiled | Trouble:
-        cached = await self._known(name)
+        cached = await self._known(name, request)
         if cached is not None:
             return cached
-        return await self._shared(name, lambda: self._work(name, program, request, answer))
+        work = functools.partial(self._work, name, request, program, answer, urgency)
+        return await self._shared(_entries(name, request)[-1], work)
 
-    async def _known(self, name: str) -> Compiled | Trouble | None:
-        cached = self.memory.compiled.get(name)
-        if cached is None and name not in self._running:
-            cached = await asyncio.to_thread(self.disk.get, name)
-            if cached is not None:
-                self.memory.compiled.put(name, cached)
-        return cached
+    async def _known(self, name: str, request: Compile) -> Compiled | Trouble | None:
+        """Return the cached result of a program; a complete one if there is one."""
+        entries = _entries(name, request)
+        for entry in entries:
+            if (cached := self.memory.compiled.get(entry)) is not None:
+                return cached
+        if entries[-1] in self._running:
+            return None
+        stored = await asyncio.to_thread(self.disk.first, entries)
+        if stored is not None:
+            self.memory.compiled.put(*stored)
+            return stored[1]
+        return None
 
     async def _shared(self, name: str, work: Callable[[], Coroutine[None, None, T]]) -> T:
         """Return the result of work that all callers with the same name share.
@@ -257,6 +315,7 @@ class CompileCache:
         except asyncio.CancelledError:
             if running.waiting == 1 and not running.task.done():
                 running.task.cancel()
+                self._forget(name, running.task)
             raise
         finally:
             running.waiting -= 1
@@ -264,21 +323,73 @@ class CompileCache:
     def _ended(self, name: str, task: asyncio.Task[Any]) -> None:
         if not task.cancelled():
             task.exception()
+        self._forget(name, task)
+
+    def _forget(self, name: str, task: asyncio.Task[Any]) -> None:
         running = self._running.get(name)
         if running is not None and running.task is task:
             del self._running[name]
 
     async def _work(
-        self, name: str, program: _Program, request: Compile, answer: Answer
+        self, name: str, request: Compile, program: _Program, answer: Answer, urgency: Urgency
     ) -> Compiled | Trouble:
-        title = f"{answer.question.subject.name} for {program.target.short}"
-        async with self._ticking(f"compile {name}", title):
-            outcome = await self.compilers.compile(program.target, program.environment, request)
-        if isinstance(outcome, Compiled):
-            await asyncio.to_thread(self.disk.put, name, outcome)
+        compile = functools.partial(self._compile_now, request, program, answer, urgency)
+        if request.complete:
+            return await self._complete_once(name, compile)
+        outcome = await compile()
+        if isinstance(outcome, Trouble):
+            return self._keep(name, outcome)
+        entry = name if outcome.is_complete else _scheduled(name)
+        self._store(entry, outcome)
+        return self._keep(entry, outcome)
+
+    async def _complete_once(
+        self, name: str, compile: Callable[[], Awaitable[Compiled | Trouble]]
+    ) -> Compiled | Trouble:
+        """Return the result of a complete compile, unless another process makes it meanwhile."""
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        waited = False
+        while (lock := await asyncio.to_thread(self.disk.lock, name)) is None:
+            waited = True
+            if loop.time() > begin + _PATIENCE:
+                break
+            await asyncio.sleep(_LOOK_AGAIN)
+        with contextlib.ExitStack() as locked:
+            if lock is not None:
+                locked.callback(lock.release)
+            stored = await asyncio.to_thread(self.disk.get, name) if waited else None
+            outcome = stored if stored is not None else await compile()
+            if isinstance(outcome, Compiled):
+                self.memory.compiled.pop(_scheduled(name))
+                if stored is None:
+                    self._store(name, outcome, locked.pop_all())
+        return self._keep(name, outcome)
+
+    def _keep(self, name: str, outcome: Compiled | Trouble) -> Compiled | Trouble:
+        """Remember a result, unless another attempt may have another one."""
         if isinstance(outcome, Compiled) or outcome.last:
             self.memory.compiled.put(name, outcome)
         return outcome
+
+    async def _compile_now(
+        self, request: Compile, program: _Program, answer: Answer, urgency: Urgency
+    ) -> Compiled | Trouble:
+        title = f"{answer.question.subject.name} for {program.target.short}"
+        async with self._ticking(f"compile {program.name}", title):
+            return await self.compilers.compile(
+                program.target, program.environment, request, urgency
+            )
+
+    def _store(
+        self, entry: str, outcome: Compiled, locked: contextlib.ExitStack | None = None
+    ) -> None:
+        """Write a result to disk while its callers go on, then unlock its entry."""
+        storing = asyncio.ensure_future(asyncio.to_thread(self.disk.put, entry, outcome))
+        self._storing.add(storing)
+        storing.add_done_callback(self._storing.discard)
+        if locked is not None:
+            storing.add_done_callback(lambda _: locked.close())
 
     async def _measure(self, name: str, program: _Program, answer: Answer) -> Folding | Trouble:
         recorded = await asyncio.to_thread(self.disk.folding, name)

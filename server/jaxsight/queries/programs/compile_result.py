@@ -19,3 +19,13 @@ class Result:
     outcome: Compiled | Trouble
     is_unfolded: bool = False
     """Whether it was compiled without constant folding, unlike the user's own compile."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether another compile would add nothing."""
+        return isinstance(self.outcome, Trouble) or self.outcome.is_complete
+
+    @property
+    def knows_temporaries(self) -> bool:
+        """Whether another compile would say no more about temporaries."""
+        return isinstance(self.outcome, Trouble) or self.outcome.knows_temporaries

@@ -16,10 +16,12 @@ import logging
 import os
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from jaxsight.files import private, reading
+from jaxsight.files.locks import try_lock
 from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compiled, Folding
 
@@ -40,6 +42,22 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join((str(COMPILER_VERSION), *parts)).encode()).hexdigest()
 
 
+class Lock:
+    """A lock on an entry, until it is released or nobody refers to it any more."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        """Own the descriptor of a locked file, if any."""
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Unlock the entry, unless that has been done."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    __del__ = release
+
+
 class Cache:
     """A folder of entries.
 
@@ -57,6 +75,11 @@ class Cache:
     def get(self, name: str) -> Compiled | None:
         """Return the entry of a name, or `None` if there is no trustworthy one."""
         return self._get(name, Compiled)
+
+    def first(self, names: Sequence[str]) -> tuple[str, Compiled] | None:
+        """Return the first of some names that has a trustworthy entry, and the entry."""
+        entries = ((name, entry) for name in names if (entry := self.get(name)) is not None)
+        return next(entries, None)
 
     def folding(self, name: str) -> Folding | None:
         """Return the measurement of a name, or `None` if there is no trustworthy one."""
@@ -95,6 +118,21 @@ class Cache:
         self._written += 1
         if self._written % _SWEEP == 1:
             self.sweep()
+
+    def lock(self, name: str) -> Lock | None:
+        """Lock an entry, or return `None` if another process has locked it.
+
+        Entries share a few locks, so a process may wait for one that makes another entry.
+        """
+        if self.folder is None:
+            return Lock()
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(private.lock_file(self.folder / f"{name[:2]}.lock"))
+            except OSError as error:
+                log.warning("cannot lock %s: %s", self.folder, error)
+                return Lock()
+            return Lock(os.dup(file)) if try_lock(file) else None
 
     def sweep(self) -> None:
         """Delete the least recently used entries past the limit, and files of killed processes."""

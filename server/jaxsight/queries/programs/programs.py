@@ -8,6 +8,7 @@ import math
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
+from jaxsight.queries.attention import Attention
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.memory import HeldResult, Memory
 from jaxsight.queries.programs.compile_cache import CompileCache, Gone
@@ -22,7 +23,9 @@ from jaxsight.rules.jx102_folded_while_compiling import rule as folded_while_com
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Outlined, Traced
+from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
+from jaxsight.workers.compilation.queue import Urgency
 
 ERRORS_HELD = 60.0
 """Seconds after which a contract that could not be checked is tried again."""
@@ -37,7 +40,9 @@ class Programs:
         traces: Traces,
         choices: Choices,
         memory: Memory,
+        attention: Attention,
     ) -> None:
+        self._attention = attention
         self._projects = projects
         self._traces = traces
         self._choices = choices
@@ -109,8 +114,22 @@ class Programs:
             self._memory.outlines.put(key, (view.answer, outlined))
         return outlined
 
-    async def result(self, view: View, target: Target | None = None) -> Result | None:
-        """Return the result for a target, by default the first; `None` if it was not traced."""
+    async def result(
+        self,
+        view: View,
+        target: Target | None = None,
+        *,
+        complete: bool = False,
+        urgency: Urgency | None = None,
+    ) -> Result | None:
+        """Return the result for a target, by default the first; `None` if it was not traced.
+
+        Args:
+            view: the function.
+            target: the target.
+            complete: whether the compile must be complete, which takes longer.
+            urgency: decides what is compiled next; by default by where the user looks.
+        """
         question = view.answer.question
         project = self._projects.of(question.path)
         if not isinstance(view.answer.reply, Traced) or project.interpreter is None:
@@ -120,11 +139,15 @@ class Programs:
         if target is None:
             return None
         answer = view.answer
+        if urgency is None:
+            urgency = self._attention.urgency(question.path, view.subject_range)
         compiled = functools.partial(
             self.compiling().get,
             target=target,
             python=project.interpreter.path,
-            lower=functools.partial(tracer_requests.lower, project),
+            lower=functools.partial(tracer_requests.lower, project, urgency=urgency),
+            complete=complete,
+            urgency=urgency,
         )
         try:
             result = await compiled(answer)
@@ -146,16 +169,40 @@ class Programs:
         if isinstance(result.outcome, Trouble):
             self._memory.refused.put(key, (answer, result))
         elif self._traces.is_chosen(view):
+            if not result.outcome.is_complete:
+                self._memory.until_kernels.put(key, result.outcome.seconds)
+            last = self._memory.shown.get(key)
+            before = self.before(view)
+            is_saved = answer.question.path not in self._unsaved or before is None
+            if last is not None and last[0] is answer:
+                if not result.is_complete and last[1].is_complete:
+                    return
+                is_saved |= last[1].outcome is before
             self._memory.shown.put(key, (answer, result))
-            if answer.question.path not in self._unsaved or self.before(view) is None:
+            if is_saved:
                 self._memory.saved.put(key, result.outcome)
 
-    async def held_result(self, view: View, target: Target) -> Result | None:
+    async def with_temporaries(
+        self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
+    ) -> Result | None:
+        """Return the result for a target whose temporaries are known; see `result`."""
+        if target is None:
+            targets = self._choices.targets(view.answer.question.path)
+            target = next(iter(targets), None)
+        is_soon = target is not None and environments.assigns_memory_early(target)
+        result = await self.result(view, target, complete=not is_soon, urgency=urgency)
+        if result is None or result.knows_temporaries:
+            return result
+        return await self.result(view, target, complete=True, urgency=urgency)
+
+    async def held_result(
+        self, view: View, target: Target, *, with_memory: bool = False
+    ) -> Result | None:
         """Return the result for a target that may be remote.
 
         An error, such as that of an unreachable host, is cached for a while.
         """
-        key = (view.answer.question.key, target.name)
+        key = (view.answer.question.key, target.name, with_memory)
         running = self._memory.held.get(key)
         now = asyncio.get_running_loop().time()
         if (
@@ -163,7 +210,8 @@ class Programs:
             or running.answer is not view.answer
             or running.ended + ERRORS_HELD < now
         ):
-            running = HeldResult(view.answer, asyncio.ensure_future(self.result(view, target)))
+            result_of = self.with_temporaries if with_memory else self.result
+            running = HeldResult(view.answer, asyncio.ensure_future(result_of(view, target)))
             self._memory.held.put(key, running)
         try:
             result = await asyncio.shield(running.task)
@@ -198,9 +246,27 @@ class Programs:
         )
         return Kernels.of(located, result)
 
-    def is_compiled(self, view: View, target: Target) -> bool:
-        """Return whether the current program of a function is compiled for a target."""
-        return self.compiling().known(view.answer, target) is not None
+    def is_compiled(self, view: View, target: Target, *, with_memory: bool = False) -> bool:
+        """Return whether the current program of a function is compiled for a target.
+
+        Args:
+            view: the function.
+            target: the target.
+            with_memory: whether the size of its temporaries must be known.
+        """
+        known = self.compiling().known(view.answer, target)
+        return known is not None and (known.knows_temporaries or not with_memory)
+
+    def is_quick(self, view: View, patience: float) -> bool:
+        """Return whether a function is not compiled yet, and its kernels are likely known soon."""
+        key = view.answer.question.path, view.subject.name
+        seconds = self._memory.until_kernels.get(key)
+        if view.stale or seconds is None or seconds > patience:
+            return False
+        if not isinstance(view.answer.reply, Traced):
+            return False
+        targets = self._choices.targets(view.answer.question.path)
+        return bool(targets) and not self.is_compiled(view, targets[0])
 
     def was_compiled(self, view: View) -> bool:
         """Return whether any program of the function has been compiled for the first target."""

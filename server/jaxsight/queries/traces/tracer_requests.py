@@ -24,6 +24,7 @@ from jaxsight.wire.messages.requests import (
     SourceOptions,
     Sourcerize,
 )
+from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died, Outcome
 from jaxsight.workers.supervisor import Priority
 
@@ -88,11 +89,21 @@ async def show(
             return None
 
 
-async def lower(client: Client, answer: Answer, target: Target) -> Lowered | Failed | Died | None:
+_PRIORITIES = {
+    Urgency.ASKED: Priority.PERSON,
+    Urgency.SEEN: Priority.DOCUMENT,
+    Urgency.UNSEEN: Priority.BACKGROUND,
+}
+
+
+async def lower(
+    client: Client, answer: Answer, target: Target, *, urgency: Urgency = Urgency.UNSEEN
+) -> Lowered | Failed | Died | None:
     """Return a traced function as StableHLO, or the error; `None` if the trace is gone."""
     if not isinstance(answer.reply, Traced):
         return None
-    reply = await client.ask(Lower(NEW, answer.reply.id, target.platform, target.capability))
+    request = Lower(NEW, answer.reply.id, target.platform, target.capability)
+    reply = await client.ask(request, priority=_PRIORITIES[urgency])
     match reply:
         case Lowered() | Died():
             return reply

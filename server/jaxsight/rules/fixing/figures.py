@@ -46,20 +46,26 @@ class Figures:
         return self.compiled.graph.kernel_count, self.compiled.graph.launch_count
 
     @property
-    def memory(self) -> tuple[int, int]:
-        """Bytes of temporaries, and bytes that all launches read and write."""
-        if self.compiled is None:
-            return 0, 0
-        kernels = self.compiled.graph.kernels
-        moved = sum((kernel.bytes_in + kernel.bytes_out) * kernel.launches for kernel in kernels)
-        return max(self.compiled.memory.temporaries, 0), moved
+    def stored(self) -> int:
+        """Bytes of temporaries.
+
+        Raises:
+            Incomplete: the compile ended before they were known; as for all functions below.
+        """
+        return max(self.compiled.temporaries, 0) if self.compiled is not None else 0
+
+    @property
+    def moved(self) -> int:
+        """Bytes that all launches read and write."""
+        kernels = self.compiled.graph.kernels if self.compiled is not None else ()
+        return sum((kernel.bytes_in + kernel.bytes_out) * kernel.launches for kernel in kernels)
 
     @property
     def compiling(self) -> float:
         """The compile time in seconds, or a lower bound."""
         if self.folding is not None:
             return self.folding.folded
-        return self.compiled.seconds if self.compiled is not None else 0.0
+        return self.compiled.compile_seconds if self.compiled is not None else 0.0
 
     @property
     def time(self) -> float | None:
@@ -74,14 +80,16 @@ def fewer(before: Figures, after: Figures) -> bool:
     """Return whether less is launched, stored or moved."""
     if before.compiled is None or after.compiled is None:
         return False
-    pairs = zip(after.memory, before.memory, strict=True)
-    fewer_launches = any(a < b for b, a in zip(before.kernels, after.kernels, strict=True))
-    return fewer_launches or any(_grown(now, was) for now, was in pairs)
+    return (
+        any(a < b for b, a in zip(before.kernels, after.kernels, strict=True))
+        or _grown(after.moved, before.moved)
+        or _grown(after.stored, before.stored)
+    )
 
 
 def smaller(before: Figures, after: Figures) -> bool:
     """Return whether less is stored at once."""
-    return _grown(after.memory[0], before.memory[0])
+    return _grown(after.stored, before.stored)
 
 
 def _grown(before: int, after: int) -> bool:
@@ -113,7 +121,7 @@ def too_slow(before: Figures, after: Figures, times: float) -> bool:
     was, now = before.time, after.time
     if was is not None and now is not None:
         return now > was * times
-    launched, moved = (before.kernels[1], after.kernels[1]), (before.memory[1], after.memory[1])
+    launched, moved = (before.kernels[1], after.kernels[1]), (before.moved, after.moved)
     return any(is_now > had * times for had, is_now in (launched, moved))
 
 
@@ -125,11 +133,10 @@ def worse(before: Figures, after: Figures) -> frozenset[str]:
     """Return which figures are worse: launches, temporaries, traffic or estimated time."""
     if before.compiled is None or after.compiled is None:
         return frozenset()
-    (stored, moved), (stored_now, moved_now) = before.memory, after.memory
     grown = {
         LAUNCHED: more(before, after),
-        STORED: _grown(stored, stored_now),
-        MOVED: _grown(moved, moved_now),
+        STORED: _grown(before.stored, after.stored),
+        MOVED: _grown(before.moved, after.moved),
         TIME: slower(before, after),
     }
     return frozenset(name for name, is_worse in grown.items() if is_worse)
@@ -146,7 +153,7 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
         for name, (was, now) in (("kernels", kernels), ("launches", launches)):
             if was != now and not (name == "launches" and launches == kernels):
                 yield f"{name} {was} → {now}"
-        stored, moved = zip(before.memory, after.memory, strict=True)
+        stored, moved = (before.stored, after.stored), (before.moved, after.moved)
         has_stored = _grown(*stored) or _grown(*reversed(stored))
         if has_stored:
             yield f"temp {units.size(stored[0])} → {units.size(stored[1])}"

@@ -48,7 +48,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if view.compiled is None:
         return
     captured_kinds = {_kind(value.text) for value, _ in captured(view)}
-    seconds = view.compiled.seconds
     for constant in view.compiled.graph.constants:
         if not constant.folded or constant.value.bytes < LARGE:
             continue
@@ -56,6 +55,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         at = next((path for path in constant.equations if path in view.flow.steps), "")
         kind, bytes = constant.value.text, constant.value.bytes
+        seconds = view.compiled.compile_seconds
         origin = f"{view.quoted(at)} was folded into" if at else "XLA computed"
         yield Violation(
             f"folded constant of {size(bytes)} is embedded in the executable",

@@ -58,14 +58,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
         ):
             kind = step.primitive, step.span, step.parameters, flow.value(step.results[0]).text
             groups[kind].append(path)
-    temporaries = view.compiled.memory.temporaries
     for paths in sorted(groups.values(), key=lambda group: -_bytes(view, group)):
         first_result = flow.value(flow.steps[paths[0]].results[0])
-        if (
-            len(paths) < LEAST
-            or first_result.bytes < LARGE
-            or temporaries < len(paths) * first_result.bytes
-        ):
+        if len(paths) < LEAST or first_result.bytes < LARGE:
+            continue
+        temporaries = view.compiled.temporaries
+        if temporaries < len(paths) * first_result.bytes:
             continue
         if not _independent(view, paths) or not _in_turn(view, paths):
             continue

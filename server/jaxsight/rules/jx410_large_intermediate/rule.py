@@ -37,8 +37,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
     """Yield temporaries of 16 MiB or more, and 8 times the inputs and outputs or more."""
     if view.compiled is None:
         return
-    graph, memory = view.compiled.graph, view.compiled.memory
-    outside = max(memory.arguments, 0) + max(memory.outputs, 0)
+    graph = view.compiled.graph
+    outside = sum(value.bytes for value in (*graph.parameters, *graph.outputs))
     reported: set[object] = set()
     for temporary in graph.temporaries:
         at = temporary.equation
