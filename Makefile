@@ -58,9 +58,10 @@ format: .venvs/lint/.installed ## Format the code and fix what can be fixed
 	.venvs/lint/bin/ruff check --fix .
 
 .PHONY: bench
-bench: .venvs/test-py311/.installed ## Measure speed and memory; a table, and reports/bench.json
+bench: .venvs/test-py311/.installed .venvs/compilers/.test-py311 ## Measure speed and memory; a table, and reports/bench.json
 	mkdir -p reports
-	.venvs/test-py311/bin/python -m tests.perf --json reports/bench.json
+	JAXSIGHT_COMPILERS="$(CURDIR)/.venvs/compilers" \
+		.venvs/test-py311/bin/python -m tests.perf --json reports/bench.json
 
 .PHONY: bench-vscode
 bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-server/.installed vsix ## Measure what a real VS Code adds (on Linux)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from pathlib import Path
 from typing import Any
@@ -123,10 +122,12 @@ async def test_panel_says_what_values_decide_of_the_launches(tmp_path: Path) -> 
 
 async def drawn_with_memory(editor: Editor, uri: str) -> Any:
     """Return what is drawn of `power` once its memory is known: it comes after the kernels."""
-    for refreshes in itertools.count(1):
+    refreshes = 0
+    while True:
         drawn = (await editor.ask("jaxsight/panel", uri=uri, function="power"))["drawn"]
         if drawn["memory"] is not None:
             return drawn
+        refreshes += 1
         await editor.receive("jaxsight/panelRefresh", refreshes)
 
 

@@ -18,7 +18,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.perf import compiling, hovering, processes, reading, starting, turns, writing
+from tests.perf import (
+    checking,
+    compiling,
+    hovering,
+    processes,
+    reading,
+    starting,
+    turns,
+    waterfall,
+    writing,
+)
 from tests.perf.measures import Figure, table
 
 BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
@@ -31,14 +41,17 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "window": processes.window,
     "kill": processes.replacements,
     "kernels": compiling.after_edits,
+    "kernels-ahead": compiling.ahead_of_time,
     "findings": compiling.with_findings,
     "moved-lines": compiling.moved_lines,
     "cache": compiling.cache_hits,
+    "check": checking.of_a_package,
     "reading": reading.by_size,
     "writing": writing.by_size,
     "writing-pretty": writing.pretty,
     "writing-memory": writing.memory,
     "turns": turns.by_document,
+    "waterfall": waterfall.by_program,
 }
 
 RUNS = 30

@@ -9,41 +9,51 @@ import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter as now
 
 import psutil
 
+from jaxsight.compiler.idle_memory import IDLE
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.disk_cache import Cache, digest
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.environments import Environment
 from tests.perf.editor import BenchError, milliseconds
 from tests.perf.measures import Figure, Goal
 from tests.perf.plain_jax import WarmJax
 from tests.perf.programs import ADAM, FACTOR, SMALL, TRANSFORMER, Program, edited
 
 _MIB = 1024 * 1024
-_TARGET = "cpu"
-"""The one that plain JAX compiles for too, with the same jaxlib."""
 
 
 class _Kernels:
     """A session with one program, asked for its kernels."""
 
-    def __init__(self, root: Path, program: Program) -> None:
+    def __init__(self, root: Path, program: Program, target: str = "cpu") -> None:
         self.session = Session(Projects(Trust(Policy.ALWAYS)))
-        self.session.configure([str(root)], {"python": sys.executable, "target": _TARGET})
+        hints = {"kernels": False, "barriers": False}
+        settings = {"python": sys.executable, "target": target, "inlayHints": hints}
+        self.session.configure([str(root)], settings)
+        self._target = target
         self._path = str(root / program.file)
         self._program = program
         self.session.open(self._path, program.text)
 
-    async def after(self, text: str) -> tuple[float, Compiled]:
-        """Milliseconds from the edit that makes this text to the kernels."""
+    async def after(self, text: str, *, complete: bool = False) -> tuple[float, Compiled]:
+        """Milliseconds from the edit that makes this text to the kernels, and what they are.
+
+        With `complete`, also to their memory.
+        """
         begin = now()
         self.session.change(self._path, text)
-        _, result = await self.session.kernels(self._path, self._program.function, _TARGET)
+        _, result = await self.session.kernels(
+            self._path, self._program.function, self._target, complete=complete
+        )
         if not isinstance(result.outcome, Compiled):
             raise BenchError(result.outcome.message)
         return milliseconds(begin), result.outcome
@@ -60,13 +70,16 @@ def _with(program: Program, number: int) -> str:
 
 
 def _run(
-    root: Path, program: Program, work: Callable[[_Kernels], Awaitable[list[Figure]]]
+    root: Path,
+    program: Program,
+    work: Callable[[_Kernels], Awaitable[list[Figure]]],
+    target: str = "cpu",
 ) -> list[Figure]:
     # Nothing that was compiled for another figure, or in another run.
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=root)
 
     async def main() -> list[Figure]:
-        kernels = _Kernels(root, program)
+        kernels = _Kernels(root, program, target)
         try:
             return await work(kernels)
         finally:
@@ -75,51 +88,77 @@ def _run(
     return asyncio.run(main())
 
 
+async def _edited(
+    kernels: _Kernels, program: Program, runs: int, ahead: Environment | None = None
+) -> tuple[list[float], list[float], list[float]]:
+    """Milliseconds from edits to kernels, to memory, and of plain JAX; in turn, each a new text."""
+    early: list[float] = []
+    complete: list[float] = []
+    plain: list[float] = []
+    with WarmJax(program, ahead) as jax:
+        for number in range(runs + 2):
+            spent, _ = await kernels.after(_with(program, 2 * number))
+            whole, _ = await kernels.after(_with(program, 2 * number + 1), complete=True)
+            definition = program.definition.replace(FACTOR, edited(2 * number))
+            baseline = await asyncio.to_thread(jax.compile, definition)
+            if number >= 2:  # the first ones start processes
+                early.append(spent)
+                complete.append(whole)
+                plain.append(baseline)
+    return early, complete, plain
+
+
 def after_edits(root: Path, runs: int) -> list[Figure]:
-    """From an edit to the kernels of what never was, against `lower().compile()` in a warm
-    process.
+    """From an edit to the kernels of what never was, and to their memory, against
+    `lower().compile()` in a warm process.
     """
-    found: list[Figure] = []
-    for program, name in (
-        (SMALL, "a small function"),
-        (ADAM, "optax adam update"),
-        (TRANSFORMER, "gradient of 12 layers"),
+    figures: list[Figure] = []
+    for program, name, goal in (
+        (SMALL, "a small function", 0.3),
+        (ADAM, "optax adam update", 0.35),
+        (TRANSFORMER, "gradient of 12 layers", 0.5),
     ):
 
         async def work(
-            kernels: _Kernels, program: Program = program, name: str = name
+            kernels: _Kernels, program: Program = program, name: str = name, goal: float = goal
         ) -> list[Figure]:
-            ours: list[float] = []
-            plain: list[float] = []
-            with WarmJax(program) as jax:
-                for number in range(runs + 2):
-                    spent, _ = await kernels.after(_with(program, number))
-                    definition = program.definition.replace(FACTOR, edited(number))
-                    baseline = await asyncio.to_thread(jax.compile, definition)
-                    if number >= 2:  # the first ones start processes
-                        ours.append(spent)
-                        plain.append(baseline)
+            early, complete, plain = await _edited(kernels, program, runs)
+            whole, goals = "lower().compile()", [Goal(20, 1.1)]
             figures = [
-                Figure(
-                    f"edit → kernels: {name}",
-                    "ms",
-                    ours,
-                    plain,
-                    "lower().compile()",
-                    [Goal(20, 1.1)],
-                )
+                Figure(f"edit → kernels: {name}", "ms", early, plain, whole, [Goal(factor=goal)]),
+                Figure(f"edit → memory: {name}", "ms", complete, plain, whole, goals),
             ]
             if program is TRANSFORMER:
-                figures.append(Figure("memory of a compiler", "MiB", [_compiler()]))
+                await asyncio.sleep(IDLE + 1)
+                idle = [_compiler()]
+                figures.append(Figure("memory of an idle compiler", "MiB", idle, goals=[Goal(220)]))
             return figures
 
-        found += _run(root, program, work)
-    return found
+        figures += _run(root, program, work)
+    return figures
+
+
+def ahead_of_time(root: Path, runs: int) -> list[Figure]:
+    """The same for an H100 that is not here, against its own `lower().compile()`."""
+    target, name = "cuda:h100", "a small function"
+    environment = environments.suiting("cuda", version("jax"))
+    if environment is None:
+        raise BenchError("run `jaxsight targets install cuda` first")
+
+    async def work(kernels: _Kernels) -> list[Figure]:
+        early, complete, plain = await _edited(kernels, SMALL, runs, environment)
+        whole = "lower().compile()"
+        return [
+            Figure(f"edit → kernels, H100: {name}", "ms", early, plain, whole, [Goal(factor=0.8)]),
+            Figure(f"edit → complete, H100: {name}", "ms", complete, plain, whole),
+        ]
+
+    return _run(root, SMALL, work, target)
 
 
 def with_findings(root: Path, runs: int) -> list[Figure]:
-    """From an edit to kernels and findings, against the kernels alone, which hold the trace and the
-    compile.
+    """From an edit to a complete compile and findings, against the complete compile alone, which
+    holds the trace.
     """
     found: list[Figure] = []
     for program, name in (
@@ -134,13 +173,13 @@ def with_findings(root: Path, runs: int) -> list[Figure]:
             ours: list[float] = []
             alone: list[float] = []
             for number in range(runs + 2):
-                spent, _ = await kernels.after(_with(program, number))
+                spent, _ = await kernels.after(_with(program, number), complete=True)
                 more = await kernels.findings()
                 if number >= 2:
                     ours.append(spent + more)
                     alone.append(spent)
-            label = f"edit → kernels and findings: {name}"
-            return [Figure(label, "ms", ours, alone, "kernels alone", [Goal(0, 1.1)])]
+            label = f"edit → compile and findings: {name}"
+            return [Figure(label, "ms", ours, alone, "the compile alone", [Goal(0, 1.05)])]
 
         found += _run(root, program, work)
     return found

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -47,7 +48,12 @@ class Editor:
     """One client with its server, to be used in a `with` block."""
 
     def __init__(
-        self, root: Path, command: list[str] = SERVER, *, patience: float = PATIENCE
+        self,
+        root: Path,
+        command: list[str] = SERVER,
+        *,
+        patience: float = PATIENCE,
+        environment: Mapping[str, str] = ENVIRONMENT,
     ) -> None:
         self._root = root
         self._patience = patience
@@ -63,7 +69,7 @@ class Editor:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env=ENVIRONMENT,
+            env=environment,
         )
 
     def __enter__(self) -> Self:
@@ -85,7 +91,9 @@ class Editor:
             if pipe is not None:
                 pipe.close()
 
-    def initialize(self, python: str = sys.executable) -> None:
+    def initialize(
+        self, python: str = sys.executable, settings: Mapping[str, object] = QUIET
+    ) -> None:
         """Introduce the client, with the Python that traces; returns when the server has
         answered.
         """
@@ -97,7 +105,7 @@ class Editor:
                 "rootUri": uri,
                 "workspaceFolders": [{"uri": uri, "name": "bench"}],
                 "capabilities": CAPABILITIES,
-                "initializationOptions": {**QUIET, "python": python},
+                "initializationOptions": {**settings, "python": python},
             },
         )
         self.notify("initialized", {})
@@ -183,8 +191,12 @@ class Editor:
         return number in self._answers
 
     def hints_with(self, name: str, label: str) -> None:
-        """Ask for the hints of a document until one of them is `label`: again whenever the server
-        says that there are new ones.
+        """Ask for the hints of a document until one of them has `label`."""
+        self.hints_until(name, lambda shown: label in shown)
+
+    def hints_until(self, name: str, wanted: Callable[[str], bool]) -> None:
+        """Ask for the hints of a document until one is `wanted`: again whenever the server says
+        that there are new ones.
         """
         refresh = "workspace/inlayHint/refresh"
         lines = self._texts[name].count("\n")
@@ -193,7 +205,7 @@ class Editor:
         while True:
             known = self._asked[refresh]
             hints = self.request("textDocument/inlayHint", params)
-            if any(label in str(hint["label"]) for hint in hints):
+            if any(wanted(str(hint["label"])) for hint in hints):
                 return
             while self._asked[refresh] == known:
                 self._take()

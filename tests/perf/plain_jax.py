@@ -8,6 +8,10 @@ import sys
 from types import TracebackType
 from typing import Self
 
+from jaxsight.compiler import stand_ins
+from jaxsight.targets.chips import Gpu
+from jaxsight.targets.target import parse
+from jaxsight.workers.compilation.environments import Environment, compiler_variables
 from tests.perf.editor import ENVIRONMENT
 from tests.perf.programs import Program
 
@@ -38,6 +42,30 @@ for line in sys.stdin:
 """
 
 
+_WARM_AHEAD = """
+import json, sys, time
+import jax
+from jax.experimental import topologies
+specification, stand_ins = sys.argv[3:]
+(device,) = topologies.get_topology_desc(
+    platform="cuda", topology="1x1x1", target_config=specification
+).devices
+sharding = jax.sharding.SingleDeviceSharding(device)
+space = {}
+exec(sys.argv[1], space)
+for line in sys.stdin:
+    code, _ = json.loads(line)
+    arguments = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), space["ARGUMENTS"]
+    )
+    begin = time.perf_counter()
+    exec(code, space)
+    lowered = jax.jit(space[sys.argv[2]]).lower(*arguments)
+    compiled = lowered.compile({"xla_gpu_cuda_data_dir": stand_ins})
+    print((time.perf_counter() - begin) * 1000, flush=True)
+"""
+
+
 def start_and_trace(program: Program) -> subprocess.Popen[str]:
     """A process that imports JAX, runs the program, prints the function's jaxpr and ends."""
     return subprocess.Popen(
@@ -53,13 +81,20 @@ class WarmJax:
     used in a `with` block.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, ahead: Environment | None = None) -> None:
+        """Start it, with a compiler's environment to compile for an H100 that is not here."""
+        command = [sys.executable, "-c", _WARM, program.text, program.function]
+        environment = _ENVIRONMENT
+        if ahead is not None:
+            chip = parse("cuda:h100").chip
+            assert isinstance(chip, Gpu)
+            command = [ahead.python, "-c", _WARM_AHEAD, program.text, program.function]
+            variables = compiler_variables(ahead)
+            command += [chip.specification, variables[stand_ins.VARIABLE]]
+            environment = {**ENVIRONMENT, **variables}
+            environment.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _WARM, program.text, program.function],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=_ENVIRONMENT,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
     def __enter__(self) -> Self:
@@ -80,9 +115,7 @@ class WarmJax:
         return self._do(definition, "trace")
 
     def compile(self, definition: str) -> float:
-        """Milliseconds to execute the definition, to trace, to lower and to compile it for the
-        CPU.
-        """
+        """Milliseconds to execute the definition, to trace, to lower and to compile it."""
         return self._do(definition, "compile")
 
     def _do(self, definition: str, stage: str) -> float:

@@ -22,6 +22,7 @@ IN_THE_USERS_INTERPRETER = [
     PACKAGE / "files" / "reading.py",
     PACKAGE / "text" / "__init__.py",
     PACKAGE / "text" / "units.py",
+    PACKAGE / "timeline.py",
     *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
 ]
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
@@ -29,6 +30,7 @@ ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 OWN = (
     "jaxsight.files.reading",
     "jaxsight.text.units",
+    "jaxsight.timeline",
     *(f"jaxsight.{part}" for part in BROUGHT),
 )
 

@@ -14,11 +14,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from jaxsight.examples.example_settings import ExampleSettings
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.session import Session
+from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.targets import target as targets
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.inputs import Argument
