@@ -1,0 +1,21 @@
+"""Captures what a program does with JAX, writes it as one file, reduces and explains its failure.
+
+Everything here runs in the user's Python environment and imports the standard library, NumPy and
+JAX only; `failures` and `running` import the standard library alone.
+
+The folders, of which each imports only those above it:
+
+* `failures` says how a program failed, and whether two failures are the same; `running` runs a
+  file in a fresh process, with limits, and observes its failure.
+* `compat` has the private API of JAX, a module for each concern.
+* `capture` runs a program and keeps what is about to be traced, compiled or run in a folder, the
+  **case**: written before it happens, so that it survives the process.
+* `emit` writes a program and its inputs as a **repro**: a standalone file of public JAX and NumPy
+  that fails as the program failed.
+* `checks` has the kinds of failure that `--check` names, one module each.
+* `reducing` makes a repro smaller while its check holds; `explaining` tabulates under which
+  flags, versions and targets it does.
+
+A repro defines `inputs()`, which returns the arguments of `main`, and `main(*arguments)`; run as a
+script, it fails if and only if it reproduces the failure.
+"""

@@ -1,0 +1,1 @@
+"""Runs a program, and keeps what it is about to trace, compile or run."""

@@ -1,0 +1,1 @@
+"""The kinds of failure that `--check` names."""

@@ -1,0 +1,1 @@
+"""Private API of JAX, a module for each concern."""

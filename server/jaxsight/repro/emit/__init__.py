@@ -1,0 +1,1 @@
+"""Writes a program and its inputs as a standalone file."""

@@ -1,0 +1,1 @@
+"""Tabulates under which flags, versions and targets a repro fails."""

@@ -1,0 +1,95 @@
+"""How a program failed, and whether two failures are the same.
+
+A **signature** is what two runs of the same failure share: the kind, the class of the exception or
+the signal, the message without what varies between runs and sizes, and the function of JAX in which it
+arose. Addresses, numbers, shapes and names of values are not part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+FINISHED = "finished"
+EXCEPTION = "exception"
+CRASH = "crash"
+HANG = "hang"
+MEMORY = "memory"
+PROCESSES = "processes"
+
+_VARIABLE = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "@"),
+    (re.compile(r"\b(?:[a-z]+\d+|bool|key<\w+>)\[[^\]]*\](?:\{[^}]*\})?"), "array"),
+    (re.compile(r"\((?:\s*\d+\s*,?)+\)|\[(?:\s*\d+\s*,?)+\]"), "sizes"),
+    (re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?"), "#"),
+    (re.compile(r"(?:/[\w.<>+-]+)+"), "path"),
+    (re.compile(r"%[\w.-]+"), "%"),
+    (re.compile(r"\s+"), " "),
+)
+"""What varies in messages between runs, machines and sizes, with its replacement."""
+
+_LONGEST = 300
+"""The number of characters of a message that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a run ended.
+
+    Attributes:
+        kind: `finished`, `exception`, `crash`, `hang`, `memory` or `processes`.
+        name: the qualified name of the exception's class, or the signal's.
+        message: the exception's message.
+        frame: the innermost function in the traceback, as `module:function`, if it is of JAX.
+    """
+
+    kind: str
+    name: str = ""
+    message: str = ""
+    frame: str = ""
+
+    @property
+    def signature(self) -> tuple[str, str, str, str]:
+        """The parts that all runs of the same failure share."""
+        return (self.kind, self.name, normalized(self.message), self.frame)
+
+    def same(self, other: Failure) -> bool:
+        """Return whether this is the same failure, up to what varies between runs."""
+        return self.signature == other.signature
+
+    @property
+    def headline(self) -> str:
+        """The failure in one line."""
+        first = self.message.strip().split("\n", 1)[0]
+        match self.kind:
+            case "exception":
+                return f"{self.name.rpartition('.')[2]}: {first}" if first else self.name
+            case "crash":
+                return f"killed by {self.name}"
+            case "hang":
+                return f"did not finish {first}".rstrip()
+            case "memory":
+                return f"exceeded its memory limit {first}".rstrip()
+            case "processes":
+                return "started too many processes"
+            case _:
+                return "finished"
+
+    def record(self) -> dict[str, str]:
+        """Return the failure as JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def of_record(record: dict[str, Any]) -> Failure:
+        """Return the failure of a `record`; missing parts are empty."""
+        kind, *rest = (str(record.get(key) or "") for key in ("kind", "name", "message", "frame"))
+        return Failure(kind or FINISHED, *rest)
+
+
+def normalized(message: str) -> str:
+    """Return the first lines of a message without what varies between runs and sizes."""
+    text = message.strip()[: 4 * _LONGEST]
+    for pattern, replacement in _VARIABLE:
+        text = pattern.sub(replacement, text)
+    return text[:_LONGEST].strip()

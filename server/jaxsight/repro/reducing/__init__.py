@@ -1,0 +1,1 @@
+"""Makes a repro smaller while its check holds."""

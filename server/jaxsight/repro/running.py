@@ -1,0 +1,212 @@
+"""Run a file in a fresh Python process, with limits, and observe how it fails.
+
+The process cannot import jaxsight. It runs below the watchdog of tracers, so nothing that it starts
+survives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, MEMORY, PROCESSES, Failure
+from jaxsight.workers.watchdog import guardian
+
+_GUARDIAN = Path(guardian.__file__)
+
+_OBSERVER = '''\
+import json, os, runpy, sys, traceback
+
+class _NoJaxsight:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("jaxsight", "jaxsight_recompiling"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, _NoJaxsight())
+report, file, *sys.argv[1:] = sys.argv[1:]
+sys.argv[0] = file
+sys.path[0] = os.path.dirname(os.path.abspath(file))
+
+def frame_of(error):
+    """The innermost function, as `module:function`, if it is of JAX."""
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        module = frame.f_globals.get("__name__") or ""
+        ours = module.partition(".")[0] in ("jax", "jaxlib")
+        return f"{module}:{frame.f_code.co_name}" if ours else ""
+    return ""
+
+try:
+    runpy.run_path(file, run_name="__main__")
+except SystemExit as error:
+    if error.code not in (None, 0):
+        with open(report, "w") as out:
+            json.dump(["SystemExit", str(error.code), ""], out)
+    raise
+except BaseException as error:
+    cls = type(error)
+    name = cls.__qualname__
+    if cls.__module__ not in ("builtins", "__main__"):
+        name = f"{cls.__module__}.{name}"
+    with open(report, "w") as out:
+        json.dump([name, str(error), frame_of(error)], out)
+    raise
+'''
+
+DEFAULT_TIMEOUT = 120.0
+"""Seconds."""
+
+DEFAULT_MEMORY = 16 << 30
+"""Bytes."""
+
+MOST_PROCESSES = 64
+
+_MOST_OUTPUT = 1 << 20
+"""Bytes of each output that are kept: the last ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A finished run."""
+
+    failure: Failure
+    stdout: str
+    stderr: str
+    seconds: float
+    code: int
+    """The exit status; negative for a signal."""
+
+
+def run_file(
+    python: str,
+    file: Path,
+    arguments: Sequence[str] = (),
+    *,
+    timeout: float = DEFAULT_TIMEOUT,
+    memory: int = DEFAULT_MEMORY,
+    environment: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run a Python file as a script in a fresh process from which jaxsight cannot be imported.
+
+    Args:
+        python: the interpreter's path.
+        timeout: seconds after which it is killed, and counts as a hang.
+        memory: bytes that it and its children may use.
+        environment: the variables of the process; by default, this process's.
+
+    Raises:
+        OSError: the interpreter cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="jaxsight-run-") as folder:
+        report = Path(folder, "failure.json")
+        command = [python, "-X", "faulthandler", "-c", _OBSERVER, str(report), str(file)]
+        ran = run_command(
+            [*command, *arguments],
+            timeout=timeout,
+            memory=memory,
+            environment=environment,
+            folder=file.parent,
+        )
+        if ran.failure.kind == FINISHED or (ran.failure.kind == EXCEPTION and ran.code > 0):
+            with contextlib.suppress(OSError, ValueError):
+                name, message, frame = json.loads(report.read_text(encoding="utf-8"))
+                failure = Failure(EXCEPTION, name, message, frame)
+                return Ran(failure, ran.stdout, ran.stderr, ran.seconds, ran.code)
+        return ran
+
+
+def run_command(
+    command: Sequence[str],
+    *,
+    timeout: float = DEFAULT_TIMEOUT,
+    memory: int = DEFAULT_MEMORY,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Ran:
+    """Run a command below the watchdog; a non-zero exit status is an `exception` without a name.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    ours, theirs = socket.socketpair()
+    with (
+        ours,
+        tempfile.TemporaryFile() as stdout,
+        tempfile.TemporaryFile() as stderr,
+    ):
+        start = time.monotonic()
+        with theirs:
+            watched = [sys.executable, "-S", str(_GUARDIAN), str(theirs.fileno()), *command]
+            process = subprocess.Popen(
+                watched,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=[theirs.fileno()],
+                env=None if environment is None else dict(environment),
+                cwd=folder,
+            )
+        try:
+            ours.sendall(b"busy %d %d\n" % (memory, MOST_PROCESSES))
+            failure, code = _watch(ours, start + timeout, timeout)
+        finally:
+            ours.close()  # the watchdog kills everything and exits
+            process.wait()
+        return Ran(failure, _tail(stdout), _tail(stderr), time.monotonic() - start, code)
+
+
+def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[Failure, int]:
+    """Return how the watched process ended, and its exit status."""
+    received = b""
+    limit: Failure | None = None
+    while True:
+        control.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            data = control.recv(4096)
+        except TimeoutError:
+            return Failure(HANG, message=f"within {timeout:g} s"), -int(signal.SIGKILL)
+        except ConnectionError:
+            data = b""
+        if not data:
+            return limit or Failure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
+        *lines, received = (received + data).split(b"\n")
+        for line in lines:
+            match line.decode(errors="replace").split():
+                case ["error", *words]:
+                    raise OSError(" ".join(words))
+                case ["memory", _, most]:
+                    limit = Failure(MEMORY, message=f"of {int(most) >> 20} MiB")
+                case ["processes", *_]:
+                    limit = Failure(PROCESSES)
+                case ["exit", code, number]:
+                    return limit or _ended(int(code), int(number)), int(code) or -int(number)
+
+
+def _ended(code: int, number: int) -> Failure:
+    if number:
+        return Failure(CRASH, signal_name(number))
+    return Failure(EXCEPTION, message=f"exit status {code}") if code else Failure(FINISHED)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as `SIGSEGV`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _tail(file: object) -> str:
+    descriptor = file.fileno()  # type: ignore[attr-defined]
+    size = os.fstat(descriptor).st_size
+    data = os.pread(descriptor, _MOST_OUTPUT, max(size - _MOST_OUTPUT, 0))
+    return data.decode(errors="replace")
