@@ -92,7 +92,8 @@ def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan:
     The program's exceptions print as they would without capture.
     """
     capture = Capture(folder, finds_nan=finds_nan)
-    capture.begin()
+    if kind != "pytest":  # which captures each test for itself
+        capture.begin()
     try:
         code = _RUNNERS[kind](list(arguments), capture)
     except SystemExit as error:

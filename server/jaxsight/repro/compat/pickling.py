@@ -27,7 +27,6 @@ from jax._src import linear_util as lu
 
 from jaxsight.interpreters.compat import dtypes
 
-
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, lu.WrappedFun)
 
 
@@ -115,11 +114,9 @@ def _is_importable(function: Any) -> bool:
 
 def _place(value: object) -> tuple[str, str] | None:
     """Return module and name of a primitive, or of another object of JAX that exists once."""
-    place = _places().get(id(value))
-    if place is None and isinstance(value, core.Primitive):
+    if isinstance(value, core.Primitive) and id(value) not in _places():
         _places.cache_clear()
-        place = _places().get(id(value))
-    return place
+    return _places().get(id(value))
 
 
 @functools.cache
@@ -132,13 +129,13 @@ def _places() -> dict[int, tuple[str, str]]:
             continue
         is_jax = name.partition(".")[0] == "jax"
         for attribute, value in list(vars(module).items()):
-            if isinstance(value, core.Primitive) or (is_jax and _is_singleton(value)):
+            if (is_jax and _is_singleton(value)) or isinstance(value, core.Primitive):
                 places.setdefault(id(value), (name, attribute))
     return places
 
 
 def _is_singleton(value: object) -> bool:
-    """Return whether a value of a module is an instance of a class of JAX, such as `UNSPECIFIED`."""
+    """Return whether a value is an instance of a class of JAX, such as `UNSPECIFIED`."""
     return type(value).__module__.startswith("jax.") and not isinstance(value, (type, *_FUNCTIONS))
 
 
