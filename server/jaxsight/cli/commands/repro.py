@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shutil
 import time
@@ -14,14 +16,17 @@ from typer.core import TyperGroup
 
 from jaxsight.cli.arguments import parse_address
 from jaxsight.cli.boot_process import follow, run_captured
+from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
-from jaxsight.cli.options import AsJson, Function, Python
+from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.files.private import cache_folder
 from jaxsight.repro.failures import Failure
 from jaxsight.text.inert import one_line
+from jaxsight.wire.frames import encode
 
 
 class _Group(TyperGroup):
@@ -61,7 +66,9 @@ Output = Annotated[
 
 Timeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Interrupt the program after this time, as a hang."),
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="Interrupt the program after this time, as a hang."
+    ),
 ]
 
 Module = Annotated[bool, typer.Option("-m", help="Run a module, as [cyan]python -m[/cyan] does.")]
@@ -108,16 +115,32 @@ def run(
 
 @app.command("function", hidden=True)
 @command
-def function(
+async def function(
     function: Function,
+    set_name: SetName = None,
     output: Output = None,
-    timeout: Timeout = None,
+    limit: Timeout = None,
     python: Python = None,
+    allow: Allow = None,
     as_json: AsJson = False,
 ) -> int:
-    """Call a function with its example inputs, and write a repro of its failure."""
+    """Call a function with its example inputs, and write a repro of its failure.
+
+    Exits with 0 if the repro fails in the same way as the function.
+    """
     address = parse_address(function)
-    raise CommandError(f"not built yet: {address.path.name}:{address.function}")
+    case = _new_case()
+    request = case / "request"
+    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+        interpreter = run.python_path(address.path)
+        question = await find_question(run, address, set_name)
+        await asyncio.to_thread(request.write_bytes, encode(question.trace))
+    _, died = await asyncio.to_thread(
+        run_captured, interpreter, "function", case, [str(request)], limit
+    )
+    return await asyncio.to_thread(
+        _emit, interpreter, case, output or Path("repro.py"), died, as_json
+    )
 
 
 def _emit(python: str, case: Path, out: Path, died: Failure | None, as_json: bool) -> int:
@@ -155,8 +178,6 @@ def _emit_tests(python: str, cases: Path, folder: Path, code: int, as_json: bool
 
 
 def _emit_command(case: Path, out: Path, died: Failure | None) -> Sequence[str]:
-    import json
-
     ending = [json.dumps(died.record())] if died is not None else []
     return ["emit", str(case), str(out.absolute()), *ending]
 

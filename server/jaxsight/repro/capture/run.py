@@ -87,9 +87,10 @@ class Capture:
 
 
 def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
-    """Run `script`, `module` or `pytest` with arguments as Python would; return the exit status.
+    """Run a program with its arguments as Python would, and return the exit status.
 
-    The program's exceptions print as they would without capture.
+    The kind is `script`, `module`, `pytest` or `function`. The program's exceptions print as they
+    would without capture.
     """
     capture = Capture(folder, finds_nan=finds_nan)
     if kind != "pytest":  # which captures each test for itself
@@ -134,10 +135,18 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
     return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder)]))
 
 
+def _run_function(arguments: list[str], _: Capture) -> int:
+    from jaxsight.repro.capture.call_function import call_function
+
+    call_function(Path(arguments[0]))
+    return 0
+
+
 _RUNNERS: dict[str, Callable[[list[str], Capture], int]] = {
     "script": _run_script,
     "module": _run_module,
     "pytest": _run_pytest,
+    "function": _run_function,
 }
 
 

@@ -129,7 +129,7 @@ def _places() -> dict[int, tuple[str, str]]:
             continue
         is_jax = name.partition(".")[0] == "jax"
         for attribute, value in list(vars(module).items()):
-            if (is_jax and _is_singleton(value)) or isinstance(value, core.Primitive):
+            if any((is_jax and _is_singleton(value), isinstance(value, core.Primitive))):
                 places.setdefault(id(value), (name, attribute))
     return places
 
