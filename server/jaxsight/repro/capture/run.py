@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from jaxsight.repro import environment
 from jaxsight.repro.capture import case
 from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.wire.frames import HEADER, decode
+from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
     from jaxsight.repro.capture.recorder import Recorder
@@ -136,9 +138,16 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
 
 
 def _run_function(arguments: list[str], _: Capture) -> int:
+    request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
+    assert isinstance(request, Trace)
+    for folder in (Path(request.root, "src"), Path(request.root), Path(request.file).parent):
+        sys.path.insert(0, str(folder))
+    sys.argv = [request.file]
+    namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
+    # It imports JAX, whose settings the file may have made.
     from jaxsight.repro.capture.call_function import call_function
 
-    call_function(Path(arguments[0]))
+    call_function(request, namespace)
     return 0
 
 

@@ -125,10 +125,10 @@ def _places() -> dict[int, tuple[str, str]]:
     places: dict[int, tuple[str, str]] = {}
     modules = sorted(sys.modules.items(), key=lambda item: not item[0].startswith("jax"))
     for name, module in modules:
-        if not isinstance(module, types.ModuleType) or name == "__main__":
+        if name == "__main__":
             continue
         is_jax = name.partition(".")[0] == "jax"
-        for attribute, value in list(vars(module).items()):
+        for attribute, value in list(getattr(module, "__dict__", {}).items()):
             if any((is_jax and _is_singleton(value), isinstance(value, core.Primitive))):
                 places.setdefault(id(value), (name, attribute))
     return places
