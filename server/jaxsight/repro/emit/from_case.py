@@ -14,9 +14,10 @@ from typing import Any
 from jaxsight.repro.capture import case
 from jaxsight.repro.capture.recorder import failed_file
 from jaxsight.repro.compat import pickling
+from jaxsight.repro.emit.anonymize import anonymized
 from jaxsight.repro.emit.repro_file import About, CannotEmit, write
 from jaxsight.repro.environment import Environment
-from jaxsight.repro.failures import CRASH, FINISHED, HANG, Failure
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
 from jaxsight.repro.running import run_file
 from jaxsight.repro.values import Value
 from jaxsight.sourcerizer.text.names import identifier
@@ -50,12 +51,14 @@ def emit(
     *,
     died: Failure | None = None,
     timeout: float = 120.0,
+    anonymous: bool = False,
 ) -> Emitted:
     """Write the repro of the case in `folder` to `out`, and run it.
 
     Args:
         died: how the process ended, if it did not end by itself.
         timeout: seconds after which the repro counts as a hang.
+        anonymous: whether to rename everything that came from the user.
 
     Raises:
         CannotEmit: there is nothing to reproduce, or it cannot be written.
@@ -79,6 +82,8 @@ def emit(
         return results[0] if isinstance(results, list) and len(results) == 1 else results
 
     repro = write(program, values, names, about)
+    if anonymous:
+        repro = anonymized(repro)
     repro.save(out)
     limit = min(timeout, 20.0) if ended.failure.kind == HANG else timeout
     observed = run_file(sys.executable, out, timeout=limit).failure
@@ -87,6 +92,9 @@ def emit(
 
 def _execution(folder: Path, ended: case.Ended) -> tuple[int, list[Value]]:
     """Return the program that failed, or was in flight, with its arguments."""
+    if ended.program is None and ended.failure.kind == EXCEPTION:
+        where = "while JAX traced" if ended.at_trace else "outside of JAX"
+        raise CannotEmit(f"the exception was raised {where}")
     names = [case.CURRENT]
     if ended.program is not None:
         names.insert(0, failed_file(ended.program))

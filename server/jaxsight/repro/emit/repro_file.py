@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import io
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -216,13 +217,13 @@ def _imports(imports: Sequence[str], lines: Sequence[str]) -> list[str]:
     text = "\n".join(lines)
     needed = {"import jax", *imports}
     for module, statement in (
-        ("jnp.", "import jax.numpy as jnp"),
-        ("np.", "import numpy as np"),
-        ("Path(", "from pathlib import Path"),
-        ("zlib.", "import zlib"),
-        ("base64.", "import base64"),
+        ("jnp", "import jax.numpy as jnp"),
+        ("np", "import numpy as np"),
+        ("Path", "from pathlib import Path"),
+        ("zlib", "import zlib"),
+        ("base64", "import base64"),
     ):
-        if module in text:
+        if re.search(rf"\b{module}\b", text):
             needed.add(statement)
     standard = [line for line in needed if "jax" not in line and "numpy" not in line]
     others = needed.difference(standard)
