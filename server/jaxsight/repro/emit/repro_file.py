@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.repro.emit.data import inputs_function
+from jaxsight.repro.emit.data import Argument, inputs_function
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import Failure
 from jaxsight.repro.values import Value, array_of
@@ -101,7 +101,7 @@ def write(
 
 def assemble(
     source: str,
-    values: Sequence[Value],
+    values: Sequence[Argument],
     names: Sequence[str],
     about: About,
     arrays: Mapping[str, Any] | None = None,
@@ -138,6 +138,14 @@ def assemble(
     )
     compile(text, "repro", "exec")
     return Repro(text, {**(arrays or {}), **stored})
+
+
+def parameters_of(source: str, function: str = "main") -> list[str]:
+    """Return the names of the parameters of a function of a module."""
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == function:
+            return [argument.arg for argument in statement.args.args]
+    raise LookupError(function)
 
 
 def _with_signature(function: Callable[..., object], names: Sequence[str]) -> Callable[..., object]:
