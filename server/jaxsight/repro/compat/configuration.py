@@ -47,6 +47,13 @@ def changed(baseline: Mapping[str, object]) -> dict[str, object]:
     }
 
 
+def apply(options: Mapping[str, object]) -> None:
+    """Set options, as for tracing a program again, but for those that check what is computed."""
+    for name, value in options.items():
+        if not name.startswith(("jax_debug", "jax_disable_jit", "jax_enable_checks")):
+            jax.config.update(name, value)
+
+
 def _is_literal(value: object) -> bool:
     try:
         return bool(ast.literal_eval(repr(value)) == value)

@@ -55,7 +55,7 @@ class Data:
                 if isinstance(argument, list):
                     return f"[{inside}]"
                 return f"({inside},)" if len(parts) == 1 else f"({inside})"
-            case _:
+            case Value():
                 return self.expression(argument, name)
 
     def expression(self, value: Value, name: str) -> str:
@@ -154,7 +154,7 @@ def inputs_function(
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the lines of `inputs` and of what it needs, and the arrays of the file beside."""
     data = Data()
-    expressions = [data.expression(value, name) for value, name in zip(values, names, strict=True)]
+    expressions = [data.tree(value, name) for value, name in zip(values, names, strict=True)]
     lines: list[str] = []
     if data.packed:
         lines += [*constants.UNPACK, "", "", *data.packed, "", ""]

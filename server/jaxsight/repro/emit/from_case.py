@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxsight.repro.capture import case
 from jaxsight.repro.capture.recorder import failed_file, tree_file
-from jaxsight.repro.compat import pickling
+from jaxsight.repro.compat import configuration, pickling
 from jaxsight.repro.emit.anonymize import anonymized
 from jaxsight.repro.emit.call_tree.write import write as write_tree
 from jaxsight.repro.emit.data import Argument
@@ -111,6 +113,7 @@ def _calls(folder: Path, ended: case.Ended, about: About) -> Repro:
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             tree, options = pickling.loads((folder / name).read_bytes())
+            configuration.apply(options)
             break
     else:
         raise CannotEmit("the failure was outside of calls of JAX with functions")
@@ -131,6 +134,8 @@ def _value(argument: Any) -> Argument:
             return tuple(_value(item) for item in argument)
         case None:
             return None
+        case np.ndarray():  # arrays of JAX are pickled as NumPy's
+            return Value(argument)
         case _:
             return value_of(argument)
 
@@ -141,6 +146,7 @@ def _execution(folder: Path, ended: case.Ended, about: About) -> Repro:
     primitive, parameters, options = pickling.loads(
         (folder / case.program_file(number)).read_bytes()
     )
+    configuration.apply(options)
     about = replace(about, environment=replace(about.environment, options=options))
 
     def program(*arguments: object) -> object:
