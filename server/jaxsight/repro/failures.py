@@ -1,8 +1,8 @@
 """How a program failed, and whether two failures are the same.
 
 A **signature** is what two runs of the same failure share: the kind, the class of the exception or
-the signal, the message without what varies between runs and sizes, and the function of JAX in which it
-arose. Addresses, numbers, shapes and names of values are not part of it.
+the signal, the message without what varies between runs and sizes, and the function of JAX in
+which it arose. Addresses, numbers, shapes and names of values are not part of it.
 """
 
 from __future__ import annotations
