@@ -30,6 +30,12 @@ class Check:
     seconds: float | None = None
     level: str = "program"
 
+    def lines(self, jitted: bool) -> tuple[str, ...]:
+        """Return the demonstration for `main`, or for `jax.jit(main)`."""
+        if not jitted or any("jax.jit(main" in line for line in self.demonstration):
+            return self.demonstration
+        return tuple(line.replace("main(*", "jax.jit(main)(*") for line in self.demonstration)
+
     def holds(self, failure: Failure) -> bool:
         """Return whether a program that fails like this does what the check names."""
         return failure.kind != FINISHED

@@ -31,15 +31,14 @@ Report = Callable[[dict[str, Any]], None]
 
 def observed(candidate: Candidate, check: Check, jitted: bool) -> Failure:
     """Run the demonstration of a check on a candidate, in this process."""
-    function = function_of(candidate)
     namespace = {
         "jax": jax,
         "jnp": jax.numpy,
         "np": np,
-        "main": jax.jit(function) if jitted else function,
+        "main": function_of(candidate),
         "inputs": lambda: arrays_of(candidate.arguments),
     }
-    return raised(lambda: exec("\n".join(check.demonstration), namespace))
+    return raised(lambda: exec("\n".join(check.lines(jitted)), namespace))
 
 
 def raised(action: Callable[[], object]) -> Failure:
@@ -172,6 +171,11 @@ class Checker:
                 break
         return Failure(FINISHED) if hits else last
 
+    @property
+    def rate(self) -> float:
+        """Candidates per second."""
+        return self.tried / max(time.monotonic() - self.started, 1e-9)
+
     def runs(self, candidate: Candidate, count: int) -> list[Failure]:
         """Run a candidate several times, whatever is remembered."""
         found: list[Failure] = []
@@ -198,7 +202,7 @@ class Checker:
                 "equations": self.best.count,
                 "cost": list(cost(self.best)),
                 "tried": self.tried,
-                "rate": round(self.tried / max(now - self.started, 1e-9), 1),
+                "rate": round(self.rate, 1),
             }
         )
 
