@@ -36,7 +36,7 @@ for index, (first, second) in enumerate(zip(jax.tree.leaves(results), jax.tree.l
         error = float(errors.max(initial=0)) / (float(other_sizes.max(initial=0)) or 1e-300)
     if error > tolerance:
         worst = np.unravel_index(errors.argmax(), errors.shape)
-        order = "larger" if sizes[worst] > other_sizes[worst] else "not larger"
+        order = "larger" if sizes[worst] > other_sizes[worst] else "smaller"
         raise AssertionError(
             f"{title}: result[{index}] is {order} {one}, relative difference {error:.1e}"
         )

@@ -17,6 +17,7 @@ from jaxsight.repro.emit.repro_file import CannotEmit
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import HANG, Failure
 from jaxsight.repro.reducing import emission, journal, loading
+from jaxsight.repro.reducing.arguments import simplify
 from jaxsight.repro.reducing.candidates import Candidate, cost
 from jaxsight.repro.reducing.checker import Checker, Settings
 from jaxsight.repro.reducing.children import Limits
@@ -26,6 +27,7 @@ from jaxsight.repro.reducing.inlining import flatten
 from jaxsight.repro.reducing.loading import Loaded
 from jaxsight.repro.reducing.options import CannotReduce, Options, Reduced, Report
 from jaxsight.repro.reducing.recording import record
+from jaxsight.repro.reducing.sizes import narrow, shrink
 
 _RUNS = 3
 """How often the original runs, to find out whether its failure is flaky."""
@@ -147,6 +149,9 @@ def _to_fixed_point(candidate: Candidate, checker: Checker, limits: Limits) -> N
         recorded = record(candidate, limits)
         candidate = delete(candidate, checker, recorded)
         candidate = drop_outputs(candidate, checker)
+        candidate = shrink(candidate, checker)
+        candidate = narrow(candidate, checker)
+        candidate = simplify(candidate, checker)
         if cost(candidate) >= before:
             return
 
