@@ -23,12 +23,14 @@ class Check:
         demonstration: the lines that a repro runs as a script.
         seconds: the time after which a run counts as a hang; None for the caller's limit.
         level: what is reduced: `program` for equations, `text` for statements.
+        finite: whether only programs with finite arguments count.
     """
 
     text: str
     demonstration: tuple[str, ...] = CALL
     seconds: float | None = None
     level: str = "program"
+    finite: bool = False
 
     def lines(self, jitted: bool) -> tuple[str, ...]:
         """Return the demonstration for `main`, or for `jax.jit(main)`."""

@@ -99,7 +99,7 @@ def _compared(source: str, least: str) -> tuple[str, ...]:
 
 def nan(text: str) -> Check:
     """Return the check `nan`."""
-    return Assertion(text, tuple(_NAN.splitlines()), prefix="NaN in ")
+    return Assertion(text, tuple(_NAN.splitlines()), finite=True, prefix="NaN in ")
 
 
 def gradient(text: str) -> Check:

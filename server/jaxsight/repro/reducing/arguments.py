@@ -46,13 +46,28 @@ def _simpler(value: Value) -> Iterator[Value]:
         return
     if value.shape:
         yield np.arange(value.size).reshape(value.shape).astype(value.dtype)
+        if value.ndim > 1:
+            column = np.arange(len(value)).reshape(-1, *[1] * (value.ndim - 1))
+            yield np.broadcast_to(column.astype(value.dtype), value.shape)
+            yield np.broadcast_to(np.arange(value.shape[-1]).astype(value.dtype), value.shape)
     if value.dtype.kind in "fiuV":
         numbers = np.nan_to_num(value.astype(np.float64), posinf=1e300, neginf=-1e300)
-        yield np.full_like(value, numbers.flat[0].astype(value.dtype))
+        first = numbers.flat[0]
+        for number in (-1, np.round(first), np.sign(first) * 2.0 ** np.ceil(_log(first)), first):
+            if number >= 0 or value.dtype.kind != "u":
+                with np.errstate(all="ignore"):
+                    filled = np.full_like(value, np.asarray(number).astype(value.dtype))
+                yield filled
         largest = float(np.abs(numbers).max()) or 1.0
         for scale in (1.0, 0.1, 0.01, largest / 8, largest / 256):
             with np.errstate(all="ignore"):
-                yield (np.round(numbers / scale) * scale).astype(value.dtype)
+                rounded = (np.round(numbers / scale) * scale).astype(value.dtype)
+            yield rounded
+
+
+def _log(number: np.float64) -> float:
+    """Return the binary logarithm of a number's size, at least 0."""
+    return float(np.log2(max(abs(number), 1.0)))
 
 
 def _together(candidate: Candidate) -> Iterator[Candidate | None]:

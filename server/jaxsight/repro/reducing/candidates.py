@@ -181,13 +181,23 @@ def _complexity(value: Value) -> int:
         return 0
     flat = value.reshape(-1)
     if (flat == flat[0]).all():
-        return 1 if flat[0] == 1 else 2
+        return 1 if flat[0] == 1 else 1 + len(str(flat[0]))
     if flat.dtype.kind == "c" or not np.isfinite(flat.astype(float)).all():
         return 6 + flat.size
     if (flat == np.arange(flat.size)).all():
         return 3
     whole = (flat == np.round(flat.astype(float)).astype(flat.dtype)).all()
     return 4 + flat.size * (1 if whole else 3)
+
+
+def is_finite(candidate: Candidate) -> bool:
+    """Return whether all arguments are finite."""
+    return all(
+        isinstance(value, Keys)
+        or value.dtype.kind in "iub"
+        or bool(np.isfinite(value.astype(complex)).all())
+        for value in candidate.arguments
+    )
 
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")

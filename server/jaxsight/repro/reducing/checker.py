@@ -18,7 +18,7 @@ import numpy as np
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.candidates import Candidate, Digests, cost
+from jaxsight.repro.reducing.candidates import Candidate, Digests, cost, is_finite
 from jaxsight.repro.reducing.children import Child, Limits
 from jaxsight.repro.reducing.evaluation import arrays_of, function_of
 from jaxsight.repro.reducing.journal import Journal
@@ -64,6 +64,8 @@ class Settings:
     jitted: bool
     repeats: int = 1
     needed: int = 1
+    finite: bool = False
+    """Whether arguments must be finite, as those of the original are."""
 
 
 @dataclass(slots=True)
@@ -84,7 +86,11 @@ class Checker:
     def first(self, candidates: Iterable[Candidate | None]) -> Candidate | None:
         """Return the first interesting candidate, or None; the best so far is replaced by it."""
         window: deque[tuple[Candidate, str, list[Child]]] = deque()
-        remaining = (candidate for candidate in candidates if candidate is not None)
+        remaining = (
+            candidate
+            for candidate in candidates
+            if candidate is not None and (not self.settings.finite or is_finite(candidate))
+        )
         try:
             while True:
                 self._fill(window, remaining)

@@ -27,6 +27,8 @@ class Copy:
         self.inputs: list[Var] = list(candidate.inputs)
         self.arguments: list[Value] = list(candidate.arguments)
         self.equations: list[Equation] = []
+        self.outputs: list[Atom] = []
+        """Outputs that the original does not have."""
         self._original = candidate
         self._atoms: dict[int, Atom] = {}
 
@@ -78,7 +80,7 @@ class Copy:
     def finish(self) -> Candidate:
         """Return the candidate, with the outputs of the original that equations produce."""
         produced = {id(var) for equation in self.equations for var in equation.outvars}
-        outputs = [self.read(atom) for atom in self._original.outputs]
+        outputs = [*map(self.read, self._original.outputs), *self.outputs]
         unique = {id(atom): atom for atom in outputs if id(atom) in produced}
         return pruned(
             Candidate(

@@ -18,7 +18,8 @@ from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import HANG, Failure
 from jaxsight.repro.reducing import emission, journal, loading
 from jaxsight.repro.reducing.arguments import simplify
-from jaxsight.repro.reducing.candidates import Candidate, cost
+from jaxsight.repro.reducing.bodies import prune, thin, unwrap
+from jaxsight.repro.reducing.candidates import Candidate, cost, is_finite
 from jaxsight.repro.reducing.checker import Checker, Settings
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.deletion import delete, drop_outputs
@@ -122,6 +123,7 @@ def _checker(task: Task, candidate: Candidate) -> tuple[Checker, float]:
     expected = hits[0]
     settings.expected = expected
     settings.check = task.check.calibrated(expected)
+    settings.finite = task.check.finite and is_finite(candidate)
     same = [failure for failure in failures if settings.check.same(failure, expected)]
     if len(same) == len(failures):
         return checker, 1.0
@@ -149,6 +151,9 @@ def _to_fixed_point(candidate: Candidate, checker: Checker, limits: Limits) -> N
         recorded = record(candidate, limits)
         candidate = delete(candidate, checker, recorded)
         candidate = drop_outputs(candidate, checker)
+        candidate = unwrap(candidate, checker, recorded)
+        candidate = thin(candidate, checker)
+        candidate = prune(candidate, checker)
         candidate = shrink(candidate, checker)
         candidate = narrow(candidate, checker)
         candidate = simplify(candidate, checker)
