@@ -71,7 +71,14 @@ def emit(arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"run": run, "emit": emit}
+def reduce(arguments: list[str]) -> int:
+    """Reduce a repro."""
+    from jaxsight.repro.reducing.command import run
+
+    return run(arguments, report)
+
+
+COMMANDS = {"run": run, "emit": emit, "reduce": reduce}
 
 
 def main() -> int:
