@@ -1,0 +1,208 @@
+"""Which versions of JAX a repro fails with: other environments, and a bisection over releases."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.repro import running
+from jaxsight.repro.explaining.environments import Environments, Unavailable, ordered
+from jaxsight.repro.explaining.tables import (
+    FAILS,
+    INTERPRETERS,
+    PASSES,
+    UNTRIED,
+    VERSIONS,
+    Row,
+    Table,
+)
+from jaxsight.repro.explaining.trials import Condition, Trials
+from jaxsight.repro.failures import FINISHED
+
+_INSTALLED = """
+import importlib.metadata as metadata, sys
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+print(version("jax"), version("jaxlib"), sys.version.split()[0], sep="|")
+"""
+_OTHER_PYTHONS = ("python3.12", "python3.13", "python3.14", "python3.11")
+
+Try = Callable[[str], str]
+"""Returns the verdict of a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The versions of an environment; empty for what it does not have."""
+
+    jax: str
+    jaxlib: str
+    python: str
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where a failure begins or ends: two versions with nothing conclusive between them."""
+
+    failing: str
+    passing: str
+    between: tuple[str, ...] = ()
+    """Versions between the two that could not be tried, or that fail in another way."""
+
+
+def installed(python: str) -> Installed | None:
+    """Return the versions in an interpreter's environment, or None if it does not run."""
+    try:
+        ran = running.run_command([python, "-c", _INSTALLED], timeout=60)
+    except OSError:
+        return None
+    parts = ran.stdout.strip().split("|")
+    if ran.failure.kind != FINISHED or len(parts) != 3:
+        return None
+    return Installed(*parts)
+
+
+def interpreters_table(trials: Trials, pythons: Sequence[str]) -> Table:
+    """Return the table of other Python environments."""
+    rows = [_row_of_interpreter(trials, python) for python in pythons]
+    notes = () if rows else ("no other Python environment is known",)
+    passing = [row.subject for row in rows if row.verdict == PASSES]
+    conclusion = f"it passes with {'; '.join(passing)}" if passing else ""
+    return Table(INTERPRETERS, tuple(rows), conclusion, notes)
+
+
+def _row_of_interpreter(trials: Trials, python: str) -> Row:
+    about = installed(python)
+    if about is None:
+        return Row(python, UNTRIED, "the interpreter does not run")
+    if not about.jaxlib:
+        return Row(python, UNTRIED, "jaxlib is not installed")
+    subject = f"jax {about.jax}, jaxlib {about.jaxlib}, Python {about.python}"
+    return trials.row(Condition(python=python), subject)
+
+
+def table(trials: Trials, folder: Path | None, *, offline: bool, oldest: str, most: int) -> Table:
+    """Return the table of released versions of jaxlib, bisected from the installed one."""
+    about = installed(trials.python)
+    if about is None or not about.jaxlib:
+        return Table(VERSIONS, notes=("not tried: jaxlib has no version",))
+    if folder is None:
+        return Table(VERSIONS, notes=("not tried: there is no folder for environments",))
+    trials.report("listing the versions of jaxlib")
+    pools, notes = _pools(folder, trials.python, offline)
+    sources = {version: pool for pool, versions in reversed(pools) for version in versions}
+    versions = sorted(sources, key=ordered)
+    rows: dict[str, Row] = {about.jaxlib: _renamed(trials.row(Condition(), ""), about)}
+
+    def attempt(version: str) -> str:
+        if version not in rows:
+            if len(rows) > most:
+                return UNTRIED
+            rows[version] = _row_of_version(trials, sources[version], version)
+        return rows[version].verdict
+
+    here = ordered(about.jaxlib)
+    least = ordered(oldest)
+    before = [version for version in reversed(versions) if least <= ordered(version) < here]
+    after = [version for version in versions if ordered(version) > here]
+    began, ended = boundary(about.jaxlib, before, attempt), boundary(about.jaxlib, after, attempt)
+    if offline:
+        notes.append("offline: only versions that are already installed were tried")
+    if len(rows) > most:
+        notes.append(f"stopped after {most} versions")
+    notes += _notes(began, ended)
+    rows_in_order = [rows[version] for version in sorted(rows, key=ordered)]
+    return Table(VERSIONS, tuple(rows_in_order), _conclusion(began, ended), tuple(notes))
+
+
+def boundary(failing: str, others: Sequence[str], attempt: Try) -> Boundary | None:
+    """Return where a failure ends among versions, the nearest to the `failing` one first.
+
+    Distances double until a version passes; then the range is bisected. Versions that fail in
+    another way decide nothing. None if no version that was tried passes.
+    """
+    low, high = -1, None
+    position, step = 0, 1
+    while position < len(others):
+        verdict = attempt(others[position])
+        if verdict == PASSES:
+            high = position
+            break
+        if verdict == FAILS:
+            low = position
+        if position == len(others) - 1:
+            break
+        position, step = min(position + step, len(others) - 1), 2 * step
+    if high is None:
+        return None
+    unknown: set[int] = set()
+    while open_positions := [at for at in range(low + 1, high) if at not in unknown]:
+        middle = open_positions[len(open_positions) // 2]
+        match attempt(others[middle]):
+            case "passes":
+                high = middle
+            case "fails":
+                low = middle
+            case _:
+                unknown.add(middle)
+    last = failing if low < 0 else others[low]
+    return Boundary(last, others[high], tuple(others[low + 1 : high]))
+
+
+def _pools(
+    folder: Path, python: str, offline: bool
+) -> tuple[list[tuple[Environments, list[str]]], list[str]]:
+    """Return environments with the versions that each can have, and why there are no others.
+
+    Versions that do not support the user's Python are installed with another Python of the machine.
+    """
+    pools: list[tuple[Environments, list[str]]] = []
+    notes: list[str] = []
+    others = [path for name in _OTHER_PYTHONS if (path := shutil.which(name)) is not None]
+    seen: set[str] = set()
+    for each in dict.fromkeys((python, *others)):
+        try:
+            environments = Environments.of(folder, each, offline)
+            if environments.platform in seen:
+                continue
+            seen.add(environments.platform)
+            pools.append((environments, environments.available()))
+        except Unavailable as error:
+            if each == python:
+                notes.append(f"not tried: {error}")
+    return pools, notes
+
+
+def _row_of_version(trials: Trials, environments: Environments, version: str) -> Row:
+    trials.report(f"installing jax {version}")
+    subject = f"jax {version}"
+    try:
+        python = environments.interpreter(version)
+    except Unavailable as error:
+        return Row(subject, UNTRIED, str(error))
+    row = trials.row(Condition(python=python), subject)
+    command = f"uv run --no-project --with jax=={version} --with jaxlib=={version} {trials.file}"
+    return Row(subject, row.verdict, row.detail, command, row.seconds)
+
+
+def _renamed(row: Row, about: Installed) -> Row:
+    return Row(f"jax {about.jax}", row.verdict, row.detail, row.command, row.seconds)
+
+
+def _conclusion(began: Boundary | None, ended: Boundary | None) -> str:
+    clauses = []
+    if began is not None:
+        clauses.append(f"it fails since {began.failing} and passes with {began.passing}")
+    if ended is not None:
+        clauses.append(f"it passes again since {ended.passing}")
+    return ", ".join(clauses)
+
+
+def _notes(began: Boundary | None, ended: Boundary | None) -> list[str]:
+    between = [version for part in (began, ended) if part for version in part.between]
+    return [f"inconclusive: {', '.join(between)}"] if between else []
