@@ -121,6 +121,7 @@ def _makers(trials: Trials, text: str, choices: Choices) -> dict[str, Callable[[
         VERSIONS: lambda: versions.table(
             trials,
             choices.environments,
+            choices.pythons,
             offline=choices.offline,
             oldest=choices.oldest,
             most=choices.most_environments,

@@ -86,18 +86,31 @@ def _row_of_interpreter(trials: Trials, python: str) -> Row:
     return trials.row(Condition(python=python), subject)
 
 
-def table(trials: Trials, folder: Path | None, *, offline: bool, oldest: str, most: int) -> Table:
-    """Return the table of released versions of jaxlib, bisected from the installed one."""
+def table(
+    trials: Trials,
+    folder: Path | None,
+    pythons: Sequence[str],
+    *,
+    offline: bool,
+    oldest: str,
+    most: int,
+) -> Table:
+    """Return the table of released versions of jaxlib, bisected from the installed one.
+
+    Args:
+        pythons: interpreters for versions that do not support the user's Python.
+        most: how many versions may be tried.
+    """
     about = installed(trials.python)
     if about is None or not about.jaxlib:
         return Table(VERSIONS, notes=("not tried: jaxlib has no version",))
     if folder is None:
         return Table(VERSIONS, notes=("not tried: there is no folder for environments",))
     trials.report("listing the versions of jaxlib")
-    pools, notes = _pools(folder, trials.python, offline)
+    pools, notes = _pools(folder, trials.python, pythons, offline)
     sources = {version: pool for pool, versions in reversed(pools) for version in versions}
     versions = sorted(sources, key=ordered)
-    rows: dict[str, Row] = {about.jaxlib: _renamed(trials.row(Condition(), ""), about)}
+    rows: dict[str, Row] = {about.jaxlib: trials.row(Condition(), f"jax {about.jax}")}
 
     def attempt(version: str) -> str:
         if version not in rows:
@@ -115,6 +128,8 @@ def table(trials: Trials, folder: Path | None, *, offline: bool, oldest: str, mo
         notes.append("offline: only versions that are already installed were tried")
     if len(rows) > most:
         notes.append(f"stopped after {most} versions")
+    if not after and not notes:
+        notes.append("no newer version of jaxlib is available for these interpreters")
     notes += _notes(began, ended)
     rows_in_order = [rows[version] for version in sorted(rows, key=ordered)]
     return Table(VERSIONS, tuple(rows_in_order), _conclusion(began, ended), tuple(notes))
@@ -155,25 +170,25 @@ def boundary(failing: str, others: Sequence[str], attempt: Try) -> Boundary | No
 
 
 def _pools(
-    folder: Path, python: str, offline: bool
+    folder: Path, python: str, pythons: Sequence[str], offline: bool
 ) -> tuple[list[tuple[Environments, list[str]]], list[str]]:
     """Return environments with the versions that each can have, and why there are no others.
 
-    Versions that do not support the user's Python are installed with another Python of the machine.
+    Versions that do not support the user's Python are installed with another one.
     """
     pools: list[tuple[Environments, list[str]]] = []
     notes: list[str] = []
     others = [path for name in _OTHER_PYTHONS if (path := shutil.which(name)) is not None]
     seen: set[str] = set()
-    for each in dict.fromkeys((python, *others)):
+    for maker in dict.fromkeys((python, *pythons, *others)):
         try:
-            environments = Environments.of(folder, each, offline)
+            environments = Environments.of(folder, maker, offline)
             if environments.platform in seen:
                 continue
             seen.add(environments.platform)
             pools.append((environments, environments.available()))
         except Unavailable as error:
-            if each == python:
+            if maker == python:
                 notes.append(f"not tried: {error}")
     return pools, notes
 
@@ -188,10 +203,6 @@ def _row_of_version(trials: Trials, environments: Environments, version: str) ->
     row = trials.row(Condition(python=python), subject)
     command = f"uv run --no-project --with jax=={version} --with jaxlib=={version} {trials.file}"
     return Row(subject, row.verdict, row.detail, command, row.seconds)
-
-
-def _renamed(row: Row, about: Installed) -> Row:
-    return Row(f"jax {about.jax}", row.verdict, row.detail, row.command, row.seconds)
 
 
 def _conclusion(began: Boundary | None, ended: Boundary | None) -> str:
