@@ -157,7 +157,12 @@ def about(value: Any) -> str:
 def plain(value: object) -> np.ndarray[Any, Any]:
     """Return an array as an NPZ file can hold it: with a dtype of NumPy's own, or as bytes."""
     array = np.asarray(value)
-    return array if array.dtype.isbuiltin == 1 else np.ascontiguousarray(array).view(_BYTES)
+    return array if is_numpy(array.dtype) else np.ascontiguousarray(array).view(_BYTES)
+
+
+def is_numpy(dtype: object) -> bool:
+    """Return whether a dtype is NumPy's own. `isbuiltin` is false for one that was unpickled."""
+    return type(dtype).__module__ == "numpy.dtypes"
 
 
 _BYTES = np.dtype(np.uint8)
@@ -166,7 +171,7 @@ _BYTES = np.dtype(np.uint8)
 def read_back(stored: Expr, value: object) -> Expr:
     """Return an expression for an array from its entry in an NPZ file, with its own dtype."""
     array = np.asarray(value)
-    if array.dtype.isbuiltin == 1:
+    if is_numpy(array.dtype):
         return call("jnp.asarray", stored)
     bytes_read = call(Attribute(stored, "view"), scalars.dtype(array.dtype))
     return call("jnp.asarray", call(Attribute(bytes_read, "reshape"), spelling.value(array.shape)))

@@ -1,0 +1,100 @@
+"""The folder of a case: what a program was about to run, and how it ended.
+
+* `info.json`: interpreter, versions, arguments, variables of the environment, options of JAX.
+* `programs/N.pickle`: a primitive with its parameters, written before its first execution.
+* `programs/N.first`: the arguments of its first execution.
+* `current.pickle`: the number and the arguments of the execution in flight, or of the last one.
+* `tree.pickle`: the call tree around a failure, if there is one.
+* `ended.json`: how the program ended; missing if the process died.
+
+Files are written beside and renamed, so that a process that dies leaves whole ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxsight.repro.failures import Failure
+
+INFO = "info.json"
+ENDED = "ended.json"
+CURRENT = "current.pickle"
+TREE = "tree.pickle"
+PROGRAMS = "programs"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended.
+
+    Attributes:
+        failure: its failure, or `finished`.
+        program: the number of the program whose execution failed, if one did.
+        where: the user's innermost line, as `file:line in function`.
+        at_trace: whether the failure arose while JAX traced.
+    """
+
+    failure: Failure
+    program: int | None = None
+    where: str = ""
+    at_trace: bool = False
+
+
+def write(folder: Path, name: str, content: bytes) -> None:
+    """Write a file of the case as a whole."""
+    path = folder / name
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    beside.write_bytes(content)
+    beside.replace(path)
+
+
+def write_json(folder: Path, name: str, value: object) -> None:
+    """Write a JSON file of the case as a whole."""
+    write(folder, name, json.dumps(value, indent=1).encode())
+
+
+def read_json(folder: Path, name: str) -> dict[str, Any]:
+    """Return the object of a JSON file, or an empty one if there is no such file."""
+    try:
+        value = json.loads((folder / name).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def write_ended(folder: Path, ended: Ended) -> None:
+    """Write how the program ended."""
+    record = {
+        "failure": ended.failure.record(),
+        "program": ended.program,
+        "where": ended.where,
+        "at_trace": ended.at_trace,
+    }
+    write_json(folder, ENDED, record)
+
+
+def read_ended(folder: Path) -> Ended | None:
+    """Return how the program ended, or None if its process died."""
+    record = read_json(folder, ENDED)
+    if not record:
+        return None
+    return Ended(
+        Failure.of_record(record["failure"]),
+        record.get("program"),
+        record.get("where", ""),
+        record.get("at_trace", False),
+    )
+
+
+def program_file(number: int) -> str:
+    """Return the name of the file of a program."""
+    return f"{PROGRAMS}/{number}.pickle"
+
+
+def first_file(number: int) -> str:
+    """Return the name of the file of the arguments of a program's first execution."""
+    return f"{PROGRAMS}/{number}.first"

@@ -1,0 +1,128 @@
+"""Writes what is about to run into the folder of a case, and notes what failed.
+
+Nothing here may raise into the user's program, change its results or compile anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.repro.capture import case
+from jaxsight.repro.compat import configuration, pickling
+from jaxsight.repro.values import Value, value_of
+
+_log = logging.getLogger(__name__)
+
+_CANNOT_WRITE = (pickle.PicklingError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
+
+
+class Recorder:
+    """Observes executions (`compat.executions.Observer`) for one case."""
+
+    def __init__(
+        self, folder: Path, baseline: Mapping[str, object], *, finds_nan: bool = False
+    ) -> None:
+        self.folder = folder
+        self.executions = 0
+        self.unwritten = ""
+        """Why the program in flight could not be written; empty if it was."""
+        self.failures: list[tuple[int, BaseException]] = []
+        """The programs that raised, with the exceptions."""
+        self.nan_program: int | None = None
+        self._finds_nan = finds_nan
+        self._baseline = baseline
+        self._numbers: dict[object, tuple[int, object]] = {}
+        """The number of each program, by key; with what its key is the id of."""
+        self._current = 0
+        self._values: list[Value] = []
+        self._lock = threading.Lock()
+        (folder / case.PROGRAMS).mkdir(parents=True, exist_ok=True)
+
+    def starting(
+        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+    ) -> None:
+        """Write the primitive, on its first execution, and its arguments."""
+        with self._lock:
+            self.executions += 1
+            self.unwritten = ""
+            try:
+                self._write(primitive, arguments, parameters)
+            except _CANNOT_WRITE as error:
+                self.unwritten = f"{primitive.name} cannot be written: {error}"
+                _log.debug(self.unwritten, exc_info=True)
+
+    def _write(
+        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+    ) -> None:
+        key, kept = _key(primitive, arguments, parameters)
+        known = self._numbers.get(key)
+        self._current = number = known[0] if known else len(self._numbers) + 1
+        self._values = [value_of(argument) for argument in arguments]
+        values = pickle.dumps(self._values, pickle.HIGHEST_PROTOCOL)
+        if known is None:
+            options = configuration.changed(self._baseline)
+            program = pickling.dumps((primitive, dict(parameters), options))
+            case.write(self.folder, case.program_file(number), program)
+            case.write(self.folder, case.first_file(number), values)
+            self._numbers[key] = (number, kept)
+        case.write(self.folder, case.CURRENT, pickle.dumps((number, values)))
+
+    def failed(self, error: BaseException) -> None:
+        """Note that the execution in flight raised."""
+        with self._lock:
+            self.failures.append((self._current, error))
+            with contextlib.suppress(OSError):
+                written = (self.folder / case.CURRENT).read_bytes()
+                case.write(self.folder, failed_file(self._current), written)
+
+    def finished(self, results: object) -> None:
+        """Wait for the results, so that what fails asynchronously fails in its own execution."""
+        leaves = [leaf for leaf in jax.tree.leaves(results) if isinstance(leaf, jax.Array)]
+        try:
+            for leaf in leaves:
+                leaf.block_until_ready()
+        except Exception as error:  # noqa: BLE001 - the program meets it itself
+            self.failed(error)
+            return
+        if self._finds_nan and self.nan_program is None and _makes_nan(self._values, leaves):
+            self.failed(ArithmeticError("NaN"))
+            self.failures.pop()
+            self.nan_program = self._current
+
+
+def failed_file(number: int) -> str:
+    """Return the name of the file of the arguments with which a program failed."""
+    return f"{case.PROGRAMS}/{number}.failed"
+
+
+def _key(
+    primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+) -> tuple[object, object]:
+    """Return what two executions of the same program share, and what must live for it."""
+    jaxpr = parameters.get("jaxpr")
+    if jaxpr is not None:
+        return (primitive.name, id(jaxpr)), jaxpr
+    types = tuple(str(jax.typeof(argument)) for argument in arguments)
+    return (primitive.name, types, str(parameters)), None
+
+
+def _makes_nan(values: Sequence[Value], results: Sequence[jax.Array]) -> bool:
+    """Return whether results have a NaN and arguments have none."""
+    return any(map(_has_nan, results)) and not any(_has_nan(value.data) for value in values)
+
+
+def _has_nan(array: Any) -> bool:
+    if not jax.numpy.issubdtype(getattr(array, "dtype", type(array)), jax.numpy.inexact):
+        return False
+    with contextlib.suppress(RuntimeError):
+        return bool(np.isnan(np.asarray(array)).any())
+    return False

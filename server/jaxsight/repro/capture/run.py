@@ -1,0 +1,224 @@
+"""Run a user's program under capture: a script, a module, tests, or a call of a function."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import os
+import runpy
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING
+
+from jaxsight.repro import environment
+from jaxsight.repro.capture import case
+from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
+
+if TYPE_CHECKING:
+    from jaxsight.repro.capture.recorder import Recorder
+
+_OURS = str(Path(__file__).parents[2])
+
+
+class Capture:
+    """The capture of one process: patches JAX once it is imported, and writes cases."""
+
+    def __init__(self, folder: Path, *, finds_nan: bool = False) -> None:
+        self.folder = folder
+        self.recorder: Recorder | None = None
+        self._finds_nan = finds_nan
+        self._baseline: dict[str, object] = {}
+        self._stack = contextlib.ExitStack()
+        self._start = time.monotonic()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def begin(self) -> None:
+        """Capture from now on: at once if JAX is imported, else once it is."""
+        if "jax" in sys.modules and hasattr(sys.modules["jax"], "jit"):
+            self._patch()
+        else:
+            sys.meta_path.insert(0, _AfterImport("jax", self._patch))
+
+    def _patch(self) -> None:
+        from jaxsight.repro.capture.recorder import Recorder
+        from jaxsight.repro.compat import configuration, executions
+
+        self._baseline = configuration.values()
+        self.recorder = recorder = Recorder(self.folder, self._baseline, finds_nan=self._finds_nan)
+        case.write_json(self.folder, case.INFO, self._info())
+        self._stack.enter_context(executions.observed(recorder))
+
+    def _info(self) -> dict[str, object]:
+        return {
+            "executable": sys.executable,
+            "arguments": sys.argv,
+            "folder": str(Path.cwd()),
+            "environment": environment.current().record(),
+        }
+
+    def end(self, error: BaseException | None) -> case.Ended:
+        """Write how the program ended, and stop capturing."""
+        self._stack.close()
+        ended = self._ended(error)
+        case.write_ended(self.folder, ended)
+        return ended
+
+    def _ended(self, error: BaseException | None) -> case.Ended:
+        recorder = self.recorder
+        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            nan = recorder.nan_program if recorder is not None else None
+            return case.Ended(Failure(FINISHED), nan)
+        chain = list(_chain(error))
+        program = None
+        for number, raised in recorder.failures if recorder is not None else ():
+            if any(raised is link for link in chain):
+                program = number
+        if isinstance(error, KeyboardInterrupt):
+            seconds = time.monotonic() - self._start
+            return case.Ended(Failure(HANG, message=f"within {seconds:.0f} s"), program)
+        tb = error.__traceback__
+        failure = Failure(EXCEPTION, class_name(error), str(error), frame_of(tb))
+        return case.Ended(failure, program, user_line(tb), program is None and _reached_jax(tb))
+
+
+def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
+    """Run `script`, `module` or `pytest` with arguments as Python would; return the exit status.
+
+    The program's exceptions print as they would without capture.
+    """
+    capture = Capture(folder, finds_nan=finds_nan)
+    capture.begin()
+    try:
+        code = _RUNNERS[kind](list(arguments), capture)
+    except SystemExit as error:
+        capture.end(error)
+        if error.code is None or isinstance(error.code, int):
+            return error.code or 0
+        sys.stderr.write(f"{error.code}\n")
+        return 1
+    except BaseException as error:  # noqa: BLE001 - whatever the program raises
+        capture.end(error)
+        error.__traceback__ = _without_ours(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    capture.end(None)
+    return code
+
+
+def _run_script(arguments: list[str], _: Capture) -> int:
+    sys.argv = arguments
+    sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))  # noqa: PTH100, PTH120
+    runpy.run_path(arguments[0], run_name="__main__")
+    return 0
+
+
+def _run_module(arguments: list[str], _: Capture) -> int:
+    sys.argv = arguments
+    sys.path.insert(0, str(Path.cwd()))
+    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    return 0
+
+
+def _run_pytest(arguments: list[str], capture: Capture) -> int:
+    import pytest
+
+    from jaxsight.repro.capture import pytest_plugin
+
+    sys.path.insert(0, str(Path.cwd()))
+    return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder)]))
+
+
+_RUNNERS: dict[str, Callable[[list[str], Capture], int]] = {
+    "script": _run_script,
+    "module": _run_module,
+    "pytest": _run_pytest,
+}
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function after a module was imported for the first time."""
+
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the module's own spec, with a loader that calls the function afterwards."""
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            self._then()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception with its causes and contexts."""
+    pending: list[BaseException | None] = [error]
+    known: set[int] = set()
+    while pending:
+        link = pending.pop()
+        if link is not None and id(link) not in known:
+            known.add(id(link))
+            yield link
+            pending += [link.__cause__, link.__context__]
+
+
+def class_name(error: BaseException) -> str:
+    """Return the qualified name of an exception's class, as `running` reports it."""
+    cls = type(error)
+    if cls.__module__ in ("builtins", "__main__"):
+        return cls.__qualname__
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def frame_of(tb: TracebackType | None) -> str:
+    """Return the innermost function, as `module:function`, if it is of JAX."""
+    frames = [frame for frame, _ in traceback.walk_tb(tb) if not _is_ours(frame.f_code.co_filename)]
+    if not frames:
+        return ""
+    module = frames[-1].f_globals.get("__name__") or ""
+    is_jax = module.partition(".")[0] in ("jax", "jaxlib")
+    return f"{module}:{frames[-1].f_code.co_name}" if is_jax else ""
+
+
+def user_line(tb: TracebackType | None) -> str:
+    """Return the user's innermost line: the last one that is in no installed package."""
+    place = ""
+    for frame, line in traceback.walk_tb(tb):
+        file = frame.f_code.co_filename
+        is_installed = "site-packages" in file or file.startswith((sys.base_prefix, "<"))
+        if not (is_installed or _is_ours(file)):
+            place = f"{file}:{line} in {frame.f_code.co_name}"
+    return place
+
+
+def _reached_jax(tb: TracebackType | None) -> bool:
+    modules = (frame.f_globals.get("__name__") or "" for frame, _ in traceback.walk_tb(tb))
+    return any(module.partition(".")[0] == "jax" for module in modules)
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_OURS) or file.endswith("runpy.py") or file == "<frozen runpy>"
+
+
+def _without_ours(tb: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without its first frames, which are of the capture."""
+    while tb is not None and tb.tb_next is not None and _is_ours(tb.tb_frame.f_code.co_filename):
+        tb = tb.tb_next
+    return tb

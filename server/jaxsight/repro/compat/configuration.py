@@ -1,0 +1,54 @@
+"""The options of JAX that a program set, and what else decides what its programs become.
+
+`jax.config.values` and `jax.config.update` are public API in JAX 0.8 to 0.12; the list of options
+that have no effect on a program is of these versions (`jax/_src/config.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+import jax
+
+_PREFIXES = (
+    "jax_compilation_cache",
+    "jax_persistent_cache",
+    "jax_dump",
+    "jax_log",
+    "jax_explain",
+    "jax_traceback",
+    "jax_tracer_error",
+    "jax_logging",
+    "jax_include",
+    "jax_raise_persistent",
+    "jax_coordination",
+    "jax_profiler",
+    "jax_hlo_source",
+    "jax_pprint",
+)
+"""Options about logs, dumps and caches."""
+
+
+def values() -> dict[str, object]:
+    """Return every option with the value that applies in this thread now."""
+    return dict(jax.config.values)
+
+
+def changed(baseline: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that were changed since a baseline and that a file can set again."""
+    return {
+        name: value
+        for name, value in values().items()
+        if name in baseline
+        and not name.startswith(_PREFIXES)
+        and value != baseline[name]
+        and _is_literal(value)
+    }
+
+
+def _is_literal(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, TypeError):
+        return False

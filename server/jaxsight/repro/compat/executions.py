@@ -1,0 +1,93 @@
+"""Observe each execution of a primitive on concrete arrays, just before it starts.
+
+Applies to JAX 0.8 to 0.12. There is no public hook before a compile and before a run.
+
+Private API used: `core.EvalTrace.process_primitive`, through which primitives are executed;
+`pjit._pjit_call_impl_python`, which compiles and runs what `jax.jit` traced, given the parameters
+of its primitive (without the executable in its result, `jax.jit` does not bypass Python on later
+calls); `pjit.jit_p`; `traceback_util.register_exclusion` and `source_info_util.register_exclusion`,
+which keep this module out of the user's tracebacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from jax._src import core, pjit, source_info_util, traceback_util
+
+
+class Observer(Protocol):
+    """Who is notified of executions, in the thread of each."""
+
+    def starting(
+        self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
+    ) -> None:
+        """Keep what is about to run."""
+
+    def failed(self, error: BaseException) -> None:
+        """Note that the execution in flight raised an exception."""
+
+    def finished(self, results: object) -> None:
+        """Note that the execution in flight returned."""
+
+
+@contextlib.contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Notify an observer of the outermost execution of each thread, until the context ends."""
+    for exclusions in (traceback_util, source_info_util):
+        exclusions.register_exclusion(__file__)
+    trace_class: Any = core.EvalTrace
+    dispatch: Any = pjit
+    process = trace_class.process_primitive
+    call_jitted = dispatch._pjit_call_impl_python
+    within = threading.local()
+
+    def process_primitive(
+        self: object, primitive: Any, arguments: Sequence[object], parameters: Any, /
+    ) -> object:
+        def execute() -> object:
+            return process(self, primitive, arguments, parameters)
+
+        return _observe(observer, within, (primitive, arguments, parameters), execute)
+
+    def pjit_call_impl_python(*arguments: object, **parameters: object) -> object:
+        def execute() -> object:
+            results, *_ = call_jitted(*arguments, **parameters)
+            return results
+
+        execution = (dispatch.jit_p, arguments, parameters)
+        return _observe(observer, within, execution, execute), None, None, []
+
+    trace_class.process_primitive = process_primitive
+    dispatch._pjit_call_impl_python = pjit_call_impl_python
+    try:
+        yield
+    finally:
+        trace_class.process_primitive = process
+        dispatch._pjit_call_impl_python = call_jitted
+
+
+def _observe(
+    observer: Observer,
+    within: threading.local,
+    execution: tuple[Any, Sequence[object], Mapping[str, object]],
+    execute: Callable[[], object],
+) -> object:
+    """Execute, and notify the observer unless the thread is executing something already."""
+    if getattr(within, "execution", False):
+        return execute()
+    within.execution = True
+    try:
+        observer.starting(*execution)
+        try:
+            results = execute()
+        except BaseException as error:
+            observer.failed(error)
+            raise
+        observer.finished(results)
+        return results
+    finally:
+        within.execution = False

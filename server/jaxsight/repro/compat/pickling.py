@@ -1,0 +1,164 @@
+"""Pickle primitives with their parameters: jaxprs, meshes, shardings, effects.
+
+Applies to JAX 0.8 to 0.12, whose jaxprs consist of plain classes that Python can pickle. The
+exceptions are handled here: what JAX has once, such as primitives (by name), devices (by number),
+arrays (as NumPy's), source information (dropped), and functions that cannot be imported (rules of
+`custom_jvp` and `custom_vjp`, callbacks), which become a `Missing`. The data is read by the same
+JAX again.
+
+Private API used: `core.Primitive`, `core.JaxprEqnContext`, `source_info_util`, `KeyTy._impl`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+import pickle
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core, source_info_util
+from jax._src import linear_util as lu
+
+from jaxsight.interpreters.compat import dtypes
+
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, lu.WrappedFun)
+
+
+class Missing:
+    """Takes the place of a function that cannot be pickled; raises if it is called."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__name__ = name
+
+    def __call__(self, *_: object, **__: object) -> object:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(f"the function {self.name} was not captured")
+
+
+def dumps(value: object) -> bytes:
+    """Return a value in bytes. Raise `pickle.PicklingError` or `TypeError` if it has none."""
+    buffer = io.BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+def loads(data: bytes) -> Any:
+    """Return the value that `dumps` wrote in this environment."""
+    return pickle.loads(data)
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        place = _place(value)
+        if place is not None:
+            return _at, place
+        if isinstance(value, core.Primitive):
+            raise pickle.PicklingError(f"the primitive {value.name} cannot be imported")
+        if isinstance(value, source_info_util.SourceInfo):
+            return source_info_util.new_source_info, ()
+        if isinstance(value, core.JaxprEqnContext):
+            return _context, (type(value), _fields(value))
+        if isinstance(value, jax.Array):
+            return _reduced_array(value)
+        if type(value).__name__ == "PRNGImpl":
+            return _prng_implementation, (value.name,)
+        if isinstance(value, jax.Device):
+            return _device, (value.platform, value.id)
+        if isinstance(value, _FUNCTIONS) and not _is_importable(value):
+            return Missing, (getattr(value, "__qualname__", "") or "function",)
+        if isinstance(value, functools.partial) and not _is_importable(value.func):
+            return Missing, (getattr(value.func, "__qualname__", "") or "function",)
+        if isinstance(value, (types.ModuleType, types.TracebackType, types.FrameType)):
+            return Missing, (type(value).__name__,)
+        return NotImplemented
+
+
+def _reduced_array(value: Any) -> Any:
+    if dtypes.is_key(value.aval):
+        data = np.asarray(jax.random.key_data(value))
+        return _key, (data, str(jax.random.key_impl(value)))
+    return np.array, (np.asarray(value),)
+
+
+def _key(data: Any, implementation: str) -> object:
+    return jax.random.wrap_key_data(data, impl=implementation)
+
+
+def _prng_implementation(name: str) -> object:
+    """Return an implementation through the type of its keys; its module moved in JAX 0.10."""
+    key_type: Any = jax.random.key(0, impl=name).dtype
+    return key_type._impl
+
+
+def _device(platform: str, number: int) -> object:
+    return next(device for device in jax.devices(platform) if device.id == number)
+
+
+def _is_importable(function: Any) -> bool:
+    """Return whether pickle finds a function by its module and name."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    place: Any = module
+    if module is None or function.__module__ == "__main__":
+        return False
+    for part in getattr(function, "__qualname__", "<>").split("."):
+        place = getattr(place, part, None)
+    return place is function
+
+
+def _place(value: object) -> tuple[str, str] | None:
+    """Return module and name of a primitive, or of another object of JAX that exists once."""
+    place = _places().get(id(value))
+    if place is None and isinstance(value, core.Primitive):
+        _places.cache_clear()
+        place = _places().get(id(value))
+    return place
+
+
+@functools.cache
+def _places() -> dict[int, tuple[str, str]]:
+    """Return module and name of what modules define, by id; JAX's own modules come first."""
+    places: dict[int, tuple[str, str]] = {}
+    modules = sorted(sys.modules.items(), key=lambda item: not item[0].startswith("jax"))
+    for name, module in modules:
+        if not isinstance(module, types.ModuleType) or name == "__main__":
+            continue
+        is_jax = name.partition(".")[0] == "jax"
+        for attribute, value in list(vars(module).items()):
+            if isinstance(value, core.Primitive) or (is_jax and _is_singleton(value)):
+                places.setdefault(id(value), (name, attribute))
+    return places
+
+
+def _is_singleton(value: object) -> bool:
+    """Return whether a value of a module is an instance of a class of JAX, such as `UNSPECIFIED`."""
+    return type(value).__module__.startswith("jax.") and not isinstance(value, (type, *_FUNCTIONS))
+
+
+def _at(module: str, attribute: str) -> object:
+    importlib.import_module(module)
+    return getattr(sys.modules[module], attribute)
+
+
+def _fields(context: Any) -> dict[str, object]:
+    names = [name for name in type(context).__slots__ if not name.startswith("__")]
+    return {name: getattr(context, name) for name in names if hasattr(context, name)}
+
+
+def _context(cls: Any, fields: dict[str, Any]) -> object:
+    create: Callable[..., object] | None = getattr(cls, "_create", None)
+    if create is None:
+        context = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(context, name, value)
+        return context
+    metadata = fields.get("xla_metadata")
+    fields["xla_metadata"] = None if metadata is None else tuple(sorted(metadata.items()))
+    return create(**fields)

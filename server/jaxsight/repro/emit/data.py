@@ -1,0 +1,145 @@
+"""Arguments as expressions: exact, by a rule where there is one, in the text where it is small.
+
+Larger arrays are read from the `.npz` file beside the repro.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.repro.values import Value, array_of
+from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.text.exprs import Atom, Expr, Index
+from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.values import constants, scalars
+
+LARGEST_INLINE = 4 << 10
+"""Bytes of an array that is written into the text; larger ones go to the file beside it."""
+
+_SEEDS = (0, 1, 2, 42, 1234)
+_DRAWN = ("normal", "uniform")
+_MOST_DRAWN = 1 << 22
+"""Elements up to which an array is compared with random numbers of common seeds."""
+
+
+class Data:
+    """The expressions of arguments, with the definitions and stored arrays that they need."""
+
+    def __init__(self) -> None:
+        self.packed: list[str] = []
+        """Lines that define compressed arrays."""
+        self.stored: dict[str, Any] = {}
+        """Arrays of the file beside the repro, by name."""
+
+    def expression(self, value: Value, name: str) -> str:
+        """Return the expression of an argument; `name` names its array if it is stored."""
+        if value.kind == "python":
+            return repr(value.data) if _is_finite(value.data) else f'float("{value.data}")'
+        if value.kind == "numpy":
+            return self._of_numpy(value.data, name)
+        expression = self._of_array(value, name)
+        if not value.axes:
+            return expression
+        names, sizes = zip(*value.axes, strict=True)
+        spec = ", ".join(map(repr, value.spec))
+        sharding = (
+            f"jax.NamedSharding(jax.make_mesh({sizes!r}, {names!r}), jax.P({spec}))"
+            if hasattr(jax, "P")
+            else f"jax.sharding.NamedSharding(jax.make_mesh({sizes!r}, {names!r}), "
+            f"jax.sharding.PartitionSpec({spec}))"
+        )
+        return f"jax.device_put({expression}, {sharding})"
+
+    def _of_array(self, value: Value, name: str) -> str:
+        if value.key:
+            inner = self._of_array(Value(value.data), name)
+            return _key(value) or f"jax.random.wrap_key_data({inner}, impl={value.key!r})"
+        array = array_of(Value(value.data, weak=value.weak))
+        short = constants.spelled(array)
+        if short is not None:
+            return flat(short)
+        drawn = next(_drawn(array), None)
+        if drawn is not None:
+            return drawn
+        return self._of_bytes(value.data, name, "jnp.asarray")
+
+    def _of_numpy(self, data: Any, name: str) -> str:
+        if not constants.is_numpy(data.dtype):
+            return f"np.asarray({self._of_array(Value(data), name)})"
+        if data.ndim == 0:
+            return f"np.{data.dtype.name}({data.item()!r})".replace("np.bool(", "np.bool_(")
+        try:
+            short = flat(constants.listed(data)) if data.size <= constants.FEW else None
+        except Unwritable:
+            short = None
+        if short is not None:
+            return short.replace("jnp.", "np.")
+        if (data == data.flat[0]).all():
+            return f"np.full({data.shape!r}, {data.flat[0].item()!r}, np.{data.dtype.name})"
+        return self._of_bytes(data, name, "np.asarray")
+
+    def _of_bytes(self, data: Any, name: str, make: str) -> str:
+        if data.nbytes <= LARGEST_INLINE:
+            constant = f"_{name.upper()}"
+            packed = constants.packed(data)
+            self.packed += constants.definition(constant, packed)
+            return constant if make == "jnp.asarray" else f"np.asarray({constant})"
+        self.stored[name] = constants.plain(data)
+        read: Expr = Index(Atom("stored"), (scalars.text(name),))
+        text = flat(constants.read_back(read, data))
+        return text if make == "jnp.asarray" else text.replace("jnp.asarray", make)
+
+
+def _is_finite(number: object) -> bool:
+    return not isinstance(number, float) or number - number == 0
+
+
+def _key(value: Value) -> str | None:
+    """Return the call of `jax.random.key` that makes a key, if its seed is a common one."""
+    for seed in range(100) if value.data.ndim == 1 else ():
+        key = jax.random.key(seed, impl=value.key)
+        if np.array_equal(jax.random.key_data(key), value.data):
+            default = str(jax.random.key_impl(jax.random.key(0))) == value.key
+            return (
+                f"jax.random.key({seed})"
+                if default
+                else (f"jax.random.key({seed}, impl={value.key!r})")
+            )
+    return None
+
+
+def _drawn(array: Any) -> Iterator[str]:
+    """Yield the call that draws an array with a common seed, if there is one."""
+    if array.dtype != jax.numpy.zeros(()).dtype or not constants.FEW < array.size <= _MOST_DRAWN:
+        return
+    for draw, seed in itertools.product(_DRAWN, _SEEDS):
+        numbers = getattr(jax.random, draw)(jax.random.key(seed), array.shape)
+        if np.array_equal(numbers, array):
+            yield f"jax.random.{draw}(jax.random.key({seed}), {array.shape!r})"
+
+
+def inputs_function(
+    values: Sequence[Value], names: Sequence[str]
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the lines of `inputs` and of what it needs, and the arrays of the file beside."""
+    data = Data()
+    expressions = [data.expression(value, name) for value, name in zip(values, names, strict=True)]
+    lines: list[str] = []
+    if data.packed:
+        lines += [*constants.UNPACK, "", "", *data.packed, "", ""]
+    lines.append("def inputs():")
+    if data.stored:
+        lines.append('    stored = np.load(Path(__file__).with_suffix(".npz"))')
+    if not expressions:
+        return [*lines, "    return ()"], data.stored
+    lines.append("    return (")
+    lines += [
+        f"        {expression},  # {name}"
+        for expression, name in zip(expressions, names, strict=True)
+    ]
+    return [*lines, "    )"], data.stored

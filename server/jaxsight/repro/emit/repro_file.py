@@ -1,0 +1,242 @@
+"""Write a function and its arguments as a repro: a standalone file that fails as they did."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxsight.repro.emit.data import inputs_function
+from jaxsight.repro.environment import Environment
+from jaxsight.repro.failures import Failure
+from jaxsight.repro.values import Value, array_of
+from jaxsight.sourcerizer.api import write as write_source
+from jaxsight.sourcerizer.errors import Unsourceable
+from jaxsight.sourcerizer.options import Derivatives, Options
+from jaxsight.text.inert import block, one_line
+
+DEMONSTRATION = ("jax.block_until_ready(main(*inputs()))",)
+"""Runs a program whose failure is an exception, a crash or a hang."""
+
+_WIDTH = 100
+
+
+class CannotEmit(Exception):
+    """The program cannot be written as a repro; the message has the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the file says about its program.
+
+    Attributes:
+        failure: what it does when it runs.
+        environment: what it was captured with.
+        demonstration: the lines that run it, and fail if the failure is reproduced.
+        origin: where it was captured, such as `train.py:41 in step`.
+        notes: further facts, one sentence each.
+    """
+
+    failure: Failure
+    environment: Environment
+    demonstration: Sequence[str] = DEMONSTRATION
+    origin: str = ""
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repro:
+    """A standalone file, and the arrays of the file beside it."""
+
+    text: str
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Write the file to `path`, and its arrays beside it with the suffix `.npz`."""
+        if self.arrays:
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **self.arrays)
+            path.with_suffix(".npz").write_bytes(buffer.getvalue())
+        path.write_text(self.text, encoding="utf-8")
+
+
+def write(
+    function: Callable[..., object], values: Sequence[Value], names: Sequence[str], about: About
+) -> Repro:
+    """Write a function of flat arguments as a repro.
+
+    Args:
+        function: called as `function(*arrays)`; it is traced, not run.
+        values: its arguments.
+        names: a distinct identifier for each argument.
+
+    Raises:
+        CannotEmit: the function cannot be traced or written.
+    """
+    main = _with_signature(function, names)
+    arguments = tuple(array_of(value) for value in values)
+    problem: Exception | None = None
+    levels: tuple[Derivatives, ...] = ("exact", "primal")
+    for derivatives in levels:
+        options = Options("pretty", "npz", derivatives=derivatives, run=False)
+        try:
+            source = write_source(main, arguments, {}, options, "main").source
+        except (Unsourceable, NotImplementedError, TypeError, ValueError) as error:
+            problem = error
+            continue
+        if source.passed:
+            missing = ", ".join(source.passed)
+            raise CannotEmit(f"the program has values that cannot be written: {missing}")
+        return assemble(source, values, names, about, source.constants)
+    raise CannotEmit(str(problem)) from problem
+
+
+def assemble(
+    source: str,
+    values: Sequence[Value],
+    names: Sequence[str],
+    about: About,
+    arrays: Mapping[str, Any] | None = None,
+) -> Repro:
+    """Return the repro of a module that defines `main`.
+
+    Args:
+        source: the module's text: imports, functions, `main`.
+        values: the arguments of `main`.
+        names: a name for each argument.
+        arrays: what the module itself reads from the file beside it.
+    """
+    inputs, stored = inputs_function(values, names)
+    imports, body = _split(source)
+    text = "\n".join(
+        [
+            *_script_header(about.environment),
+            *_docstring(about),
+            *_variables(about.environment),
+            *_imports(imports, [*inputs, *body, *about.demonstration]),
+            *_options(about.environment),
+            "",
+            "",
+            body.strip("\n"),
+            "",
+            "",
+            *inputs,
+            "",
+            "",
+            'if __name__ == "__main__":',
+            *textwrap.indent("\n".join(about.demonstration), "    ").split("\n"),
+            "",
+        ]
+    )
+    compile(text, "repro", "exec")
+    return Repro(text, {**(arrays or {}), **stored})
+
+
+def _with_signature(function: Callable[..., object], names: Sequence[str]) -> Callable[..., object]:
+    def main(*arguments: object) -> object:
+        return function(*arguments)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    setattr(main, "__signature__", signature)  # noqa: B010 - functions declare no such attribute
+    return main
+
+
+def _split(source: str) -> tuple[list[str], str]:
+    """Return the import statements of a module, and its text without them and its docstring."""
+    lines = source.split("\n")
+    imports: list[str] = []
+    dropped: set[int] = set()
+    for position, statement in enumerate(ast.parse(source).body):
+        span = range(statement.lineno - 1, (statement.end_lineno or statement.lineno))
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            imports.append(ast.unparse(statement))
+        elif not (position == 0 and isinstance(statement, ast.Expr)):
+            continue
+        dropped.update(span)
+    body = [line for number, line in enumerate(lines) if number not in dropped]
+    return imports, "\n".join(body).strip("\n")
+
+
+def _script_header(environment: Environment) -> list[str]:
+    """Return the inline metadata of PEP 723, which `uv run` reads."""
+    major_minor = ".".join(environment.python.split(".")[:2])
+    pins = [f'#     "{name}=={version}",' for name, version in environment.packages.items()]
+    return [
+        "# /// script",
+        f'# requires-python = "=={major_minor}.*"',
+        "# dependencies = [",
+        *pins,
+        "# ]",
+        "# ///",
+    ]
+
+
+def _docstring(about: About) -> list[str]:
+    headline = one_line(about.failure.headline)
+    versions = ", ".join(
+        f"{name} {version}" for name, version in about.environment.packages.items()
+    )
+    paragraphs = [
+        [textwrap.shorten(headline, _WIDTH - 5, placeholder=" …")],
+        [f"With {versions}, Python {about.environment.python}."],
+    ]
+    if about.origin:
+        paragraphs[-1].append(f"Captured from {one_line(about.origin)}.")
+    paragraphs[-1] += [one_line(note) for note in about.notes]
+    message = about.failure.message.strip()
+    if "\n" in message or len(headline) > _WIDTH - 5:
+        paragraphs.append(textwrap.indent(block(message[:4000]), "    ").split("\n"))
+    lines = "\n\n".join("\n".join(paragraph) for paragraph in paragraphs)
+    safe = lines.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return ['"""' + safe, '"""', ""]
+
+
+def _variables(environment: Environment) -> list[str]:
+    """Return the lines that set variables, before JAX is imported."""
+    lines: list[str] = []
+    for name, value in environment.variables.items():
+        if name == "XLA_FLAGS":
+            joined = f'{(value + " ")!r} + os.environ.get("XLA_FLAGS", "")'
+            lines.append(f'os.environ["XLA_FLAGS"] = {joined}')
+        else:
+            lines.append(f'os.environ.setdefault("{name}", {value!r})')
+    return ["import os", "", *lines, ""] if lines else []
+
+
+def _imports(imports: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Return the import statements, with those that the inputs and the demonstration need."""
+    text = "\n".join(lines)
+    needed = {"import jax", *imports}
+    for module, statement in (
+        ("jnp.", "import jax.numpy as jnp"),
+        ("np.", "import numpy as np"),
+        ("Path(", "from pathlib import Path"),
+        ("zlib.", "import zlib"),
+        ("base64.", "import base64"),
+    ):
+        if module in text:
+            needed.add(statement)
+    standard = [line for line in needed if "jax" not in line and "numpy" not in line]
+    others = needed.difference(standard)
+    order = sorted(standard, key=_order), sorted(others, key=_order)
+    return [*order[0], *([""] if standard else []), *order[1]]
+
+
+def _order(line: str) -> tuple[bool, str]:
+    words = line.split()
+    return words[0] == "from", words[1]
+
+
+def _options(environment: Environment) -> list[str]:
+    options = [
+        f'jax.config.update("{name}", {value!r})' for name, value in environment.options.items()
+    ]
+    return ["", *options] if options else []

@@ -1,0 +1,75 @@
+"""What a program ran with: interpreter, versions of packages, variables, options, devices."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import Any
+
+_PACKAGES = ("jax", "jaxlib", "numpy")
+_PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "jax-metal")
+
+_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+_IGNORED = ("JAX_COMPILATION_CACHE", "JAX_DUMP", "JAX_LOG", "JAX_TRACEBACK", "JAX_PERSISTENT")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a program ran with.
+
+    Attributes:
+        python: the version of Python, such as `3.11.7`.
+        packages: the versions of JAX's packages and of NumPy, by name.
+        variables: the variables that XLA and JAX read, as they were set.
+        options: what `jax.config.update` set, by name.
+        system: the operating system, as `platform.platform()` writes it.
+    """
+
+    python: str
+    packages: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    system: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """Return the environment as JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def of_record(record: Mapping[str, Any]) -> Environment:
+        """Return the environment of a `record`."""
+        return Environment(
+            str(record["python"]),
+            dict(record["packages"]),
+            dict(record.get("variables", {})),
+            dict(record.get("options", {})),
+            str(record.get("system", "")),
+        )
+
+
+def current(options: Mapping[str, object] | None = None) -> Environment:
+    """Return the environment of this process, without importing JAX."""
+    packages = {name: version for name in _PACKAGES if (version := _version(name))}
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"] or ""
+        if name.lower().startswith(_PLUGINS):
+            packages[name.lower()] = distribution.version
+    variables = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if value and (name in _VARIABLES or name.startswith("JAX_"))
+        if not name.startswith(_IGNORED)
+    }
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Environment(python, packages, variables, dict(options or {}), platform.platform())
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
