@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.repro.explaining.tables import FAILS, FLAGS, OTHER, PASSES, Row, Table
 from jaxsight.repro.explaining.trials import Condition, Trials
+from jaxsight.repro.explanation import FAILS, FLAGS, OTHER, PASSES, Row, Table
 
 CPU_FLAGS = (
     "--xla_backend_optimization_level=0",

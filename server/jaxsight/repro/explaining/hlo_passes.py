@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jaxsight.repro.explaining.tables import (
+from jaxsight.repro.explaining.trials import Condition, Trials
+from jaxsight.repro.explanation import (
     FAILS,
     HLO_PASSES,
     PASSES,
@@ -20,7 +21,6 @@ from jaxsight.repro.explaining.tables import (
     Row,
     Table,
 )
-from jaxsight.repro.explaining.trials import Condition, Trials
 
 _LOGGED = (("TF_CPP_VMODULE", "hlo_pass_pipeline=1"), ("TF_CPP_MIN_LOG_LEVEL", "0"))
 _STARTED = re.compile(r"\]\s+HLO pass ([^\s:]+)$")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import jaxsight
 from jaxsight.repro import running
-from jaxsight.repro.explaining.tables import AGREES, DIVERGES, INTERMEDIATES, Row, Table
 from jaxsight.repro.explaining.trials import Condition, Trials, environment
+from jaxsight.repro.explanation import AGREES, DIVERGES, INTERMEDIATES, Row, Table
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
 
 _CHILD = """

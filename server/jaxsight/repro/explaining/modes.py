@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxsight.repro.explaining.tables import FAILS, JIT, OTHER, PASSES, UNTRIED, Row, Table
 from jaxsight.repro.explaining.trials import Condition, Trials, sets
+from jaxsight.repro.explanation import FAILS, JIT, OTHER, PASSES, UNTRIED, Row, Table
 
 _EAGER = Condition((("JAX_DISABLE_JIT", "1"),))
 _OPTIONS = (

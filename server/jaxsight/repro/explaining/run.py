@@ -15,7 +15,8 @@ from jaxsight.repro.explaining import (
     targets,
     versions,
 )
-from jaxsight.repro.explaining.tables import (
+from jaxsight.repro.explaining.trials import Condition, Report, Trials, abort_place, environment
+from jaxsight.repro.explanation import (
     FLAGS,
     HLO_PASSES,
     INTERMEDIATES,
@@ -27,7 +28,6 @@ from jaxsight.repro.explaining.tables import (
     Explanation,
     Table,
 )
-from jaxsight.repro.explaining.trials import Condition, Report, Trials, abort_place, environment
 from jaxsight.repro.failures import FINISHED, Failure
 
 _REPEATS = 5

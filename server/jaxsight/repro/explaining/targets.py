@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight.repro import running
-from jaxsight.repro.explaining.tables import OTHER, TARGETS, UNTRIED, Row, Table
 from jaxsight.repro.explaining.trials import Trials, verdict_of
+from jaxsight.repro.explanation import OTHER, TARGETS, UNTRIED, Row, Table
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
 
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")

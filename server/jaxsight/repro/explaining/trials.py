@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.repro import running
-from jaxsight.repro.explaining.tables import FAILS, OTHER, PASSES, UNTRIED, Row
+from jaxsight.repro.explanation import FAILS, OTHER, PASSES, UNTRIED, Row
 from jaxsight.repro.failures import CRASH, FINISHED, HANG, Failure
 
 Report = Callable[[str], None]
@@ -159,4 +159,6 @@ def command_of(condition: Condition, python: str, file: Path) -> str:
 
 def sets(text: str, variable: str) -> bool:
     """Return whether a repro's text sets an option of JAX itself, by variable or by config."""
-    return variable in text or variable.lower() in text
+    by_variable = rf"(?:environ\[[\"']{variable}[\"']\]\s*=[^=]|setdefault\([\"']{variable}[\"'])"
+    by_config = rf"update\([\"']{variable.lower()}[\"']"
+    return re.search(f"{by_variable}|{by_config}", text) is not None

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.repro import running
 from jaxsight.repro.explaining.environments import Environments, Unavailable, ordered
-from jaxsight.repro.explaining.tables import (
+from jaxsight.repro.explaining.system import installed
+from jaxsight.repro.explaining.trials import Condition, Trials
+from jaxsight.repro.explanation import (
     FAILS,
     INTERPRETERS,
     PASSES,
@@ -18,31 +19,11 @@ from jaxsight.repro.explaining.tables import (
     Row,
     Table,
 )
-from jaxsight.repro.explaining.trials import Condition, Trials
-from jaxsight.repro.failures import FINISHED
 
-_INSTALLED = """
-import importlib.metadata as metadata, sys
-def version(name):
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
-print(version("jax"), version("jaxlib"), sys.version.split()[0], sep="|")
-"""
 _OTHER_PYTHONS = ("python3.12", "python3.13", "python3.14", "python3.11")
 
 Try = Callable[[str], str]
 """Returns the verdict of a version."""
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """The versions of an environment; empty for what it does not have."""
-
-    jax: str
-    jaxlib: str
-    python: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +34,6 @@ class Boundary:
     passing: str
     between: tuple[str, ...] = ()
     """Versions between the two that could not be tried, or that fail in another way."""
-
-
-def installed(python: str) -> Installed | None:
-    """Return the versions in an interpreter's environment, or None if it does not run."""
-    try:
-        ran = running.run_command([python, "-c", _INSTALLED], timeout=60)
-    except OSError:
-        return None
-    parts = ran.stdout.strip().split("|")
-    if ran.failure.kind != FINISHED or len(parts) != 3:
-        return None
-    return Installed(*parts)
 
 
 def interpreters_table(trials: Trials, pythons: Sequence[str]) -> Table:
@@ -141,32 +110,32 @@ def boundary(failing: str, others: Sequence[str], attempt: Try) -> Boundary | No
     Distances double until a version passes; then the range is bisected. Versions that fail in
     another way decide nothing. None if no version that was tried passes.
     """
-    low, high = -1, None
-    position, step = 0, 1
-    while position < len(others):
-        verdict = attempt(others[position])
-        if verdict == PASSES:
-            high = position
-            break
-        if verdict == FAILS:
-            low = position
-        if position == len(others) - 1:
-            break
-        position, step = min(position + step, len(others) - 1), 2 * step
-    if high is None:
-        return None
-    unknown: set[int] = set()
-    while open_positions := [at for at in range(low + 1, high) if at not in unknown]:
-        middle = open_positions[len(open_positions) // 2]
-        match attempt(others[middle]):
-            case "passes":
-                high = middle
-            case "fails":
-                low = middle
-            case _:
-                unknown.add(middle)
+    low, high = -1, len(others)
+    inconclusive: set[int] = set()
+    step = 1
+    while high == len(others):
+        position = min(low + step, high - 1)
+        if position in inconclusive or position <= low:
+            return None  # all the way to the last one
+        low, high = _narrowed(low, high, position, attempt(others[position]), inconclusive)
+        step *= 2
+    while untried := [at for at in range(low + 1, high) if at not in inconclusive]:
+        middle = untried[len(untried) // 2]
+        low, high = _narrowed(low, high, middle, attempt(others[middle]), inconclusive)
     last = failing if low < 0 else others[low]
     return Boundary(last, others[high], tuple(others[low + 1 : high]))
+
+
+def _narrowed(
+    low: int, high: int, position: int, verdict: str, inconclusive: set[int]
+) -> tuple[int, int]:
+    """Return the last position that fails and the first that passes, after a trial between."""
+    if verdict == PASSES:
+        return low, position
+    if verdict == FAILS:
+        return position, high
+    inconclusive.add(position)
+    return low, high
 
 
 def _pools(

@@ -1,4 +1,4 @@
-"""Tables of an explanation: under which conditions a failure occurs, as data, text and JSON."""
+"""An explanation: tables of the conditions under which a failure occurs, as data, text and JSON."""
 
 from __future__ import annotations
 
