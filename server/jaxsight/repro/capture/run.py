@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from jaxsight.repro import environment
 from jaxsight.repro.capture import case
 from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.wire.frames import HEADER, decode
+from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
     from jaxsight.repro.capture.recorder import Recorder
@@ -87,12 +89,14 @@ class Capture:
 
 
 def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
-    """Run `script`, `module` or `pytest` with arguments as Python would; return the exit status.
+    """Run a program with its arguments as Python would, and return the exit status.
 
-    The program's exceptions print as they would without capture.
+    The kind is `script`, `module`, `pytest` or `function`. The program's exceptions print as they
+    would without capture.
     """
     capture = Capture(folder, finds_nan=finds_nan)
-    capture.begin()
+    if kind != "pytest":  # which captures each test for itself
+        capture.begin()
     try:
         code = _RUNNERS[kind](list(arguments), capture)
     except SystemExit as error:
@@ -133,10 +137,25 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
     return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder)]))
 
 
+def _run_function(arguments: list[str], _: Capture) -> int:
+    request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
+    assert isinstance(request, Trace)
+    for folder in (Path(request.root, "src"), Path(request.root), Path(request.file).parent):
+        sys.path.insert(0, str(folder))
+    sys.argv = [request.file]
+    namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
+    # It imports JAX, whose settings the file may have made.
+    from jaxsight.repro.capture.call_function import call_function
+
+    call_function(request, namespace)
+    return 0
+
+
 _RUNNERS: dict[str, Callable[[list[str], Capture], int]] = {
     "script": _run_script,
     "module": _run_module,
     "pytest": _run_pytest,
+    "function": _run_function,
 }
 
 

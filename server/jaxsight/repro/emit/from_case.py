@@ -75,7 +75,8 @@ def emit(
     names = _names(parameters, values)
 
     def program(*arguments: object) -> object:
-        return primitive.bind(*arguments, **parameters)
+        results = primitive.bind(*arguments, **parameters)
+        return results[0] if isinstance(results, list) and len(results) == 1 else results
 
     repro = write(program, values, names, about)
     repro.save(out)
