@@ -74,6 +74,10 @@ def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
     own = local.get("self")
     if isinstance(own, (tracer, values.array_type)) and code.co_name.startswith("__"):
         return _of_method(code.co_name, own, local, values)
+    if code.co_name == "op" and {"name", "args", "self"} <= local.keys():
+        return _of_method(f"__{local['name']}__", own, local | _named(local["args"]), values)
+    if code.co_name == "_unimplemented_setitem":
+        return Step("set", "", values.arguments((own, local.get("i"), local.get("x")), {}))
     if code.co_name == "__call__" and (path := public_functions.path_of(own)) is not None:
         return Step("function", path, values.arguments(local.get("args", ()), {}))
     method = public_functions.method_of_code(code)
@@ -84,6 +88,11 @@ def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
     if method is not None and args:
         return Step("method", method, values.arguments(args, kwargs))
     return Step("function", path or "", values.arguments(args, kwargs))
+
+
+def _named(args: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the argument of a special method under the names that such methods give it."""
+    return {"other": args[0], "idx": args[0]} if args else {}
 
 
 def _bounded(local: dict[str, Any], values: Values) -> Step | None:

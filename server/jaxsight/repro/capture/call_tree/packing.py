@@ -33,7 +33,9 @@ _NONE = Node("none")
 class Values:
     """The values of one tree."""
 
-    def __init__(self, is_tracer: Callable[[object], bool], jax: Any) -> None:
+    def __init__(
+        self, is_tracer: Callable[[object], bool], jax: Any, opaque: tuple[type, ...] = ()
+    ) -> None:
         self.avals: dict[int, Any] = {}
         self.arrays: dict[int, Any] = {}
         self.function_of: Callable[[object], int | None] = lambda value: None
@@ -41,6 +43,8 @@ class Values:
         self._is_tracer = is_tracer
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._metas: dict[str, list[object]] = {}
+        self.opaque = opaque
+        """The types of functions that are pytrees of what they captured."""
         self.array_type: type = jax.Array
 
     def release(self, small: int) -> None:
@@ -52,6 +56,9 @@ class Values:
     def operand(self, value: object) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""
         if not self._is_tracer(value):
+            if isinstance(value, self.opaque):
+                number = self._number(value)
+                return Ref(self.define(value) if number is None else number)
             if not isinstance(value, (self._jax.Array, np.ndarray)) or (
                 isinstance(value, np.ndarray) and not value.ndim
             ):
@@ -80,7 +87,7 @@ class Values:
 
     def result(self, value: object) -> Operand:
         """Return a leaf of a result: traced values and arrays get a new number."""
-        if self._is_tracer(value) or isinstance(value, self._jax.Array):
+        if self._is_tracer(value) or isinstance(value, (self._jax.Array, *self.opaque)):
             return Ref(self.define(value))
         return self.operand(value)
 
@@ -110,7 +117,11 @@ class Values:
         tree_util = self._jax.tree_util
         if self.function_of(value) is not None:
             return LEAF, [value]
-        leaves, tree = tree_util.tree_flatten(value)
+
+        def is_opaque(part: object) -> bool:
+            return isinstance(part, self.opaque)
+
+        leaves, tree = tree_util.tree_flatten(value, is_opaque)
         if tree_util.treedef_is_leaf(tree) and len(leaves) == 1 and leaves[0] is value:
             return LEAF, leaves
         paths: list[tuple[Any, ...]] | None = None
@@ -118,7 +129,7 @@ class Values:
         def keys_at(start: int, depth: int) -> Any:
             nonlocal paths
             if paths is None:
-                paths = [path for path, _ in tree_util.tree_flatten_with_path(value)[0]]
+                paths = [path for path, _ in tree_util.tree_flatten_with_path(value, is_opaque)[0]]
             return paths[start][depth] if depth < len(paths[start]) else None
 
         return self._node(tree, 0, 0, keys_at), leaves

@@ -102,6 +102,7 @@ class Tracker:
         self._installed = False
         self._jax: Any = None
         self._tracer: type = object
+        self._pullbacks: tuple[type, ...] = ()
         self._current_trace: Callable[[], Any] = lambda: None
         self._last: Tree | None = None
         self._failed: tuple[int, Tree] | None = None
@@ -154,9 +155,9 @@ class Tracker:
         for name, attributes in apis.CUSTOM.items():
             api_hooks.wrap_calls(name, functools.partial(self._custom, name, attributes))
         with contextlib.suppress(AttributeError):
-            api_hooks.wrap_pullbacks(self._pullback)
+            self._pullbacks = (api_hooks.wrap_pullbacks(self._pullback),)
         api_hooks.wrap_jitted(self._jitted, self._jit_method)
-        for module in (__file__, wrapping.__file__):
+        for module in (__file__, wrapping.__file__, primitive_binds.__file__):
             api_hooks.exclude(module)
 
     def _boundary(self, fun: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -375,7 +376,7 @@ class Tracker:
         building = state.building
         root = building is None
         if building is None:
-            values = Values(lambda value: isinstance(value, self._tracer), self._jax)
+            values = Values(lambda value: isinstance(value, self._tracer), self._jax, self._pullbacks)
             building = Building(Call(name, None, Arguments()), values)
             values.function_of = building.function_of
         values = building.values

@@ -12,7 +12,7 @@ from typing import Any
 _DEEPEST = 4
 """How many functions that other functions hold are looked at."""
 
-_OURS = os.path.join("repro", "capture", "call_tree")
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class Wrapped:
@@ -85,7 +85,7 @@ def is_jax_file(file: str) -> bool:
 
 def is_ours(file: str) -> bool:
     """Return whether a file belongs to the tracker."""
-    return _OURS in file
+    return file.startswith(_OURS + os.sep)
 
 
 def is_users(fun: Any, depth: int = _DEEPEST) -> bool:

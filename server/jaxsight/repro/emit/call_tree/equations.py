@@ -74,6 +74,8 @@ class Equations:
         """Variables for the constants of inlined functions, with their values."""
         self._owner = owner
         self._variables: dict[int, Any] = {}
+        self._visited: set[int] = set()
+        """The functions, by identity, whose reads are being listed: rules may call each other."""
         self._literals: dict[int, Any] = {}
         """Literals by the identity of the variables that they replace."""
 
@@ -110,7 +112,7 @@ class Equations:
         return equations
 
     def _called(self, item: Item) -> CallEquation:
-        reads = [self.variable(number) for number in self.read_by(item)]
+        reads = [self.atom(Ref(number)) for number in self.read_by(item)]
         results: list[Any] = []
         if isinstance(item, Call) and item.result is not None:
             results = [self.variable(number) for number in numbers(item.result)]
@@ -119,20 +121,15 @@ class Equations:
 
     def read_by(self, item: Item) -> Iterator[int]:
         """Yield the numbers of the values that a call reads, also in the functions passed to it."""
-        match item:
-            case Bind():
-                operands: Sequence[Operand] = item.operands
-            case Call():
-                operands = list(item.operands())
-            case Step():
-                operands = list(item.arguments.operands())
-        for operand in operands:
+        for operand in item.operands if isinstance(item, Bind) else _operands(item):
             if isinstance(operand, Ref):
                 yield operand.number
             elif isinstance(operand, FunctionRef) and isinstance(item, Call):
                 user = self._owner.body_of(operand.number, item)
-                if user is not None:
+                if user is not None and id(user) not in self._visited:
+                    self._visited.add(id(user))
                     yield from self.read_in(user)
+                    self._visited.discard(id(user))
 
     def read_in(self, user: UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function reads."""
@@ -140,6 +137,25 @@ class Equations:
             yield from self.read_by(item)
         if user.result is not None:
             yield from numbers(user.result)
+
+    def read_directly(self, user: UserCall) -> Iterator[int]:
+        """Yield the numbers of the values that a function reads outside of inner functions."""
+        for item in user.body:
+            operands = item.operands if isinstance(item, Bind) else _operands(item)
+            yield from (operand.number for operand in operands if isinstance(operand, Ref))
+        if user.result is not None:
+            yield from numbers(user.result)
+
+    def defined_in(self, user: UserCall) -> Iterator[int]:
+        """Yield the numbers of the values that a function gets or computes."""
+        for operand in user.arguments.operands():
+            if isinstance(operand, Ref):
+                yield operand.number
+        for item in user.body:
+            if isinstance(item, Bind):
+                yield from item.results
+            elif isinstance(item, Call) and item.result is not None:
+                yield from numbers(item.result)
 
     def _bound(self, bind: Bind) -> list[Any]:
         name = bind.primitive.name
@@ -202,6 +218,10 @@ def numbers(packed: Packed) -> Iterator[int]:
     for leaf in packed.leaves:
         if isinstance(leaf, Ref):
             yield leaf.number
+
+
+def _operands(item: Call | Step) -> Iterator[Operand]:
+    return item.operands() if isinstance(item, Call) else item.arguments.operands()
 
 
 def _is_inlined(inline: object) -> bool:

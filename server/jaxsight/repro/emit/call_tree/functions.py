@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,17 +36,19 @@ from jaxsight.sourcerizer.text.exprs import (
     Expr,
     Index,
     Item,
+    Lambda,
     Sequence_,
     call,
     is_identifier,
     keywords,
     tuple_,
 )
+from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.imports import AT_HAND, SHORT
 from jaxsight.sourcerizer.text.names import identifier
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Raw, Return, Statement
 from jaxsight.sourcerizer.values import public_names
-from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.values.spelling import struct, value
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 from jaxsight.sourcerizer.writing.writer import Writer
 
@@ -60,6 +63,13 @@ class Functions:
         self.writer = writer
         self.equations = Equations(tree, self)
         self.stand_ins = StandIns(writer.names)
+        self.parameters: set[tuple[int, str]] = set()
+        """The names of parameters, with the identity of the function's scope."""
+        self._leaks = ""
+        """The name of the list of leaked tracers."""
+        self._leaked_count = 0
+        self._active: dict[int, str] = {}
+        """The functions with custom rules whose rules are being written: these may call them."""
         self._defined: dict[tuple[Any, ...], tuple[Scope | None, str]] = {}
 
     def body_of(self, number: int, caller: Call | None) -> UserCall | None:
@@ -90,7 +100,10 @@ class Functions:
         around: Scope | None = scope
         while around is not None:
             if (id(around), *key) in self._defined:
-                return self._defined[id(around), *key][1]
+                name = self._defined[id(around), *key][1]
+                if name not in self.writer.names.module:
+                    _capture(scope, around, name)
+                return name
             around = around.around
         return None
 
@@ -108,23 +121,33 @@ class Functions:
         if user is None:
             names = [parameter.rstrip("=") for parameter in function.parameters] or ["*args"]
             statement = Function(name, tuple(names), [Raw([_NEVER])], list(decorators))
+            inner = scope.inner()
         else:
             inner = scope.inner()
             parameters = self._parameters(inner, function.parameters, user)
             self.body(inner, user)
             statement = Function(name, parameters, inner.body, list(decorators))
-        scope.body.append(statement)
+        body = scope.body
+        if scope.around is None and not inner.captured and not decorators:
+            self.writer.names.keep(name)
+            body = self.writer.functions.statements
+        body.append(statement)
+        if name != function.name and function.name in self.tree.message:
+            body.append(Effect(Atom(f"{name}.__name__ = {function.name!r}")))
         return name
 
     def _signature(self, user: UserCall | None) -> tuple[Any, ...]:
         if user is None:
             return ()
+        return (*self._kinds(user.arguments), user.failed, len(user.body))
+
+    def _kinds(self, arguments: Arguments) -> tuple[Any, ...]:
+        """Return the types of arguments."""
         kinds = [
             str(self.tree.avals.get(operand.number)) if isinstance(operand, Ref) else repr(operand)
-            for operand in user.arguments.operands()
+            for operand in arguments.operands()
         ]
-        nodes = [packed.node for packed in user.arguments.args]
-        return (tuple(kinds), tuple(nodes), user.failed, len(user.body))
+        return (tuple(kinds), tuple(packed.node for packed in arguments.args))
 
     def _composed(self, scope: Scope, number: int, user: UserCall | None) -> Expr | None:
         """Return `jax.vmap(f)` for a function that only calls what `jax.vmap` returned."""
@@ -160,7 +183,7 @@ class Functions:
                 self._take(scope, Atom(name), Packed(node, leaves), used, name)
                 break
             base = positional[index] if index < len(positional) else f"x_{index}"
-            name = scope.names.fresh(base)
+            name = self._parameter(scope, base, used)
             parameters.append(name)
             self._take(scope, Atom(name), packed, used, name)
         for name, packed in user.arguments.kwargs.items():
@@ -168,6 +191,33 @@ class Functions:
             parameters.append(name)
             self._take(scope, Atom(name), packed, used, name)
         return tuple(parameters)
+
+    def _parameter(self, scope: Scope, base: str, used: set[int]) -> str:
+        """Return a name for a parameter: the user's, which JAX's messages contain.
+
+        It may hide a parameter of an enclosing function that this one does not read.
+        """
+        around = scope.around
+        while around is not None and not around.names.owns(base):
+            around = around.around
+        if around is None or (id(around), base) not in self.parameters:
+            name = scope.names.fresh(base)
+        elif base in self._captured(around, used):
+            name = scope.names.fresh(base)
+        else:
+            name = base
+            scope.names.keep(base)
+        self.parameters.add((id(scope), name))
+        return name
+
+    def _captured(self, around: Scope, used: set[int]) -> set[str]:
+        """Return the names of values of an enclosing function that are used."""
+        names = set()
+        for number in used:
+            with contextlib.suppress(KeyError):
+                expr = around.read(self.equations.variable(number))
+                names.add(expr.text if isinstance(expr, Atom) else "")
+        return names
 
     def _take(self, scope: Scope, expr: Expr, packed: Packed, used: set[int], base: str) -> None:
         """Write the assignments of the parts of a value that are used."""
@@ -198,6 +248,7 @@ class Functions:
         for var, array in self.equations.constants:
             scope.write(var, self.writer.constants.constant(array))
         self.equations.constants.clear()
+        self._leaked(scope, user)
         if user.failed and not (equations and equations[-1].effects):
             raise Unwritable(user.function, "the step that raised the error is not known")
         scope.equations(equations, outputs)
@@ -206,6 +257,31 @@ class Functions:
             scope.body.append(Return(self.stand_ins.expr(user.result.node, leaves)))
         elif not scope.body:
             scope.body.append(Return(NONE))
+
+    def _leaked(self, scope: Scope, user: UserCall) -> None:
+        """Write values that belong to traces that have ended as such: they raise an error."""
+        defined = set(self.equations.defined_in(user))
+        for number in self.equations.read_directly(user):
+            variable = self.equations.variable(number)
+            try:
+                scope.read(variable)
+            except KeyError:
+                if number not in defined:
+                    aval = self.tree.avals.get(number)
+                    if aval is None:
+                        raise Unwritable(number, "the value is of a call that has ended") from None
+                    scope.write(variable, self._leak(aval))
+
+    def _leak(self, aval: Any) -> Expr:
+        """Write statements that leak a tracer; return an expression for it."""
+        top = self.writer.constants
+        if not self._leaks:
+            self._leaks = self.writer.names.fresh("leaked")
+            top.statements.append(Assign(self._leaks, Atom("[]")))
+        leak = Lambda(("value",), call(Atom(self._leaks).dot("append"), Atom("value")))
+        top.statements.append(Effect(call("jax.eval_shape", leak, struct(aval))))
+        self._leaked_count += 1
+        return Index(Atom(self._leaks), (Atom(str(self._leaked_count - 1)),))
 
     # Calls.
 
@@ -280,8 +356,8 @@ class Functions:
         if not isinstance(fun, FunctionRef):
             raise Unwritable(item.api, "it has no function")
         user = self.body_of(fun.number, item)
-        key = (fun.number, item.api, self._signature(user))
-        written = self._visible(scope, key)
+        key = (fun.number, item.api, *self._kinds(item.inner))
+        written = self._visible(scope, key) or self._active.get(fun.number)
         if written is not None:
             return Atom(written)
         options = dict(item.outer.kwargs)
@@ -290,11 +366,13 @@ class Functions:
         decorator: Expr = Atom(item.api)
         if options:
             named = self._arguments(scope, Arguments((), options), item)
-            decorator = call("functools.partial", decorator, *named)
+            decorator = call(Atom("functools.partial", "functools"), decorator, *named)
         name = self._defined_as(scope, key, user, [decorator])
+        self._active[fun.number] = name
         defined = [
             self.function(scope, rule.number, None) for rule in rules if isinstance(rule, FunctionRef)
         ]
+        del self._active[fun.number]
         if defined:
             method = "defjvp" if item.api == "jax.custom_jvp" else "defvjp"
             scope.body.append(Effect(call(Atom(name).dot(method), *defined)))
@@ -345,6 +423,9 @@ class Functions:
                 return Effect(Binary(step.path, _expr(left), _expr(right)))
             case "index", [own, key]:
                 return Effect(Index(_expr(own), (_expr(key),)))
+            case "set", [own, key, new]:
+                target = flat(Index(_expr(own), (_expr(key),)))
+                return Assign(target, _expr(new))
             case "attribute", _:
                 own, name = step.arguments.args
                 assert isinstance(name.leaves[0], Constant)
@@ -357,6 +438,14 @@ class Functions:
         operands = [self._leaf(scope, operand, None) for operand in bind.operands]
         params = {name: value(part_) for name, part_ in bind.params.items()}
         return call(public_names.primitive(bind.primitive).dot("bind"), *operands, **params)
+
+
+def _capture(scope: Scope, owner: Scope, name: str) -> None:
+    """Record that the functions from `scope` to `owner` read a name of `owner`'s."""
+    inside: Scope | None = scope
+    while inside is not None and inside is not owner:
+        inside.captured[name] = None
+        inside = inside.around
 
 
 @STRUCTURES(CALL)

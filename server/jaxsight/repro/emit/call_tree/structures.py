@@ -42,7 +42,10 @@ class StandIns:
     def statements(self) -> list[Raw]:
         """Return the definitions of the classes."""
         return [
-            Raw(self._definition(kind, name, [str(key) for key in keys]))
+            Raw(
+                self._definition(kind, name, [str(key) for key in keys]),
+                frozenset({"collections" if kind == "named" else "dataclasses"}),
+            )
             for (kind, _, keys), name in self._classes.items()
         ]
 
@@ -62,13 +65,6 @@ class StandIns:
             static = 'dataclasses.field(default=0, metadata={"static": True})'
             lines.append(f"    static_parts: int = {static}")
         return lines if fields or name in self._static else [*lines, "    pass"]
-
-    @property
-    def modules(self) -> list[str]:
-        """The modules that the definitions need."""
-        kinds = {kind for kind, _, _ in self._classes}
-        needed = {"named": "collections", "class": "dataclasses"}
-        return sorted(module for kind, module in needed.items() if kind in kinds)
 
     def expr(self, node: Node, leaves: Sequence[Expr]) -> Expr:
         """Return the expression of a pytree."""

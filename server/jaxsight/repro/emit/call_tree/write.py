@@ -112,4 +112,5 @@ class _Arguments:
             raise Unwritable(number, "the array is not in memory any more")
         name = self._scope.names.fresh(base)
         self._scope.write(self._functions.equations.variable(number), Atom(name))
+        self._functions.parameters.add((id(self._scope), name))
         self.arguments[name] = array
