@@ -59,6 +59,8 @@ class Values:
             if isinstance(value, self.opaque):
                 number = self._number(value)
                 return Ref(self.define(value) if number is None else number)
+            if type(value).__name__ == "TypedNdArray":  # until JAX 0.9, of `jnp.ones`
+                value = _untyped(value)
             if not isinstance(value, (self._jax.Array, np.ndarray)) or (
                 isinstance(value, np.ndarray) and not value.ndim
             ):
@@ -177,6 +179,11 @@ class Values:
                     return index
         metas.append(static)
         return len(metas) - 1
+
+
+def _untyped(value: Any) -> Any:
+    """Return an array with a dtype of JAX's own as one of NumPy's, or as a Python number."""
+    return value.item() if getattr(value, "weak_type", False) else np.asarray(value)
 
 
 def _field(key: object, index: int) -> str:

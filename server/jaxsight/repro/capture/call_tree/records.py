@@ -143,6 +143,10 @@ class UserCall:
     body: list[Item] = field(default_factory=list)
     result: Packed | None = None
     failed: bool = False
+    context: Any = None
+    """The settings under which JAX called it, such as the mesh."""
+    axes: tuple[tuple[Any, int], ...] = ()
+    """The sizes of the mapped axes around it, by name."""
 
 
 @dataclass(slots=True)

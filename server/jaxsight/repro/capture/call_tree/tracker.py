@@ -446,7 +446,12 @@ class Tracker:
             return wrapper.__wrapped__(*args, **kwargs)
         function = building.function(wrapper)
         values = building.values
-        call = UserCall(function.number, values.parameters(args, kwargs))
+        call = UserCall(
+            function.number,
+            values.parameters(args, kwargs),
+            context=primitive_binds.current_context(),
+            axes=primitive_binds.current_axes(),
+        )
         parent.users.append(call)
         function.calls.append(call)
         wrapper.history = [*wrapper.history[1 - _MOST_CALLS :], (call, values)]

@@ -5,21 +5,21 @@ A call of JAX is an equation, too, of a primitive that exists only here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Var
+from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import (
     abstract,
-    folded,
     is_literal,
     new_literal,
     new_variable,
-    opened,
+    stage,
+    surroundings,
 )
 from jaxsight.repro.capture.call_tree.records import (
     Bind,
@@ -76,8 +76,8 @@ class Equations:
         self._variables: dict[int, Any] = {}
         self._visited: set[int] = set()
         """The functions, by identity, whose reads are being listed: rules may call each other."""
-        self._literals: dict[int, Any] = {}
-        """Literals by the identity of the variables that they replace."""
+        self._aliases: dict[int, Any] = {}
+        """What variables stand for, by identity: others, or literals."""
 
     def variable(self, number: int) -> Any:
         """Return the variable of a value."""
@@ -86,7 +86,7 @@ class Equations:
             if aval is None and number in self.tree.arrays:
                 aval = abstract(self.tree.arrays[number])
             self._variables[number] = (
-                Returned("function") if aval is None else new_variable(_at_level(aval))
+                Returned("function") if aval is None else new_variable(aval)
             )
         return self._variables[number]
 
@@ -94,7 +94,7 @@ class Equations:
         """Return the variable or literal of an operand."""
         if isinstance(operand, Ref):
             variable = self.variable(operand.number)
-            return self._literals.get(id(variable), variable)
+            return self._aliases.get(id(variable), variable)
         if isinstance(operand, Constant) and isinstance(
             operand.value, (bool, int, float, complex, np.generic, np.ndarray)
         ):
@@ -164,53 +164,49 @@ class Equations:
         ):
             raise Unwritable(name, "its rules are not public functions")
         invars = [self.atom(operand) for operand in bind.operands]
-        outvars = [self.variable(number) for number in bind.results]
-        params, avals = bind.params, [atom.aval for atom in invars]
-        effects = primitive_binds.effects_of(bind.primitive, avals, params)
-        equation = primitive_binds.equation(
-            bind.primitive, invars, outvars, params, effects, bind.context
-        )
-        literal = folded(equation, invars)
-        if literal is not None:
-            self._literals[id(outvars[0])] = literal
-            return []
-        if name in ("jit", "pjit") and _is_inlined(params.get("inline")):
-            return self._inlined(equation)
-        return [equation]
+        try:
+            with surroundings(bind.context):
+                return self._staged(bind, invars)
+        except Exception:  # noqa: BLE001 - rules may depend on what surrounds the call
+            outvars = [self.variable(number) for number in bind.results]
+            avals = [atom.aval for atom in invars]
+            effects = primitive_binds.effects_of(bind.primitive, avals, bind.params)
+            return [
+                primitive_binds.equation(
+                    bind.primitive, invars, outvars, bind.params, effects, bind.context
+                )
+            ]
 
-    def _inlined(self, equation: Any) -> list[Any]:
-        """Return the equations of a function that JAX inlines while tracing."""
-        program = opened(equation.params["jaxpr"])
+    def _staged(self, bind: Bind, invars: list[Any]) -> list[Any]:
+        """Return the equations that JAX makes of a bind: it folds and inlines some."""
+        variables = [atom for atom in invars if not is_literal(atom)]
+
+        def bound(*values: object) -> object:
+            passed = iter(values)
+            operands = [
+                operand.value if is_literal(atom) and isinstance(operand, Constant)
+                else atom.val if is_literal(atom) else next(passed)
+                for operand, atom in zip(bind.operands, invars, strict=True)
+            ]
+            return bind.primitive.bind(*operands, **bind.params)
+
+        program = stage(bound, [atom.aval for atom in variables]).program
         atoms: dict[int, Any] = {
-            id(var): atom for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True)
+            id(var): atom for var, atom in zip(program.jaxpr.invars, variables, strict=True)
         }
-        self.constants += zip(program.jaxpr.constvars, program.consts, strict=False)
+        for var, value in zip(program.jaxpr.constvars, program.consts, strict=True):
+            self.constants.append((var, value))
 
         def replaced(atom: Any) -> Any:
             return atom if is_literal(atom) else atoms.get(id(atom), atom)
 
-        equations = []
-        for inner in program.jaxpr.eqns:
-            invars = [replaced(atom) for atom in inner.invars]
-            literal = folded(inner, invars)
-            if literal is not None:
-                atoms[id(inner.outvars[0])] = literal
-                continue
-            outvars = [new_variable(var.aval) for var in inner.outvars]
-            atoms.update((id(var), new) for var, new in zip(inner.outvars, outvars, strict=True))
-            nested = inner.replace(invars=invars, outvars=outvars)
-            if inner.primitive.name in ("jit", "pjit") and _is_inlined(inner.params.get("inline")):
-                equations.extend(self._inlined(nested))
-            else:
-                equations.append(nested)
-        for var, atom in zip(equation.outvars, program.jaxpr.outvars, strict=True):
-            self._literals[id(var)] = replaced(atom)
-        return [self._resolved(inner) for inner in equations]
-
-    def _resolved(self, equation: Any) -> Any:
-        """Return an equation that reads the values of inlined functions."""
-        invars: list[Atom] = [self._literals.get(id(atom), atom) for atom in equation.invars]
-        return equation.replace(invars=invars)
+        equations = [
+            inner.replace(invars=[replaced(atom) for atom in inner.invars])
+            for inner in program.jaxpr.eqns
+        ]
+        for number, atom in zip(bind.results, program.jaxpr.outvars, strict=True):
+            self._aliases[id(self.variable(number))] = replaced(atom)
+        return equations
 
 
 def numbers(packed: Packed) -> Iterator[int]:
@@ -222,12 +218,3 @@ def numbers(packed: Packed) -> Iterator[int]:
 
 def _operands(item: Call | Step) -> Iterator[Operand]:
     return item.operands() if isinstance(item, Call) else item.arguments.operands()
-
-
-def _is_inlined(inline: object) -> bool:
-    return inline is True or getattr(inline, "name", "") == "JAX_EARLY"
-
-
-def _at_level(aval: Any) -> Any:
-    """Return an abstract value as jaxprs have it."""
-    return aval

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.repro.capture.call_tree import public_functions
 from jaxsight.repro.capture.call_tree.apis import CUSTOM
 from jaxsight.repro.capture.call_tree.records import (
@@ -28,6 +29,7 @@ from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.rules.functions.checkpoint import policy_expr
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
@@ -190,6 +192,12 @@ class Functions:
             scope.names.keep(name)
             parameters.append(name)
             self._take(scope, Atom(name), packed, used, name)
+        absent = [name.rstrip("=") for name in names[len(user.arguments.args) :]]
+        for name in absent:  # options of `jax.jit` may name them
+            if not name.startswith("*") and name not in user.arguments.kwargs:
+                if not any(parameter.startswith("*") for parameter in parameters):
+                    scope.names.keep(name)
+                    parameters.append(f"{name}=None")
         return tuple(parameters)
 
     def _parameter(self, scope: Scope, base: str, used: set[int]) -> str:
@@ -241,6 +249,15 @@ class Functions:
 
     def body(self, scope: Scope, user: UserCall) -> None:
         """Write the body of a function."""
+        proofs = self.writer.proofs
+        around, proofs.prover.axes = proofs.prover.axes, list(user.axes)
+        try:
+            with surroundings(_settings(user.context), user.axes):
+                self._body(scope, user)
+        finally:
+            proofs.prover.axes = around
+
+    def _body(self, scope: Scope, user: UserCall) -> None:
         equations = self.equations.of_body(user)
         outputs = [] if user.result is None else [
             self.equations.atom(leaf) for leaf in user.result.leaves if isinstance(leaf, Ref)
@@ -403,6 +420,9 @@ class Functions:
         path = public_functions.path_of(constant) if callable(constant) else None
         if path is not None:
             return _path(path)
+        if callable(constant):
+            with contextlib.suppress(Unwritable):
+                return policy_expr(constant)
         try:
             return value(constant)
         except Unwritable:
@@ -438,6 +458,12 @@ class Functions:
         operands = [self._leaf(scope, operand, None) for operand in bind.operands]
         params = {name: value(part_) for name, part_ in bind.params.items()}
         return call(public_names.primitive(bind.primitive).dot("bind"), *operands, **params)
+
+
+def _settings(context: Any) -> Any:
+    """Return the settings around a function, unless they are the usual ones."""
+    mesh = getattr(context, "cur_abstract_mesh", None)
+    return None if mesh is None or mesh.empty else context
 
 
 def _capture(scope: Scope, owner: Scope, name: str) -> None:

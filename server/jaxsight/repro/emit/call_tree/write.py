@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.repro.capture.call_tree.records import (
+    Arguments,
     Call,
     Constant,
     FunctionRef,
-    Node,
     Operand,
     Packed,
     Ref,
@@ -57,6 +57,9 @@ def write(tree: Tree, name: str = "main") -> Written:
         arguments = _Arguments(scope, functions)
         call = arguments.of_root()
         scope.body.append(Return(functions.call(scope, call)))
+        if writer.passed.placeholders:
+            why = writer.passed.placeholders[0].why
+            raise Unwritable(writer.passed.placeholders[0].name, why)
         read = set(names_read(scope.body))
         parameters = {
             parameter: argument
@@ -80,7 +83,7 @@ class _Arguments:
 
     def of_root(self) -> Call:
         """Name the arguments of the outermost call, and the arrays that functions capture."""
-        root = self._tree.root
+        root = self._with_numbers(self._tree.root)
         equations = self._functions.equations
         used = set(equations.read_by(root))
         named: set[int] = set()
@@ -95,6 +98,39 @@ class _Arguments:
             if number in self._tree.arrays:
                 self._name(number, "captured")
         return root
+
+    def _with_numbers(self, root: Call) -> Call:
+        """Return the call with the Python numbers that are traced as arguments, too."""
+        user = root.users[0] if root.users and root.outer is not None else None
+        if user is None:
+            return root
+
+        def replaced(packed: Packed, traced: Packed | None) -> Packed:
+            if traced is None or traced.node != packed.node:
+                return packed
+            pairs = zip(packed.leaves, traced.leaves, strict=True)
+            return Packed(packed.node, tuple(self._numbered(leaf, other) for leaf, other in pairs))
+
+        traced = user.arguments
+        args = tuple(map(replaced, root.inner.args, traced.args))
+        kwargs = {
+            name: replaced(packed, traced.kwargs.get(name))
+            for name, packed in root.inner.kwargs.items()
+        }
+        if len(args) != len(root.inner.args):
+            args = root.inner.args
+        return replace(root, inner=Arguments(args, kwargs))
+
+    def _numbered(self, leaf: Operand, traced: Operand) -> Operand:
+        numeric = isinstance(leaf, Constant) and isinstance(
+            leaf.value, (bool, int, float, complex, np.generic, np.ndarray)
+        )
+        if not numeric or not isinstance(traced, Ref):
+            return leaf
+        assert isinstance(leaf, Constant)
+        number = -1 - len(self._tree.arrays)
+        self._tree.arrays[number] = leaf.value
+        return Ref(number)
 
     def _bases(self, root: Call) -> list[str]:
         """Return base names for the arguments: those of the function that gets them."""
