@@ -4,11 +4,13 @@ Applies to JAX 0.8 to 0.12. JAX has no hook for `Primitive.bind` that the call t
 
 Private API used: `Primitive._true_bind` (until 0.9: every subclass calls it), `Primitive.bind` (from
 0.9 on), `core.new_jaxpr_eqn`, `core.JaxprEqnContext`, `core.current_jaxpr_eqn_context`,
-`core.Tracer`, `core.trace_ctx`, `Primitive.abstract_eval`.
+`core.Tracer`, `core.trace_ctx`, `Primitive.abstract_eval`,
+`config._check_vma`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -47,6 +49,19 @@ def current_axes() -> tuple[tuple[Any, int], ...]:
     """Return the names and sizes of the mapped axes."""
     core: Any = importlib.import_module("jax._src.core")
     return tuple(core.trace_ctx.axis_env.axis_sizes.items())
+
+
+def checks_variance() -> bool:
+    """Return whether JAX tracks the axes of a mesh over which values vary."""
+    config: Any = importlib.import_module("jax._src.config")
+    return bool(config._check_vma.value)
+
+
+def with_variance(checked: bool) -> contextlib.AbstractContextManager[Any]:
+    """Have JAX track the axes of a mesh over which values vary, or not."""
+    config: Any = importlib.import_module("jax._src.config")
+    context: contextlib.AbstractContextManager[Any] = config._check_vma(checked)
+    return context
 
 
 def current_context() -> Any:

@@ -147,6 +147,8 @@ class UserCall:
     """The settings under which JAX called it, such as the mesh."""
     axes: tuple[tuple[Any, int], ...] = ()
     """The sizes of the mapped axes around it, by name."""
+    checks_variance: bool = False
+    """Whether values vary over some axes of a mesh (`check_vma` of `jax.shard_map`)."""
 
 
 @dataclass(slots=True)

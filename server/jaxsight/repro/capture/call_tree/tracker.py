@@ -451,6 +451,7 @@ class Tracker:
             values.parameters(args, kwargs),
             context=primitive_binds.current_context(),
             axes=primitive_binds.current_axes(),
+            checks_variance=primitive_binds.checks_variance(),
         )
         parent.users.append(call)
         function.calls.append(call)

@@ -24,6 +24,7 @@ from jaxsight.repro.capture.call_tree.records import (
     Tree,
     UserCall,
 )
+from jaxsight.repro.compat import primitive_binds
 from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equations, numbers
 from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -252,7 +253,10 @@ class Functions:
         proofs = self.writer.proofs
         around, proofs.prover.axes = proofs.prover.axes, list(user.axes)
         try:
-            with surroundings(_settings(user.context), user.axes):
+            with (
+                primitive_binds.with_variance(user.checks_variance),
+                surroundings(_settings(user.context), user.axes),
+            ):
                 self._body(scope, user)
         finally:
             proofs.prover.axes = around

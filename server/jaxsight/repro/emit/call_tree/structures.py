@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxsight.repro.capture.call_tree.records import Node
+from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
@@ -31,6 +32,8 @@ class StandIns:
 
     def name_of(self, node: Node) -> str:
         """Return the name of the class for a node."""
+        if node.name == "Partial":
+            raise Unwritable(node.name, "it holds a function")
         key = (node.kind, node.name, node.keys)
         if key not in self._classes:
             self._classes[key] = self._names.fresh(identifier(node.name, "Node"))
