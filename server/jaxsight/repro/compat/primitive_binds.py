@@ -2,8 +2,8 @@
 
 Applies to JAX 0.8 to 0.12. JAX has no hook for `Primitive.bind` that the call tree could use.
 
-Private API used: `Primitive._true_bind` (until 0.9: every subclass calls it), `Primitive.bind` (from
-0.9 on), `core.new_jaxpr_eqn`, `core.JaxprEqnContext`, `core.current_jaxpr_eqn_context`,
+Private API used: `Primitive._true_bind` (until 0.9: every subclass calls it), `Primitive.bind`
+(from 0.9 on), `core.new_jaxpr_eqn`, `core.JaxprEqnContext`, `core.current_jaxpr_eqn_context`,
 `core.Tracer`, `core.trace_ctx`, `Primitive.abstract_eval`,
 `config._check_vma`.
 """
@@ -64,15 +64,15 @@ def with_variance(checked: bool) -> contextlib.AbstractContextManager[Any]:
     return context
 
 
-def current_context() -> Any:
-    """Return the settings under which a primitive is being bound."""
+def current_context() -> Callable[[], Any]:
+    """Return a function that returns the settings under which a primitive is bound."""
     core: Any = importlib.import_module("jax._src.core")
-    current = getattr(core, "current_jaxpr_eqn_context", None)
+    current: Callable[[], Any] | None = getattr(core, "current_jaxpr_eqn_context", None)
     if current is not None:
-        return current()
+        return current
     config: Any = importlib.import_module("jax._src.config")
     metadata: Any = importlib.import_module("jax._src.xla_metadata_lib")
-    return core.JaxprEqnContext(
+    return lambda: core.JaxprEqnContext(
         config.compute_on_context_manager.value,
         config.threefry_partitionable.value,
         metadata.current_xla_metadata(),

@@ -166,7 +166,7 @@ class Function:
 
 @dataclass(slots=True)
 class Tree:
-    """The outermost call, and what its values are.
+    """The outermost call, or the step that raised an error, and what its values are.
 
     Attributes:
         avals: abstract values by number.
@@ -174,7 +174,7 @@ class Tree:
         names: the names of traced values that belong to a finished trace: the functions traced.
     """
 
-    root: Call
+    root: Call | Step
     functions: dict[int, Function] = field(default_factory=dict)
     avals: dict[int, Any] = field(default_factory=dict)
     arrays: dict[int, Any] = field(default_factory=dict)

@@ -7,12 +7,13 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 _DEEPEST = 4
 """How many functions that other functions hold are looked at."""
 
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_OURS = str(Path(__file__).resolve().parents[2])
 
 
 class Wrapped:
@@ -22,9 +23,7 @@ class Wrapped:
     so JAX's caches find what they would find without it.
     """
 
-    def __init__(
-        self, fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]
-    ) -> None:
+    def __init__(self, fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]) -> None:
         self.__wrapped__ = fun
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__module__ = getattr(fun, "__module__", __name__)
@@ -59,9 +58,7 @@ def _same(fun: Callable[..., Any]) -> Callable[..., Any]:
     return fun
 
 
-def wrapper_of(
-    fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]
-) -> Wrapped:
+def wrapper_of(fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]) -> Wrapped:
     """Return the wrapper of a function: the same one as long as the function lives."""
     if isinstance(fun, Wrapped):
         return fun
@@ -79,8 +76,8 @@ def wrapper_of(
 def is_jax_file(file: str) -> bool:
     """Return whether a file belongs to JAX."""
     jax = sys.modules.get("jax")
-    folder = os.path.dirname(getattr(jax, "__file__", "") or "")
-    return bool(folder) and file.startswith(folder + os.sep)
+    init = str(getattr(jax, "__file__", None) or "")
+    return bool(init) and file.startswith(str(Path(init).parent) + os.sep)
 
 
 def is_ours(file: str) -> bool:
@@ -131,6 +128,9 @@ def _is_users_object(fun: Any, depth: int) -> bool:
     return bool(depth) and callable(inner) and is_users(inner, depth - 1)
 
 
+_STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+
+
 def parameters_of(fun: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of a function's parameters, with their stars; empty if unknown."""
     try:
@@ -139,7 +139,7 @@ def parameters_of(fun: Callable[..., Any]) -> tuple[str, ...]:
         return ()
     names = []
     for parameter in signature.parameters.values():
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        star = _STARS.get(str(parameter.kind.name), "")
         marked = "=" if parameter.kind is parameter.KEYWORD_ONLY else ""
         names.append(f"{star}{parameter.name}{marked}")
     return tuple(names)

@@ -85,9 +85,7 @@ class Equations:
             aval = self.tree.avals.get(number)
             if aval is None and number in self.tree.arrays:
                 aval = abstract(self.tree.arrays[number])
-            self._variables[number] = (
-                Returned("function") if aval is None else new_variable(aval)
-            )
+            self._variables[number] = Returned("function") if aval is None else new_variable(aval)
         return self._variables[number]
 
     def atom(self, operand: Operand) -> Any:
@@ -184,8 +182,11 @@ class Equations:
         def bound(*values: object) -> object:
             passed = iter(values)
             operands = [
-                operand.value if is_literal(atom) and isinstance(operand, Constant)
-                else atom.val if is_literal(atom) else next(passed)
+                operand.value
+                if is_literal(atom) and isinstance(operand, Constant)
+                else atom.val
+                if is_literal(atom)
+                else next(passed)
                 for operand, atom in zip(bind.operands, invars, strict=True)
             ]
             return bind.primitive.bind(*operands, **bind.params)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 from collections.abc import Sequence
 from typing import Any
+
+import jax
 
 from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.repro.capture.call_tree import public_functions
@@ -14,7 +15,6 @@ from jaxsight.repro.capture.call_tree.records import (
     Arguments,
     Bind,
     Call,
-    Constant,
     FunctionRef,
     Node,
     Operand,
@@ -25,7 +25,9 @@ from jaxsight.repro.capture.call_tree.records import (
     UserCall,
 )
 from jaxsight.repro.compat import primitive_binds
+from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equations, numbers
+from jaxsight.repro.emit.call_tree.paths import path_of
 from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unwritable
@@ -35,7 +37,6 @@ from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
     Attribute,
-    Binary,
     Expr,
     Index,
     Item,
@@ -46,11 +47,8 @@ from jaxsight.sourcerizer.text.exprs import (
     keywords,
     tuple_,
 )
-from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.text.imports import AT_HAND, SHORT
 from jaxsight.sourcerizer.text.names import identifier
-from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Raw, Return, Statement
-from jaxsight.sourcerizer.values import public_names
+from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Raw, Return
 from jaxsight.sourcerizer.values.spelling import struct, value
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 from jaxsight.sourcerizer.writing.writer import Writer
@@ -167,11 +165,9 @@ class Functions:
             if inner.api != made_by[0] or inner.method or not same:
                 return None
         api, outer = made_by
-        return call(_path(api), *self._arguments(scope, outer, inner))
+        return call(path_of(api), *self.arguments(scope, outer, inner))
 
-    def _parameters(
-        self, scope: Scope, names: tuple[str, ...], user: UserCall
-    ) -> tuple[str, ...]:
+    def _parameters(self, scope: Scope, names: tuple[str, ...], user: UserCall) -> tuple[str, ...]:
         """Name the parameters of a function; write the assignments of their parts."""
         positional = [name for name in names if not name.endswith("=")]
         parameters: list[str] = []
@@ -194,11 +190,12 @@ class Functions:
             parameters.append(name)
             self._take(scope, Atom(name), packed, used, name)
         absent = [name.rstrip("=") for name in names[len(user.arguments.args) :]]
+        if any(parameter.startswith("*") for parameter in parameters):
+            return tuple(parameters)
         for name in absent:  # options of `jax.jit` may name them
             if not name.startswith("*") and name not in user.arguments.kwargs:
-                if not any(parameter.startswith("*") for parameter in parameters):
-                    scope.names.keep(name)
-                    parameters.append(f"{name}=None")
+                scope.names.keep(name)
+                parameters.append(f"{name}=None")
         return tuple(parameters)
 
     def _parameter(self, scope: Scope, base: str, used: set[int]) -> str:
@@ -209,9 +206,11 @@ class Functions:
         around = scope.around
         while around is not None and not around.names.owns(base):
             around = around.around
-        if around is None or (id(around), base) not in self.parameters:
-            name = scope.names.fresh(base)
-        elif base in self._captured(around, used):
+        if (
+            around is None
+            or (id(around), base) not in self.parameters
+            or base in self._captured(around, used)
+        ):
             name = scope.names.fresh(base)
         else:
             name = base
@@ -263,9 +262,11 @@ class Functions:
 
     def _body(self, scope: Scope, user: UserCall) -> None:
         equations = self.equations.of_body(user)
-        outputs = [] if user.result is None else [
-            self.equations.atom(leaf) for leaf in user.result.leaves if isinstance(leaf, Ref)
-        ]
+        outputs = (
+            []
+            if user.result is None
+            else [self.equations.atom(leaf) for leaf in user.result.leaves if isinstance(leaf, Ref)]
+        )
         for var, array in self.equations.constants:
             scope.write(var, self.writer.constants.constant(array))
         self.equations.constants.clear()
@@ -274,7 +275,7 @@ class Functions:
             raise Unwritable(user.function, "the step that raised the error is not known")
         scope.equations(equations, outputs)
         if user.result is not None:
-            leaves = [self._leaf(scope, leaf, None) for leaf in user.result.leaves]
+            leaves = [self.leaf(scope, leaf, None) for leaf in user.result.leaves]
             scope.body.append(Return(self.stand_ins.expr(user.result.node, leaves)))
         elif not scope.body:
             scope.body.append(Return(NONE))
@@ -310,10 +311,10 @@ class Functions:
         """Write a call as a statement."""
         item = equation.item
         if isinstance(item, Step):
-            scope.body.append(self._step(scope, item))
+            scope.body.append(steps.step(self, scope, item))
             return
         if isinstance(item, Bind):
-            scope.body.append(Effect(self._bind(scope, item)))
+            scope.body.append(Effect(steps.bind(self, scope, item)))
             return
         assert isinstance(item, Call)
         expr = self.call(scope, item)
@@ -358,14 +359,14 @@ class Functions:
         """Return the expression of a call; write the functions in it."""
         if item.api == "pullback":
             function, *args = item.inner.args
-            pullback = self._packed(scope, function, item)
-            return call(pullback, *self._arguments(scope, Arguments(tuple(args)), item))
-        inner = self._arguments(scope, item.inner, item)
+            pullback = self.packed(scope, function, item)
+            return call(pullback, *self.arguments(scope, Arguments(tuple(args)), item))
+        inner = self.arguments(scope, item.inner, item)
         if item.api in CUSTOM:
             return call(self._custom(scope, item), *inner)
         if item.outer is None:
-            return call(_path(item.api), *inner)
-        made: Expr = call(_path(item.api), *self._arguments(scope, item.outer, item))
+            return call(path_of(item.api), *inner)
+        made: Expr = call(path_of(item.api), *self.arguments(scope, item.outer, item))
         if item.method:
             made = Attribute(made, item.method)
         return call(made, *inner)
@@ -386,12 +387,14 @@ class Functions:
             del options["nondiff_argnums"]
         decorator: Expr = Atom(item.api)
         if options:
-            named = self._arguments(scope, Arguments((), options), item)
+            named = self.arguments(scope, Arguments((), options), item)
             decorator = call(Atom("functools.partial", "functools"), decorator, *named)
         name = self._defined_as(scope, key, user, [decorator])
         self._active[fun.number] = name
         defined = [
-            self.function(scope, rule.number, None) for rule in rules if isinstance(rule, FunctionRef)
+            self.function(scope, rule.number, None)
+            for rule in rules
+            if isinstance(rule, FunctionRef)
         ]
         del self._active[fun.number]
         if defined:
@@ -399,20 +402,20 @@ class Functions:
             scope.body.append(Effect(call(Atom(name).dot(method), *defined)))
         return Atom(name)
 
-    def _arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]:
-        positional = [self._packed(scope, packed, caller) for packed in arguments.args]
+    def arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]:
+        positional = [self.packed(scope, packed, caller) for packed in arguments.args]
         named = {
-            name: self._packed(scope, packed, caller) for name, packed in arguments.kwargs.items()
+            name: self.packed(scope, packed, caller) for name, packed in arguments.kwargs.items()
         }
         if not all(map(is_identifier, named)):
             raise Unwritable(named, "its names are not Python identifiers")
         return [*positional, *keywords(named)]
 
-    def _packed(self, scope: Scope, packed: Packed, caller: Call | None) -> Expr:
-        leaves = [self._leaf(scope, leaf, caller) for leaf in packed.leaves]
+    def packed(self, scope: Scope, packed: Packed, caller: Call | None) -> Expr:
+        leaves = [self.leaf(scope, leaf, caller) for leaf in packed.leaves]
         return self.stand_ins.expr(packed.node, leaves)
 
-    def _leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr:
+    def leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr:
         if isinstance(leaf, FunctionRef):
             return self.function(scope, leaf.number, caller)
         if isinstance(leaf, Ref):
@@ -421,9 +424,11 @@ class Functions:
             except KeyError:
                 raise Unwritable(leaf, "the value is of a call that has ended") from None
         constant = leaf.value
+        if isinstance(constant, jax.ShapeDtypeStruct):
+            return struct(constant)
         path = public_functions.path_of(constant) if callable(constant) else None
         if path is not None:
-            return _path(path)
+            return path_of(path)
         if callable(constant):
             with contextlib.suppress(Unwritable):
                 return policy_expr(constant)
@@ -433,35 +438,6 @@ class Functions:
             if caller is not None and caller.api == "jax.jit" and not isinstance(constant, type):
                 return NONE  # a static argument, whose value the functions have
             raise
-
-    # The step that raised the error.
-
-    def _step(self, scope: Scope, step: Step) -> Statement:
-        items = self._arguments(scope, step.arguments, None)
-        match step.kind, items:
-            case "function", _:
-                return Effect(call(_path(step.path), *items))
-            case "method", [own, *rest]:
-                return Effect(call(Attribute(_expr(own), step.path), *rest))
-            case "operator", [left, right]:
-                return Effect(Binary(step.path, _expr(left), _expr(right)))
-            case "index", [own, key]:
-                return Effect(Index(_expr(own), (_expr(key),)))
-            case "set", [own, key, new]:
-                target = flat(Index(_expr(own), (_expr(key),)))
-                return Assign(target, _expr(new))
-            case "attribute", _:
-                own, name = step.arguments.args
-                assert isinstance(name.leaves[0], Constant)
-                return Effect(Attribute(self._packed(scope, own, None), str(name.leaves[0].value)))
-            case _:
-                path = step.path if hasattr(builtins, step.path) else "RuntimeError"
-                return Effect(Atom(f"raise {path}({', '.join(map(_text, items))})"))
-
-    def _bind(self, scope: Scope, bind: Bind) -> Expr:
-        operands = [self._leaf(scope, operand, None) for operand in bind.operands]
-        params = {name: value(part_) for name, part_ in bind.params.items()}
-        return call(public_names.primitive(bind.primitive).dot("bind"), *operands, **params)
 
 
 def _settings(context: Any) -> Any:
@@ -482,24 +458,6 @@ def _capture(scope: Scope, owner: Scope, name: str) -> None:
 def _write_call(scope: Scope, equation: CallEquation) -> Proved:
     equation.owner.write(scope, equation)
     return WRITTEN
-
-
-def _expr(item: Item) -> Expr:
-    return item  # type: ignore[return-value]
-
-
-def _text(item: Item) -> str:
-    return item.text if isinstance(item, Atom) else "''"
-
-
-def _path(path: str) -> Atom:
-    """Return the public name of a function as modules write it."""
-    module, _, name = path.rpartition(".")
-    if not module:
-        return Atom(name)
-    if module in SHORT:
-        return Atom(f"{SHORT[module]}.{name}")
-    return Atom(path, "" if module in AT_HAND or module in ("jax", "np") else module)
 
 
 _BASES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsight.interpreters.depth import room_for_nesting
@@ -17,10 +16,11 @@ from jaxsight.repro.capture.call_tree.records import (
     Operand,
     Packed,
     Ref,
+    Step,
     Tree,
 )
+from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.functions import Functions
-from jaxsight.repro.emit.call_tree.structures import is_plain
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.module_text import module_lines
@@ -55,8 +55,11 @@ def write(tree: Tree, name: str = "main") -> Written:
         scope = Scope.top(writer)
         functions = Functions(tree, writer)
         arguments = _Arguments(scope, functions)
-        call = arguments.of_root()
-        scope.body.append(Return(functions.call(scope, call)))
+        root = arguments.of_root()
+        if isinstance(root, Step):
+            scope.body.append(steps.step(functions, scope, root))
+        else:
+            scope.body.append(Return(functions.call(scope, root)))
         if writer.passed.placeholders:
             why = writer.passed.placeholders[0].why
             raise Unwritable(writer.passed.placeholders[0].name, why)
@@ -81,14 +84,17 @@ class _Arguments:
         self._functions = functions
         self._tree = functions.tree
 
-    def of_root(self) -> Call:
+    def of_root(self) -> Call | Step:
         """Name the arguments of the outermost call, and the arrays that functions capture."""
-        root = self._with_numbers(self._tree.root)
+        root = self._tree.root
+        if isinstance(root, Call):
+            root = self._with_numbers(root)
+        inner = root.inner if isinstance(root, Call) else root.arguments
         equations = self._functions.equations
         used = set(equations.read_by(root))
         named: set[int] = set()
         bases = self._bases(root)
-        for index, packed in enumerate((*root.inner.args, *root.inner.kwargs.values())):
+        for index, packed in enumerate((*inner.args, *inner.kwargs.values())):
             base = bases[index] if index < len(bases) else "x"
             for leaf in packed.leaves:
                 if isinstance(leaf, Ref) and leaf.number not in named:
@@ -132,9 +138,9 @@ class _Arguments:
         self._tree.arrays[number] = leaf.value
         return Ref(number)
 
-    def _bases(self, root: Call) -> list[str]:
+    def _bases(self, root: Call | Step) -> list[str]:
         """Return base names for the arguments: those of the function that gets them."""
-        if root.outer is None:
+        if isinstance(root, Step) or root.outer is None:
             return []
         for leaf in root.outer.operands():
             if isinstance(leaf, FunctionRef):
