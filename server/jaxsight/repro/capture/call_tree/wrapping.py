@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,35 +95,47 @@ def is_users(fun: Any, depth: int = _DEEPEST) -> bool:
         return any(is_users(part, depth - 1) for part in inside if callable(part))
     if inspect.ismethod(fun):
         fun = fun.__func__
-    inner = getattr(fun, "_jaxsight_made_by", None)
-    if inner is not None:
+    if getattr(fun, "_jaxsight_made_by", None) is not None:
         return True
-    if getattr(fun, "__wrapped__", None) is not None and depth and not inspect.isfunction(fun):
-        return is_users(fun.__wrapped__, depth - 1)  # a jitted function
-    code = getattr(fun, "__code__", None)
-    if code is None:
+    if getattr(fun, "__code__", None) is None:
         return _is_users_object(fun, depth)
-    if not is_jax_file(code.co_filename):
+    if _has_users_code(fun):
         return True
-    if not depth:
-        return False
-    for cell in fun.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:
-            continue
-        if callable(content) and not isinstance(content, type) and is_users(content, depth - 1):
+    return bool(depth) and any(is_users(held, depth - 1) for held in _held(fun))
+
+
+def _has_users_code(fun: Any) -> bool:
+    """Return whether a function, or one that it wraps, is not JAX's."""
+    for _ in range(_DEEPEST):
+        code = getattr(fun, "__code__", None)
+        if code is not None and not is_jax_file(code.co_filename):
+            return True
+        fun = getattr(fun, "__wrapped__", None)
+        if fun is None:
+            return False
+        if isinstance(fun, Wrapped):
             return True
     return False
 
 
+def _held(fun: Any) -> Iterator[Any]:
+    """Yield the functions that a function captures."""
+    for cell in fun.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            content = cell.cell_contents
+            if callable(content) and not isinstance(content, type):
+                yield content
+
+
 def _is_users_object(fun: Any, depth: int) -> bool:
     """Return whether a callable object, or a built-in function, is not one of JAX's own."""
+    inner = getattr(fun, "__wrapped__", None)
+    if inner is not None and depth:  # a jitted function
+        return is_users(inner, depth - 1)
     call = getattr(type(fun), "__call__", None)  # noqa: B004
-    code = getattr(call, "__code__", None)
-    if code is None or isinstance(fun, type):
+    if getattr(call, "__code__", None) is None or isinstance(fun, type):
         return not str(getattr(type(fun), "__module__", "")).startswith(("jax", "builtins"))
-    if not is_jax_file(code.co_filename):
+    if _has_users_code(call):
         return True
     inner = getattr(fun, "fun", None)
     return bool(depth) and callable(inner) and is_users(inner, depth - 1)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.repro.capture.call_tree import public_functions
@@ -15,6 +16,7 @@ from jaxsight.repro.capture.call_tree.records import (
     Arguments,
     Bind,
     Call,
+    Constant,
     FunctionRef,
     Node,
     Operand,
@@ -290,7 +292,7 @@ class Functions:
             except KeyError:
                 if number not in defined:
                     aval = self.tree.avals.get(number)
-                    if aval is None:
+                    if aval is None or "unexpected tracer" not in self.tree.message:
                         raise Unwritable(number, "the value is of a call that has ended") from None
                     scope.write(variable, self._leak(aval))
 
@@ -361,7 +363,7 @@ class Functions:
             function, *args = item.inner.args
             pullback = self.packed(scope, function, item)
             return call(pullback, *self.arguments(scope, Arguments(tuple(args)), item))
-        inner = self.arguments(scope, item.inner, item)
+        inner = self.arguments(scope, _without_static(item), item)
         if item.api in CUSTOM:
             return call(self._custom(scope, item), *inner)
         if item.outer is None:
@@ -438,6 +440,26 @@ class Functions:
             if caller is not None and caller.api == "jax.jit" and not isinstance(constant, type):
                 return NONE  # a static argument, whose value the functions have
             raise
+
+
+def _without_static(item: Call) -> Arguments:
+    """Return the arguments of a jitted function without static ones that are no simple values.
+
+    The functions have their values already.
+    """
+    if item.api != "jax.jit" or not item.users:
+        return item.inner
+
+    def replaced(packed: Packed) -> Packed:
+        simple = (bool, int, float, complex, str, type(None), np.generic)
+        if all(isinstance(leaf, Constant) for leaf in packed.leaves) and not all(
+            isinstance(leaf, Constant) and isinstance(leaf.value, simple) for leaf in packed.leaves
+        ):
+            return Packed(Node("none"), ())
+        return packed
+
+    kwargs = {name: replaced(packed) for name, packed in item.inner.kwargs.items()}
+    return Arguments(tuple(map(replaced, item.inner.args)), kwargs)
 
 
 def _settings(context: Any) -> Any:

@@ -70,7 +70,8 @@ def write(tree: Tree, name: str = "main") -> Written:
             if parameter in read
         }
         main = Function(name, tuple(parameters), scope.body)
-        lines = module_lines(writer, [*functions.stand_ins.statements(), main], name)
+        writer.functions.statements[:0] = functions.stand_ins.statements()
+        lines = module_lines(writer, [main], name)
     text = "\n".join(line.text for line in lines) + "\n"
     return Written(text, tuple(parameters.values()))
 
