@@ -51,9 +51,11 @@ def emit(arguments: list[str]) -> int:
     from jaxsight.repro.failures import Failure
 
     folder, out, *rest = arguments
-    died = Failure.of_record(json.loads(rest[0])) if rest else None
+    options = json.loads(rest[0]) if rest else {}
+    died = Failure.of_record(options["died"]) if options.get("died") else None
+    anonymous = options.get("anonymous", False)
     try:
-        emitted = emit(Path(folder), Path(out), died=died)
+        emitted = emit(Path(folder), Path(out), died=died, anonymous=anonymous)
     except CannotEmit as error:
         report({"event": "error", "message": str(error)})
         return 1
@@ -69,7 +71,14 @@ def emit(arguments: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"run": run, "emit": emit}
+def reduce(arguments: list[str]) -> int:
+    """Reduce a repro."""
+    from jaxsight.repro.reducing.command import run
+
+    return run(arguments, report)
+
+
+COMMANDS = {"run": run, "emit": emit, "reduce": reduce}
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,6 +78,11 @@ Pytest = Annotated[
     bool, typer.Option("--pytest", help="Run tests; write a repro for each failing test.")
 ]
 
+Anonymize = Annotated[
+    bool,
+    typer.Option("--anonymize", help="Rename everything that came from the program."),
+]
+
 Program = Annotated[
     list[str],
     typer.Argument(metavar="SCRIPT [ARG]...", help="The program, with its arguments."),
@@ -93,6 +99,7 @@ def run(
     pytest: Pytest = False,
     output: Output = None,
     timeout: Timeout = None,
+    anonymize: Anonymize = False,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -107,10 +114,11 @@ def run(
         raise CommandError(f"no such file: {program[0]}")
     interpreter = user_interpreter(python, script if kind == "script" else None)
     case = _new_case()
+    options = _Options(output, anonymize, as_json)
     code, died = run_captured(interpreter, kind, case, program, timeout)
     if kind == "pytest" and died is None:
-        return _emit_tests(interpreter, case, output or Path("repros"), code, as_json)
-    return _emit(interpreter, case, output or Path("repro.py"), died, as_json)
+        return _emit_tests(interpreter, case, code, options)
+    return _emit(interpreter, case, died, options)
 
 
 @app.command("function", hidden=True)
@@ -120,6 +128,7 @@ async def function(
     set_name: SetName = None,
     output: Output = None,
     limit: Timeout = None,
+    anonymize: Anonymize = False,
     python: Python = None,
     allow: Allow = None,
     as_json: AsJson = False,
@@ -138,15 +147,15 @@ async def function(
     _, died = await asyncio.to_thread(
         run_captured, interpreter, "function", case, [str(request)], limit
     )
-    return await asyncio.to_thread(
-        _emit, interpreter, case, output or Path("repro.py"), died, as_json
-    )
+    options = _Options(output, anonymize, as_json)
+    return await asyncio.to_thread(_emit, interpreter, case, died, options)
 
 
-def _emit(python: str, case: Path, out: Path, died: Failure | None, as_json: bool) -> int:
+def _emit(python: str, case: Path, died: Failure | None, options: _Options) -> int:
     """Write the repro of a case, and print what came of it; return the exit status."""
-    event = follow(python, _emit_command(case, out, died))
-    if as_json:
+    out = options.out or Path("repro.py")
+    event = follow(python, _emit_command(case, out, died, options))
+    if options.as_json:
         print_json({key: value for key, value in event.items() if key != "event"})
     else:
         _print_verdict(event)
@@ -157,29 +166,39 @@ def _emit(python: str, case: Path, out: Path, died: Failure | None, as_json: boo
     return 0
 
 
-def _emit_tests(python: str, cases: Path, folder: Path, code: int, as_json: bool) -> int:
+def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:
     """Write the repro of each failing test into a folder; return the exit status."""
+    folder = options.out or Path("repros")
     records: list[dict[str, Any]] = []
     folder.mkdir(parents=True, exist_ok=True)
     for case in sorted(path for path in cases.iterdir() if (path / "ended.json").is_file()):
         try:
-            event = follow(python, _emit_command(case, folder / f"{case.name}.py", None))
+            event = follow(python, _emit_command(case, folder / f"{case.name}.py", None, options))
         except CommandError as error:
             Printer(stderr=True).labelled("error", "bold red", f"{case.name}: {error}")
             continue
         records.append({key: value for key, value in event.items() if key != "event"})
-        if not as_json:
+        if not options.as_json:
             _print_verdict(event)
-    if as_json:
+    if options.as_json:
         print_json(records)
     elif not records:
         Printer().print("no failing test reached JAX" if code else "all tests passed")
     return 0 if records and all(record["reproduces"] for record in records) else FOUND
 
 
-def _emit_command(case: Path, out: Path, died: Failure | None) -> Sequence[str]:
-    ending = [json.dumps(died.record())] if died is not None else []
-    return ["emit", str(case), str(out.absolute()), *ending]
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How a repro is written and reported."""
+
+    out: Path | None
+    anonymous: bool
+    as_json: bool
+
+
+def _emit_command(case: Path, out: Path, died: Failure | None, options: _Options) -> Sequence[str]:
+    record = {"died": died.record() if died else None, "anonymous": options.anonymous}
+    return ["emit", str(case), str(out.absolute()), json.dumps(record)]
 
 
 def _print_verdict(event: dict[str, Any]) -> None:

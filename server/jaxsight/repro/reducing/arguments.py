@@ -1,0 +1,144 @@
+"""Makes the arguments of a candidate simpler: equal ones are merged, values become rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.jaxpr_types import Atom
+from jaxsight.interpreters.compat.staging import is_literal, new_literal
+from jaxsight.repro.reducing.candidates import (
+    Array,
+    Candidate,
+    Keys,
+    Value,
+    cost,
+    pruned,
+    value_digest,
+)
+from jaxsight.repro.reducing.checker import Checker
+
+
+def simplify(candidate: Candidate, checker: Checker) -> Candidate:
+    """Return a candidate with simpler arguments."""
+    for tries in (_together, _merged, _constants):
+        while (simpler := checker.first(tries(candidate))) is not None:
+            candidate = simpler
+    position = 0
+    while position < len(candidate.arguments):
+        simpler = checker.first(_each(candidate, position))
+        candidate = simpler or candidate
+        position += 1
+    return candidate
+
+
+def _simpler(value: Value) -> Iterator[Value]:
+    """Yield simpler values in place of one, the simplest first."""
+    if isinstance(value, Keys):
+        if value.data.any():
+            yield Keys(np.zeros_like(value.data), value.impl)
+        return
+    yield np.zeros_like(value)
+    yield np.ones_like(value)
+    if value.dtype.kind == "b" or not value.size:
+        return
+    if value.shape:
+        yield np.arange(value.size).reshape(value.shape).astype(value.dtype)
+        if value.ndim > 1:
+            column = np.arange(len(value)).reshape(-1, *[1] * (value.ndim - 1))
+            yield np.broadcast_to(column.astype(value.dtype), value.shape)
+            yield np.broadcast_to(np.arange(value.shape[-1]).astype(value.dtype), value.shape)
+    if value.dtype.kind in "fiuV":
+        numbers = np.nan_to_num(value.astype(np.float64), posinf=1e300, neginf=-1e300)
+        first = numbers.flat[0]
+        for number in (-1, np.round(first), np.sign(first) * 2.0 ** np.ceil(_log(first)), first):
+            if number >= 0 or value.dtype.kind != "u":
+                with np.errstate(all="ignore"):
+                    filled = np.full_like(value, np.asarray(number).astype(value.dtype))
+                yield filled
+        largest = float(np.abs(numbers).max()) or 1.0
+        for scale in (1.0, 0.1, 0.01, largest / 8, largest / 256):
+            with np.errstate(all="ignore"):
+                rounded = (np.round(numbers / scale) * scale).astype(value.dtype)
+            yield rounded
+
+
+def _log(number: np.float64) -> float:
+    """Return the binary logarithm of a number's size, at least 0."""
+    return float(np.log2(max(abs(number), 1.0)))
+
+
+def _together(candidate: Candidate) -> Iterator[Candidate | None]:
+    """Replace all arguments at once, each in the same way."""
+    options = [list(_simpler(value)) for value in candidate.arguments]
+    for way in range(min(max(map(len, options), default=0), 3)):
+        yield _with(candidate, [o[way] if way < len(o) else v for o, v in _pairs(options, candidate)])
+
+
+def _pairs(options: list[list[Value]], candidate: Candidate) -> Iterator[tuple[list[Value], Value]]:
+    return zip(options, candidate.arguments, strict=True)
+
+
+def _each(candidate: Candidate, position: int) -> Iterator[Candidate | None]:
+    for value in _simpler(candidate.arguments[position]):
+        arguments = list(candidate.arguments)
+        arguments[position] = value
+        yield _with(candidate, arguments)
+
+
+def _with(candidate: Candidate, arguments: list[Value]) -> Candidate | None:
+    changed = Candidate(
+        candidate.inputs, tuple(arguments), candidate.equations, candidate.outputs
+    )
+    return changed if cost(changed) < cost(candidate) else None
+
+
+def _merged(candidate: Candidate) -> Iterator[Candidate | None]:
+    """Make inputs of the same type one, if they have the same value."""
+    first: dict[tuple[str, str], Atom] = {}
+    replacements: dict[int, Atom] = {}
+    for var, value in zip(candidate.inputs, candidate.arguments, strict=True):
+        key = avals.text(var.aval), value_digest(value)
+        original = first.setdefault(key, var)
+        if original is not var:
+            replacements[id(var)] = original
+    if replacements:
+        yield replaced(candidate, replacements)
+
+
+def _constants(candidate: Candidate) -> Iterator[Candidate | None]:
+    """Write scalars into the program: all of them, or one."""
+    literals: dict[int, Atom] = {}
+    for var, value in zip(candidate.inputs, candidate.arguments, strict=True):
+        if not isinstance(value, Keys) and value.shape == () and value.dtype.kind in "fiub":
+            literals[id(var)] = _literal(value, var)
+    if len(literals) == len(candidate.inputs):
+        literals.pop(next(iter(literals), 0), None)  # a program without inputs is folded
+    if not literals:
+        return
+    yield replaced(candidate, literals)
+    if len(literals) > 1:
+        for key, literal in literals.items():
+            yield replaced(candidate, {key: literal})
+
+
+def _literal(value: Array, var: Atom) -> Atom:
+    return new_literal(value[()], var.aval)
+
+
+def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
+    """Return a candidate in which atoms take the place of variables."""
+
+    def read(atom: Atom) -> Atom:
+        return atom if is_literal(atom) else replacements.get(id(atom), atom)
+
+    equations = tuple(
+        equation.replace(invars=[read(atom) for atom in equation.invars])
+        if any(id(atom) in replacements for atom in equation.invars)
+        else equation
+        for equation in candidate.equations
+    )
+    outputs = tuple(atom for atom in candidate.outputs if id(atom) not in replacements)
+    return pruned(Candidate(candidate.inputs, candidate.arguments, equations, outputs))

@@ -1,0 +1,275 @@
+"""Reduces inside loops and branches: one iteration in place of all, equations of their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from jaxsight.interpreters.compat import avals, control_flow
+from jaxsight.interpreters.compat.dtypes import is_key
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr, Var
+from jaxsight.interpreters.compat.staging import (
+    inner_jaxpr,
+    is_dropped,
+    is_jaxpr,
+    is_literal,
+    new_literal,
+    new_variable,
+    opened,
+    stage,
+    with_inner,
+)
+from jaxsight.repro.compat.pruning import needed
+from jaxsight.repro.reducing.candidates import Candidate, Keys, Value, cost, weight, zeros
+from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.inlining import Copy
+from jaxsight.repro.reducing.recording import Recorded
+
+
+def unwrap(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+    """Replace branches and loops by a single branch or iteration, where that suffices."""
+    while True:
+        smaller = checker.first(_unwrapped(candidate, recorded.values))
+        if smaller is None:
+            return candidate
+        candidate = smaller
+
+
+def _unwrapped(candidate: Candidate, values: Mapping[int, Value]) -> Iterator[Candidate | None]:
+    for index, equation in enumerate(candidate.equations):
+        match equation.primitive.name:
+            case "cond":
+                for branch in equation.params["branches"]:
+                    yield _once(candidate, index, branch, equation.invars[1:], values)
+            case "scan":
+                scan = control_flow.scan(equation.params)
+                yield _once(candidate, index, scan.body, equation.invars, values)
+            case "while":
+                params = equation.params
+                tested, run = params["cond_nconsts"], params["body_nconsts"]
+                carry = equation.invars[tested + run :]
+                body = [*equation.invars[tested : tested + run], *carry]
+                yield _once(candidate, index, params["body_jaxpr"], body, values)
+                test = [*equation.invars[:tested], *carry]
+                yield _once(candidate, index, params["cond_jaxpr"], test, values)
+
+
+def _once(
+    candidate: Candidate,
+    index: int,
+    body: object,
+    operands: Sequence[Atom],
+    values: Mapping[int, Value],
+) -> Candidate | None:
+    """Return a candidate in which a body takes the place of an equation.
+
+    Operands that have an additional axis are replaced by their first slices.
+    """
+    program = opened(body)
+    known = dict(zip(map(id, candidate.inputs), candidate.arguments, strict=True))
+    copy = Copy(candidate)
+    for position, equation in enumerate(candidate.equations):
+        if position != index:
+            copy.add(equation)
+            continue
+        atoms: list[Atom] = []
+        for operand, var in zip(operands, program.jaxpr.invars, strict=True):
+            atom = copy.read(operand)
+            if avals.text(operand.aval) != avals.text(var.aval):
+                value = _slice(known.get(id(operand), values.get(id(operand))), var)
+                if value is None:
+                    return None
+                atom = new_variable(var.aval)
+                copy.feed(atom, value)
+            atoms.append(atom)
+        results = copy.run(program, atoms)
+        for var, result in zip(equation.outvars, results, strict=False):
+            if avals.text(var.aval) == avals.text(result.aval):
+                copy.replace(var, result)
+        _feed_missing(copy, candidate, index, values)
+        copy.outputs += results
+    return copy.finish()
+
+
+def _slice(value: Value | None, var: Var) -> Value | None:
+    if value is None:
+        return zeros(var.aval)
+    if isinstance(value, Keys):
+        return Keys(value.data[0], value.impl) if len(value.data) else None
+    return value[0] if value.ndim and len(value) else None
+
+
+def _feed_missing(
+    copy: Copy,
+    candidate: Candidate,
+    index: int,
+    values: Mapping[int, Value],
+) -> None:
+    """Make results of an equation that its body does not have inputs, if they are read."""
+    equation = candidate.equations[index]
+    read = {id(a) for later in candidate.equations[index + 1 :] for a in later.invars}
+    for var in equation.outvars:
+        if id(var) in read and copy.read(var) is var:
+            value = values.get(id(var), zeros(var.aval))
+            if value is not None:
+                copy.feed(var, value)
+
+
+def thin(candidate: Candidate, checker: Checker) -> Candidate:
+    """Delete equations inside the inner programs of a candidate, at every level."""
+    largest = max((len(opened(j).jaxpr.eqns) for j in _inner(candidate.equations)), default=0)
+    size = largest
+    while size:
+        smaller = checker.first(_cheaper(candidate, _thinner(candidate, size)))
+        if smaller is not None:
+            candidate = smaller
+        else:
+            size //= 2
+    return candidate
+
+
+def prune(candidate: Candidate, checker: Checker) -> Candidate:
+    """Remove what no output needs, such as unused carries of loops."""
+    try:
+        equations, used = needed(candidate.inputs, candidate.equations, candidate.outputs)
+    except Exception:  # noqa: BLE001 - a rule of JAX that does not know a primitive
+        return candidate
+    smaller = Candidate(
+        tuple(var for var, read in zip(candidate.inputs, used, strict=True) if read),
+        tuple(value for value, read in zip(candidate.arguments, used, strict=True) if read),
+        tuple(equations),
+        candidate.outputs,
+    )
+    if not equations:
+        return candidate
+    return checker.first(_cheaper(candidate, iter([smaller]))) or candidate
+
+
+def _cheaper(
+    candidate: Candidate, tries: Iterator[Candidate | None]
+) -> Iterator[Candidate | None]:
+    before = cost(candidate)
+    for smaller in tries:
+        if smaller is not None and cost(smaller) < before:
+            yield smaller
+
+
+def _inner(equations: Sequence[Equation]) -> Iterator[object]:
+    for equation in equations:
+        for _, _, jaxpr in _slots(equation):
+            yield jaxpr
+            yield from _inner(opened(jaxpr).jaxpr.eqns)
+
+
+def _slots(equation: Equation) -> Iterator[tuple[str, int, Any]]:
+    """Yield the name and index of each parameter that holds an inner program."""
+    for name, parameter in equation.params.items():
+        if is_jaxpr(parameter):
+            yield name, -1, parameter
+        elif isinstance(parameter, (tuple, list)):
+            for index, part in enumerate(parameter):
+                if is_jaxpr(part):
+                    yield name, index, part
+
+
+def _with_slot(equation: Equation, name: str, index: int, jaxpr: object) -> Equation:
+    parameter = equation.params[name]
+    if index >= 0:
+        parameter = (*parameter[:index], jaxpr, *parameter[index + 1 :])
+    else:
+        parameter = jaxpr
+    return equation.replace(params=equation.params | {name: parameter})
+
+
+def _thinner(candidate: Candidate, size: int) -> Iterator[Candidate | None]:
+    for equations in _rewritten(candidate.equations, size):
+        yield Candidate(
+            candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs
+        )
+
+
+def _rewritten(equations: Sequence[Equation], size: int) -> Iterator[list[Equation]]:
+    """Yield equations with one of their inner programs made smaller."""
+    for position, equation in enumerate(equations):
+        for name, index, jaxpr in _slots(equation):
+            for smaller in _smaller(inner_jaxpr(jaxpr), size):
+                renewed = _with_slot(equation, name, index, with_inner(jaxpr, smaller))
+                yield [*equations[:position], renewed, *equations[position + 1 :]]
+
+
+def _smaller(jaxpr: Jaxpr, size: int) -> Iterator[Jaxpr]:
+    """Yield a program without each run of `size` equations, and with smaller inner programs."""
+    for end in range(len(jaxpr.eqns), 0, -size):
+        start = max(end - size, 0)
+        if size > len(jaxpr.eqns) and start == 0 and end < len(jaxpr.eqns):
+            continue
+        for filling in ("input", "ones", "zeros"):
+            smaller = _without(jaxpr, start, end, filling)
+            if smaller is not None:
+                yield smaller
+    for equations in _rewritten(jaxpr.eqns, size):
+        yield jaxpr.replace(eqns=equations)
+
+
+def _without(jaxpr: Jaxpr, start: int, end: int, filling: str) -> Jaxpr | None:
+    """Return a program without some equations, whose results are replaced.
+
+    Return None if a result cannot be replaced in this way.
+    """
+    removed = jaxpr.eqns[start:end]
+    rest = jaxpr.eqns[end:]
+    read = {id(atom) for equation in rest for atom in equation.invars}
+    read |= {id(atom) for atom in jaxpr.outvars}
+    added: list[Equation] = []
+    replacements: dict[int, Atom] = {}
+    for equation in removed:
+        if equation.effects:
+            return None
+        for var in equation.outvars:
+            if is_dropped(var) or id(var) not in read:
+                continue
+            made = _filling(var, filling, (*jaxpr.invars, *jaxpr.constvars))
+            if made is None:
+                return None
+            replacements[id(var)], equations = made
+            added += equations
+
+    def replaced(atom: Atom) -> Atom:
+        return atom if is_literal(atom) else replacements.get(id(atom), atom)
+
+    later = [each.replace(invars=[replaced(atom) for atom in each.invars]) for each in rest]
+    kept = _live([*jaxpr.eqns[:start], *added, *later], [replaced(a) for a in jaxpr.outvars])
+    if weight(kept) >= weight(jaxpr.eqns):
+        return None
+    return jaxpr.replace(eqns=kept, outvars=[replaced(atom) for atom in jaxpr.outvars])
+
+
+def _live(equations: Sequence[Equation], outputs: Sequence[Atom]) -> list[Equation]:
+    """Return the equations that outputs need, or that have effects."""
+    read = {id(atom) for atom in outputs}
+    kept: list[Equation] = []
+    for equation in reversed(equations):
+        if equation.effects or any(id(var) in read for var in equation.outvars):
+            kept.append(equation)
+            read.update(map(id, equation.invars))
+    return kept[::-1]
+
+
+def _filling(
+    var: Var, filling: str, inputs: Sequence[Var]
+) -> tuple[Atom, list[Equation]] | None:
+    """Return what replaces a variable, with the equations that make it."""
+    if filling == "input":
+        same = [each for each in inputs if avals.text(each.aval) == avals.text(var.aval)]
+        return (same[0], []) if same else None
+    if is_key(var.aval) or not hasattr(var.aval, "dtype"):
+        return None
+    number = np.asarray(filling == "ones").astype(var.aval.dtype)[()]
+    if not var.aval.shape:
+        return new_literal(number, var.aval), []
+    staged = stage(lambda: lax.full(var.aval.shape, number, var.aval.dtype), [])
+    jaxpr = staged.program.jaxpr
+    return (jaxpr.outvars[0], list(jaxpr.eqns)) if not staged.program.consts else None

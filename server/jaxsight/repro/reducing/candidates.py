@@ -1,0 +1,266 @@
+"""Candidates: programs that the reducer tries, as equations with the values of their inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.dtypes import is_key
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Params, Var
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    is_dropped,
+    is_jaxpr,
+    is_literal,
+    new_variable,
+    opened,
+)
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Typed PRNG keys: their data, and the name of their implementation."""
+
+    data: Array
+    impl: str
+
+
+Value: TypeAlias = Array | Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A program without constants, and its arguments."""
+
+    inputs: tuple[Var, ...]
+    arguments: tuple[Value, ...]
+    equations: tuple[Equation, ...]
+    outputs: tuple[Atom, ...]
+
+    @property
+    def count(self) -> int:
+        """The number of equations, including those of inner programs."""
+        return weight(self.equations)
+
+
+def of_program(program: Program, arguments: Sequence[Value]) -> Candidate:
+    """Return a traced program as a candidate; its constants become inputs.
+
+    Raises:
+        TypeError: a constant is not an array.
+    """
+    jaxpr = program.jaxpr
+    constants = tuple(np.asarray(value) for value in program.consts)
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    arguments = (*constants, *arguments)
+    return pruned(Candidate(inputs, arguments, tuple(jaxpr.eqns), tuple(jaxpr.outvars)))
+
+
+def pruned(candidate: Candidate) -> Candidate:
+    """Return a candidate without inputs that nothing reads."""
+    read = reads(candidate.equations) | {id(atom) for atom in candidate.outputs}
+    kept = [index for index, var in enumerate(candidate.inputs) if id(var) in read]
+    return Candidate(
+        tuple(candidate.inputs[index] for index in kept),
+        tuple(candidate.arguments[index] for index in kept),
+        candidate.equations,
+        candidate.outputs,
+    )
+
+
+def reads(equations: Iterable[Equation]) -> set[int]:
+    """Return the identities of all operands of equations."""
+    return {id(atom) for equation in equations for atom in equation.invars}
+
+
+def cut(
+    candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]
+) -> Candidate | None:
+    """Return the program of some equations of a candidate.
+
+    Variables that they use but do not produce become inputs; those that none of them reads become
+    outputs.
+
+    Args:
+        kept: positions of equations, in order.
+        values: values of variables, by identity.
+
+    Returns:
+        None if a new input is no array.
+    """
+    equations = [candidate.equations[index] for index in kept]
+    read = reads(equations)
+    equations = [_with_results(equation, read) for equation in equations]
+    produced = {id(var) for equation in equations for var in equation.outvars}
+    own = dict(zip(map(id, candidate.inputs), candidate.arguments, strict=True))
+    inputs: dict[int, Var] = {}
+    for equation in equations:
+        for atom in equation.invars:
+            if not is_literal(atom) and id(atom) not in produced:
+                inputs.setdefault(id(atom), atom)  # type: ignore[arg-type]
+    arguments: list[Value] = []
+    for key, var in inputs.items():
+        value = own.get(key, values.get(key))
+        if value is None:
+            value = zeros(var.aval)
+        if value is None:
+            return None
+        arguments.append(value)
+    results = [var for equation in equations for var in equation.outvars]
+    outputs = [var for var in results if id(var) not in read and not is_dropped(var)]
+    return Candidate(tuple(inputs.values()), tuple(arguments), tuple(equations), tuple(outputs))
+
+
+def _with_results(equation: Equation, read: set[int]) -> Equation:
+    """Return an equation of which at least one result is not dropped."""
+    results = equation.outvars
+    if not results or not all(map(is_dropped, results)):
+        return equation
+    return equation.replace(outvars=[new_variable(var.aval) for var in results])
+
+
+def zeros(aval: object) -> Value | None:
+    """Return zeros of an abstract value; None if it is no array."""
+    shape, dtype = getattr(aval, "shape", None), getattr(aval, "dtype", None)
+    if shape is None or dtype is None:
+        return None
+    if is_key(aval):
+        return None
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def weight(equations: Iterable[Equation]) -> int:
+    """Count equations and those of their inner programs; filled arrays count nothing."""
+    total = 0
+    for equation in equations:
+        filled = equation.primitive.name == "broadcast_in_dim" and is_literal(equation.invars[0])
+        total += not filled
+        total += sum(weight(opened(jaxpr).jaxpr.eqns) for jaxpr in inner(equation.params))
+    return total
+
+
+def inner(params: Params) -> list[object]:
+    """Return the inner jaxprs of an equation's parameters."""
+    found: list[object] = []
+    for parameter in params.values():
+        parts = parameter if isinstance(parameter, (tuple, list)) else (parameter,)
+        found += [part for part in parts if is_jaxpr(part)]
+    return found
+
+
+def cost(candidate: Candidate) -> tuple[int, ...]:
+    """Return what the reducer minimizes, most important first."""
+    elements = sum(
+        math.prod(var.aval.shape)
+        for var in (*candidate.inputs, *(v for e in candidate.equations for v in e.outvars))
+        if hasattr(var.aval, "shape")
+    )
+    return (
+        candidate.count,
+        len(candidate.inputs) + len(candidate.outputs),
+        elements,
+        sum(map(avals.size, (var.aval for var in candidate.inputs))),
+        sum(map(_complexity, candidate.arguments)),
+    )
+
+
+def _complexity(value: Value) -> int:
+    """Return how long the text of a value is: 0 for zeros, 1 for another number throughout."""
+    if isinstance(value, Keys):
+        return 4 + int(np.count_nonzero(value.data))
+    if value.size == 0 or not value.any():
+        return 0
+    flat = value.reshape(-1)
+    if (flat == flat[0]).all():
+        return 1 if flat[0] == 1 else 1 + len(str(flat[0]))
+    if flat.dtype.kind == "c" or not np.isfinite(flat.astype(float)).all():
+        return 6 + flat.size
+    if (flat == np.arange(flat.size)).all():
+        return 3
+    whole = (flat == np.round(flat.astype(float)).astype(flat.dtype)).all()
+    return 4 + flat.size * (1 if whole else 3)
+
+
+def is_finite(candidate: Candidate) -> bool:
+    """Return whether all arguments are finite."""
+    return all(
+        isinstance(value, Keys)
+        or value.dtype.kind in "iub"
+        or bool(np.isfinite(value.astype(complex)).all())
+        for value in candidate.arguments
+    )
+
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+@dataclass(slots=True)
+class Digests:
+    """Computes digests of candidates, which are the same in every process."""
+
+    _params: dict[int, tuple[object, str]] = field(default_factory=dict)
+    _values: dict[int, tuple[object, str]] = field(default_factory=dict)
+
+    def of(self, candidate: Candidate) -> str:
+        """Return the digest of a candidate."""
+        numbers: dict[int, int] = {}
+        parts: list[str] = []
+        for var, value in zip(candidate.inputs, candidate.arguments, strict=True):
+            numbers[id(var)] = len(numbers)
+            parts.append(f"{avals.text(var.aval)}={self._value(value)}")
+        for equation in candidate.equations:
+            operands = " ".join(self._atom(atom, numbers) for atom in equation.invars)
+            for var in equation.outvars:
+                numbers[id(var)] = len(numbers)
+            results = " ".join(avals.text(var.aval) for var in equation.outvars)
+            name = equation.primitive.name
+            parts.append(f"{results}={name}[{self._parameters(equation.params)}] {operands}")
+        parts.append(" ".join(self._atom(atom, numbers) for atom in candidate.outputs))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+    def _atom(self, atom: Atom, numbers: dict[int, int]) -> str:
+        if is_literal(atom):
+            return f"{atom.val!r}:{avals.text(atom.aval)}"
+        return str(numbers[id(atom)])
+
+    def _parameters(self, params: Params) -> str:
+        known = self._params.get(id(params))
+        if known is None:
+            text = ";".join(f"{name}={_text(value)}" for name, value in sorted(params.items()))
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            known = self._params[id(params)] = (params, digest)
+        return known[1]
+
+    def _value(self, value: Value) -> str:
+        known = self._values.get(id(value))
+        if known is None:
+            known = self._values[id(value)] = (value, value_digest(value))
+        return known[1]
+
+
+def value_digest(value: Value) -> str:
+    """Return the digest of a value."""
+    data = value.data if isinstance(value, Keys) else value
+    if data.size and data.strides and not any(data.strides):  # one number, broadcast
+        data = data.reshape(-1)[:1]
+    digest = hashlib.sha256(f"{data.dtype}{value.data.shape}".encode())
+    digest.update(np.ascontiguousarray(data).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _text(parameter: object) -> str:
+    text = _ADDRESS.sub("@", str(parameter))
+    parts = parameter if isinstance(parameter, (tuple, list)) else (parameter,)
+    for part in parts:
+        if is_jaxpr(part):
+            text += "".join(value_digest(np.asarray(value)) for value in opened(part).consts)
+    return text

@@ -1,0 +1,192 @@
+"""Runs functions in forked children, with limits of time, memory and processes.
+
+The process that forks has imported JAX but not initialized a backend; it has a single thread. Each
+child may crash, hang or use up memory, and is killed alone, with all processes that it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.repro.failures import (
+    CRASH,
+    EXCEPTION,
+    FINISHED,
+    HANG,
+    MEMORY,
+    PROCESSES,
+    Failure,
+)
+from jaxsight.repro.running import MOST_PROCESSES, signal_name
+from jaxsight.workers.watchdog import guardian
+
+_PAUSE = 0.05
+"""Seconds between checks of the limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one run: seconds, and bytes."""
+
+    seconds: float
+    memory: int
+
+
+@dataclass(slots=True)
+class Child:
+    """A running child."""
+
+    pid: int
+    pipe: int
+    deadline: float
+    limits: Limits
+    output: bytearray = field(default_factory=bytearray)
+    ending: Failure | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the child has been reaped."""
+        return self.ending is not None
+
+    def kill(self) -> None:
+        """End the child and the processes that it started."""
+        if not self.ended:
+            self._end(Failure(CRASH, "SIGKILL"))
+
+    def check(self) -> None:
+        """Read what the child wrote, and enforce its limits."""
+        while self.ending is None and select.select([self.pipe], [], [], 0)[0]:
+            data = os.read(self.pipe, 1 << 16)
+            if not data:
+                self._end(None)
+                return
+            self.output += data
+        if self.ending is None:
+            self._enforce()
+
+    def _enforce(self) -> None:
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            self._end(None)  # a process that it started keeps the pipe open
+            return
+        if time.monotonic() > self.deadline:
+            self._end(Failure(HANG, message=f"within {self.limits.seconds:g} s"))
+            return
+        tree = [self.pid, *guardian.descendants(self.pid)]
+        if len(tree) > MOST_PROCESSES:
+            self._end(Failure(PROCESSES))
+        elif guardian.resident(tree) > self.limits.memory < guardian.proportional(tree):
+            self._end(Failure(MEMORY, message=f"of {self.limits.memory >> 20} MiB"))
+
+    def _end(self, ending: Failure | None) -> None:
+        """Kill and reap the child; without an `ending`, its exit status decides."""
+        tree = guardian.descendants(self.pid)
+        if ending is not None:
+            _kill([self.pid, *tree])
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.pipe)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        _kill(tree)
+        self.ending = ending or _of_status(os.waitstatus_to_exitcode(status))
+
+
+def _kill(pids: Sequence[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _of_status(code: int) -> Failure:
+    if code < 0:
+        return Failure(CRASH, signal_name(-code))
+    return Failure(EXCEPTION, "SystemExit", f"exit status {code}") if code else Failure(FINISHED)
+
+
+def start(task: Callable[[], bytes], limits: Limits) -> Child:
+    """Fork a child that writes the result of a task."""
+    read, write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        os.close(write)
+        return Child(pid, read, time.monotonic() + limits.seconds, limits)
+    code = 1
+    try:
+        os.close(read)
+        _settle()
+        data = memoryview(task())
+        while data:
+            data = data[os.write(write, data) :]
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _settle() -> None:
+    """Make this process independent of its parent: its session, its signals, its output."""
+    import resource
+
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(guardian.PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+            file.write("800")
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+
+
+def wait(child: Child, others: Sequence[Child] = ()) -> Failure:
+    """Wait for a child to end, and return how; enforce the limits of others meanwhile."""
+    while child.ending is None:
+        pipes = [each.pipe for each in (child, *others) if not each.ended]
+        select.select(pipes, [], [], _PAUSE)
+        for each in (child, *others):
+            if not each.ended:
+                each.check()
+    return child.ending
+
+
+def run(task: Callable[[], bytes], limits: Limits) -> tuple[Failure, bytes]:
+    """Run a task in a child; return how the child ended, and what it wrote."""
+    child = start(task, limits)
+    try:
+        ending = wait(child)
+    finally:
+        child.kill()
+    return ending, bytes(child.output)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return the failure of a program that raised an error."""
+    if isinstance(error, SystemExit):
+        return Failure(EXCEPTION, "SystemExit", str(error.code))
+    cls = type(error)
+    name = cls.__qualname__
+    if cls.__module__ not in ("builtins", "__main__"):
+        name = f"{cls.__module__}.{name}"
+    return Failure(EXCEPTION, name, str(error), _frame(error))
+
+
+def _frame(error: BaseException) -> str:
+    """Return the innermost function, as `module:function`, if it is of JAX."""
+    traceback = error.__traceback__
+    if traceback is None:
+        return ""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    module = traceback.tb_frame.f_globals.get("__name__") or ""
+    ours = module.partition(".")[0] in ("jax", "jaxlib")
+    return f"{module}:{traceback.tb_frame.f_code.co_name}" if ours else ""

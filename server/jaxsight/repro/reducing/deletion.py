@@ -1,0 +1,139 @@
+"""Deletes equations: what others need of them becomes an input, with the value that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.interpreters.compat.staging import is_literal
+from jaxsight.repro.reducing.candidates import Candidate, cut, pruned
+from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.recording import Recorded
+
+
+def delete(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+    """Return a candidate from which no single equation can be deleted."""
+    candidate = _around_suspects(candidate, checker, recorded)
+    if len(candidate.equations) > 8:
+        candidate = _prefix(candidate, checker, recorded)
+        candidate = _suffix(candidate, checker, recorded)
+    size = max(len(candidate.equations) // 4, 1)
+    while True:
+        smaller = _sweep(candidate, size, checker, recorded)
+        if size == 1 and smaller is candidate:
+            return candidate
+        candidate = smaller
+        size = max(min(size // 2, len(candidate.equations) // 2), 1)
+
+
+def _around_suspects(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+    """Try the equations at which something went wrong, with more and more of what they read."""
+    producers = {
+        id(var): index
+        for index, equation in enumerate(candidate.equations)
+        for var in equation.outvars
+    }
+    windows: list[list[int]] = []
+    for suspect in recorded.suspects[:2]:
+        kept = {suspect}
+        for depth in range(6):
+            windows.append(sorted(kept))
+            frontier = list(kept)
+            for index in frontier:
+                for atom in candidate.equations[index].invars:
+                    if not is_literal(atom) and id(atom) in producers:
+                        kept.add(producers[id(atom)])
+            if len(kept) == len(frontier) or depth > 1 and len(kept) > 40:
+                break
+    windows = [window for window in windows if len(window) < len(candidate.equations)]
+    tries = (cut(candidate, window, recorded.values) for window in windows)
+    return checker.first(tries) or candidate
+
+
+def _prefix(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+    """Drop equations at the end, as many as possible, by search in three parts."""
+    low, high = 0, len(candidate.equations)  # `low` equations do not suffice, `high` do
+    whole = candidate
+    while high - low > 1:
+        points = _points(low, high)
+        found = checker.first(cut(whole, range(end), recorded.values) for end in points)
+        if found is None:
+            low = points[-1]
+        else:
+            reached = points.index(len(found.equations))
+            low = points[reached - 1] if reached else low
+            high, candidate = points[reached], found
+    return candidate
+
+
+def _suffix(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+    """Drop equations at the beginning, as many as possible."""
+    low, high = 0, len(candidate.equations)
+    whole, count = candidate, len(candidate.equations)
+    while high - low > 1:
+        points = _points(low, high)
+        found = checker.first(
+            cut(whole, range(count - end, count), recorded.values) for end in points
+        )
+        if found is None:
+            low = points[-1]
+        else:
+            reached = points.index(len(found.equations))
+            low = points[reached - 1] if reached else low
+            high, candidate = points[reached], found
+    return candidate
+
+
+def _points(low: int, high: int) -> list[int]:
+    """Return two sizes between `low` and `high`, smaller first; one if there are no two."""
+    third = (high - low) // 3
+    return sorted({low + max(third, 1), max(high - max(third, 1), low + 1)})
+
+
+def _sweep(candidate: Candidate, size: int, checker: Checker, recorded: Recorded) -> Candidate:
+    """Try to delete each run of `size` equations, the last ones first."""
+    end = len(candidate.equations)
+    while end > 0:
+        positions: dict[int, int] = {}
+        found = checker.first(_runs(candidate, size, end, recorded, positions))
+        if found is None:
+            return candidate
+        end = max(positions[id(found)] - size, 0)
+        candidate = found
+    return candidate
+
+
+def _runs(
+    candidate: Candidate, size: int, end: int, recorded: Recorded, positions: dict[int, int]
+) -> Iterator[Candidate | None]:
+    """Yield the candidate without each run of equations before `end`; store its position."""
+    kept_alive: list[Candidate] = []
+    while end > 0:
+        kept = _without(candidate, max(end - size, 0), end)
+        smaller = cut(candidate, kept, recorded.values) if kept else None
+        if smaller is not None:
+            kept_alive.append(smaller)
+            positions[id(smaller)] = end
+            yield smaller
+        end -= size
+
+
+def _without(candidate: Candidate, start: int, end: int) -> list[int]:
+    return [*range(start), *range(end, len(candidate.equations))]
+
+
+def drop_outputs(candidate: Candidate, checker: Checker) -> Candidate:
+    """Return a candidate with as few outputs as possible."""
+    while len(candidate.outputs) > 1:
+        outputs = candidate.outputs
+        tries = [(output,) for output in outputs] if len(outputs) <= 64 else []
+        half = len(outputs) // 2
+        tries += [outputs[:half], outputs[half:]]
+        tries += [(*outputs[:index], *outputs[index + 1 :]) for index in range(len(outputs))]
+        found = checker.first(
+            pruned(Candidate(candidate.inputs, candidate.arguments, candidate.equations, kept))
+            for kept in tries
+        )
+        if found is None:
+            return candidate
+        candidate = found
+    return candidate

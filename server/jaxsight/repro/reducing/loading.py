@@ -1,0 +1,196 @@
+"""Loads a repro and traces its program, without initializing a backend in this process.
+
+The values of the inputs are computed in a child. Here, the file is executed while a trace is active:
+operations on arrays at the file's top level and in `inputs()` become equations, which are not
+computed.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import pickle
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat.staging import stage
+from jaxsight.repro.failures import FINISHED
+from jaxsight.repro.reducing import children
+from jaxsight.repro.reducing.candidates import Candidate, Keys, Value, of_program
+from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.reducing.evaluation import value_of
+
+NAME = "repro"
+"""The name of the module."""
+
+
+class Unloadable(Exception):
+    """A file is not a repro, or its program cannot be traced here; the text says why."""
+
+    def __init__(self, words: str, help: str = "", error: BaseException | None = None) -> None:
+        super().__init__(words)
+        self.help = help
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A repro's text, with what is known of its parts."""
+
+    file: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def settings(self) -> list[ast.stmt]:
+        """The statements at the top: imports, environment variables, and configuration."""
+        kept: list[ast.stmt] = []
+        for statement in self.tree.body:
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.If):
+                break
+            if _is_setting(statement):
+                kept.append(statement)
+        return kept
+
+    @property
+    def demonstration(self) -> tuple[str, ...]:
+        """The lines that run if the file is a script; empty if there are none."""
+        for statement in self.tree.body:
+            if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
+                lines = ast.unparse(ast.Module(statement.body, [])).splitlines()
+                return tuple(lines)
+        return ()
+
+
+def read(file: Path) -> Loaded:
+    """Read a repro.
+
+    Raises:
+        Unloadable: the file cannot be read or parsed, or has no `main` or `inputs`.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+    except (OSError, ValueError, SyntaxError) as error:
+        raise Unloadable(f"cannot read {file.name}: {error}") from error
+    return Loaded(file, text, tree)
+
+
+def is_repro(loaded: Loaded) -> bool:
+    """Return whether a file defines `main` and `inputs`."""
+    names = {each.name for each in loaded.tree.body if isinstance(each, ast.FunctionDef)}
+    for statement in loaded.tree.body:
+        if isinstance(statement, ast.Assign):
+            names |= {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    return {"main", "inputs"} <= names
+
+
+def _is_setting(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return True
+    text = ast.unparse(statement)
+    return text.startswith(("os.environ", "jax.config.", "config.update"))
+
+
+def configure(loaded: Loaded) -> None:
+    """Execute the settings of a file."""
+    module = ast.Module(loaded.settings, [])
+    exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})
+
+
+def execute(loaded: Loaded) -> types.ModuleType:
+    """Execute a file as a module."""
+    module = types.ModuleType(NAME)
+    module.__file__ = str(loaded.file)
+    sys.modules[NAME] = module
+    folder = str(loaded.file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    exec(compile(loaded.tree, str(loaded.file), "exec"), vars(module))
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The values of the arrays among the arguments of `main`, and which leaves they are."""
+
+    values: tuple[Value, ...]
+    positions: tuple[int, ...]
+    structure: tuple[Any, list[Any]] | None
+    """The tree of the arguments with their other leaves, if it can be sent."""
+
+
+def inputs_of(loaded: Loaded, limits: Limits) -> Inputs:
+    """Compute the arguments of `main` in a child.
+
+    Raises:
+        Unloadable: that failed.
+    """
+
+    def task() -> bytes:
+        try:
+            arguments = execute(loaded).inputs()
+            return pickle.dumps((None, _split(arguments)))
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            return pickle.dumps((children.failure_of(error).headline, None))
+
+    ending, output = children.run(task, limits)
+    if ending.kind != FINISHED or not output:
+        raise Unloadable(f"inputs() failed: {ending.headline}")
+    problem, inputs = pickle.load(io.BytesIO(output))
+    if problem:
+        raise Unloadable(f"inputs() failed: {problem}")
+    found: Inputs = inputs
+    return found
+
+
+def _split(arguments: Any) -> Inputs:
+    leaves, tree = jax.tree.flatten(arguments)
+    values = [value_of(leaf) for leaf in leaves]
+    positions = tuple(index for index, value in enumerate(values) if value is not None)
+    others = [None if value is not None else leaf for leaf, value in zip(leaves, values, strict=True)]
+    structure: tuple[Any, list[Any]] | None = (tree, others)
+    try:
+        pickle.loads(pickle.dumps(structure))
+    except Exception:  # noqa: BLE001 - classes of the file
+        structure = None
+    return Inputs(tuple(value for value in values if value is not None), positions, structure)
+
+
+def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
+    """Trace `main` at the types of its arguments.
+
+    Raises:
+        Unloadable: tracing failed, with the error; the file may still run.
+    """
+
+    def program(*arrays: object) -> object:
+        module = execute(loaded)
+        if inputs.structure is not None:
+            tree, leaves = inputs.structure
+        else:
+            leaves, tree = jax.tree.flatten(module.inputs())
+        leaves = list(leaves)
+        for position, array in zip(inputs.positions, arrays, strict=True):
+            leaves[position] = array
+        return module.main(*jax.tree.unflatten(tree, leaves))
+
+    try:
+        staged = stage(program, [_aval(value) for value in inputs.values])
+        return of_program(staged.program, inputs.values)
+    except Exception as error:
+        first = str(error).strip().split("\n", 1)[0]
+        raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}", "", error) from error
+
+
+def _aval(value: Value) -> Any:
+    if isinstance(value, Keys):
+        shape = value.data.shape[:-1]
+        return avals.of(avals.key_struct(value.impl, shape))
+    return avals.of(jax.ShapeDtypeStruct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype)))

@@ -1,0 +1,103 @@
+"""Records the values of all variables of a candidate, by running it once, equation by equation."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.repro.failures import FINISHED
+from jaxsight.repro.reducing import children
+from jaxsight.repro.reducing.candidates import Array, Candidate, Keys, Value
+from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.reducing.evaluation import steps, value_of
+
+_MOST_BYTES = 4 << 30
+"""The size of all recorded values together; later ones are not recorded."""
+
+
+@dataclass(slots=True)
+class Recorded:
+    """The values of variables, by identity, and where something went wrong.
+
+    Attributes:
+        suspects: positions of equations that failed alone, or that first returned NaN.
+    """
+
+    values: dict[int, Value] = field(default_factory=dict)
+    suspects: list[int] = field(default_factory=list)
+
+
+def record(candidate: Candidate, limits: Limits) -> Recorded:
+    """Run a candidate in a child; where it fails, the values so far are kept."""
+    recorded = Recorded()
+    with tempfile.TemporaryDirectory(prefix="jaxsight-values-") as name:
+        folder = Path(name)
+        ending, _ = children.run(lambda: _write(candidate, folder), limits)
+        lines = (folder / "index").read_text().splitlines() if (folder / "index").exists() else []
+        entries = [json.loads(line) for line in lines]
+        data = folder / "data"
+        mapped = np.memmap(data, np.uint8, "r") if data.exists() and data.stat().st_size else None
+        for position, entry in enumerate(entries):
+            if "nan" in entry:
+                recorded.suspects.append(position)
+            outputs = candidate.equations[position].outvars
+            for var, place in zip(outputs, entry["values"], strict=True):
+                value = _value(place, mapped)
+                if value is not None:
+                    recorded.values[id(var)] = value
+        if ending.kind != FINISHED and len(entries) < len(candidate.equations):
+            recorded.suspects.append(len(entries))
+    return recorded
+
+
+def _write(candidate: Candidate, folder: Path) -> bytes:
+    """Write the results of each equation to a file, and a line about each to another."""
+    offset = 0
+    poisoned = False
+    with (folder / "index").open("w") as index, (folder / "data").open("wb") as data:
+        for _, operands, results in steps(candidate):
+            line: dict[str, Any] = {"values": []}
+            for result in results:
+                value = value_of(result)
+                stored = value.data if isinstance(value, Keys) else value
+                if stored is None or offset + stored.nbytes > _MOST_BYTES:
+                    line["values"].append(None)
+                    continue
+                data.write(np.ascontiguousarray(stored).tobytes())
+                impl = value.impl if isinstance(value, Keys) else ""
+                line["values"].append([offset, str(stored.dtype), list(stored.shape), impl])
+                offset += stored.nbytes
+            if not poisoned and any(map(_has_nan, results)) and not any(map(_has_nan, operands)):
+                line["nan"] = poisoned = True
+            data.flush()
+            index.write(json.dumps(line) + "\n")
+            index.flush()
+    return b""
+
+
+def _has_nan(array: object) -> bool:
+    value = np.asarray(array) if not isinstance(array, jax.Array) else value_of(array)
+    if not isinstance(value, np.ndarray) or not jax.numpy.issubdtype(value.dtype, np.inexact):
+        return False
+    return bool(np.isnan(value).any())
+
+
+def _value(entry: list[Any] | None, mapped: Array | None) -> Value | None:
+    """Return a recorded value, which stays in its file until it is read."""
+    if entry is None:
+        return None
+    offset, dtype_name, shape, impl = entry
+    dtype = jax.numpy.dtype(dtype_name)
+    if mapped is None:
+        array: Array = np.zeros(shape, dtype)
+    else:
+        size = dtype.itemsize * math.prod(shape)
+        array = mapped[offset : offset + size].view(dtype).reshape(shape)
+    return Keys(array, impl) if impl else array

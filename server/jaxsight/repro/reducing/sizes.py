@@ -1,0 +1,118 @@
+"""Makes arrays smaller: each size, wherever it occurs, at once; and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from jaxsight.repro.reducing.candidates import Candidate, cost, inner
+from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.retyping import Change
+from jaxsight.interpreters.compat.staging import opened
+from jaxsight.interpreters.compat.jaxpr_types import Equation
+
+_NARROWER = {
+    "float64": "float32",
+    "int64": "int32",
+    "uint64": "uint32",
+    "complex128": "complex64",
+}
+
+
+def shrink(candidate: Candidate, checker: Checker) -> Candidate:
+    """Return a candidate of which no size can be made smaller."""
+    candidate = checker.first(_all_at_once(candidate)) or candidate
+    done: set[int] = set()
+    while remaining := [size for size in sizes_of(candidate) if size not in done]:
+        size = remaining[0]
+        done.add(size)
+        candidate = _smaller(candidate, size, checker)
+    return candidate
+
+
+def narrow(candidate: Candidate, checker: Checker) -> Candidate:
+    """Return a candidate with narrower dtypes."""
+    dtypes = {np.dtype(old): np.dtype(new) for old, new in _NARROWER.items()}
+    changes = [Change(dtypes=dtypes), *(Change(dtypes={o: n}) for o, n in dtypes.items())]
+    smaller = (_cheaper(change, candidate) for change in changes)
+    return checker.first(smaller) or candidate
+
+
+def sizes_of(candidate: Candidate) -> list[int]:
+    """Return the sizes of axes in a candidate, largest first."""
+    sizes = {size for var in candidate.inputs for size in _shape(var)}
+    pending: list[Equation] = list(candidate.equations)
+    while pending:
+        equation = pending.pop()
+        sizes.update(size for var in equation.outvars for size in _shape(var))
+        if isinstance(length := equation.params.get("length"), int):
+            sizes.add(length)
+        for jaxpr in inner(equation.params):
+            pending += opened(jaxpr).jaxpr.eqns
+    return sorted((size for size in sizes if size > 1), reverse=True)
+
+
+def _shape(var: object) -> tuple[int, ...]:
+    return tuple(getattr(getattr(var, "aval", None), "shape", ()))
+
+
+def _cheaper(change: Change, candidate: Candidate) -> Candidate | None:
+    smaller = change.candidate(candidate)
+    return smaller if smaller is not None and cost(smaller) < cost(candidate) else None
+
+
+def _all_at_once(candidate: Candidate) -> Iterator[Candidate | None]:
+    sizes = sizes_of(candidate)
+    for most in (1, 2, 3, 4, 8):
+        if sizes and sizes[0] > most:
+            yield _cheaper(Change({size: min(size, most) for size in sizes}), candidate)
+
+
+def _smaller(candidate: Candidate, size: int, checker: Checker) -> Candidate:
+    """Make one size as small as possible."""
+    tries = sorted({1, 2, 3, *(1 << power for power in range(2, size.bit_length()))})
+    tries = [new for new in tries if new < size]
+    low, found, reached = 0, None, size
+    for joint in (True, False):
+        sized: dict[int, int] = {}
+        kept: list[Candidate] = []
+
+        def changed(joint: bool = joint) -> Iterator[Candidate | None]:
+            for new in tries:
+                yield _resized(candidate, size, new, joint, sized, kept)
+
+        found = checker.first(changed())
+        if found is not None:
+            reached = sized[id(found)]
+            low = max((new for new in tries if new < reached), default=0)
+            break
+    while found is not None and reached - low > 1:
+        middle = (low + reached) // 2
+        sized, kept = {}, []
+        closer = checker.first([_resized(candidate, size, middle, joint, sized, kept)])
+        if closer is None:
+            low = middle
+        else:
+            reached, found = middle, closer
+    return found or candidate
+
+
+def _resized(
+    candidate: Candidate,
+    size: int,
+    new: int,
+    joint: bool,
+    sized: dict[int, int],
+    kept: list[Candidate],
+) -> Candidate | None:
+    """Return a candidate with another size; `sized` stores it by the candidate's identity."""
+    sizes = {size: new}
+    if joint:
+        multiples = [each for each in sizes_of(candidate) if each > size and each % size == 0]
+        sizes |= {each: each // size * new for each in multiples}
+    smaller = _cheaper(Change(sizes), candidate)
+    if smaller is not None:
+        sized[id(smaller)] = new
+        kept.append(smaller)
+    return smaller
