@@ -83,7 +83,7 @@ def equations(file: Path) -> int:
     return sum(1 for _ in flat(jax.make_jaxpr(module["main"])(*module["inputs"]())))
 
 
-def flat(program: Any) -> Iterator[Any]:
+def flat(program: Any, bodies: bool = True) -> Iterator[Any]:
     """The equations of a jaxpr and of all within it; calls only for what they call."""
     from jaxsight.interpreters.compat.equations import called
     from jaxsight.interpreters.compat.staging import is_jaxpr, opened
@@ -91,10 +91,10 @@ def flat(program: Any) -> Iterator[Any]:
     for equation in opened(program).jaxpr.eqns:
         inner = called(equation)
         if inner is not None:
-            yield from flat(inner)
+            yield from flat(inner, bodies)
             continue
         yield equation
-        for value in equation.params.values():
+        for value in equation.params.values() if bodies else ():
             for part in value if isinstance(value, (tuple, list)) else (value,):
                 if is_jaxpr(part):
                     yield from flat(part)
