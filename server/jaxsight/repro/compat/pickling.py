@@ -27,7 +27,6 @@ from jax._src import linear_util as lu
 
 from jaxsight.interpreters.compat import dtypes
 
-
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, lu.WrappedFun)
 
 

@@ -1,8 +1,8 @@
 """Loads a repro and traces its program, without initializing a backend in this process.
 
-The values of the inputs are computed in a child. Here, the file is executed while a trace is active:
-operations on arrays at the file's top level and in `inputs()` become equations, which are not
-computed.
+The values of the inputs are computed in a child. Here, the file is executed while a trace is
+active: operations on arrays at the file's top level and in `inputs()` become equations, which are
+not computed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import stage
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.candidates import Candidate, Keys, Value, of_program
 from jaxsight.repro.reducing.children import Limits
-from jaxsight.repro.reducing.evaluation import value_of
+from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
+from jaxsight.repro.reducing.equations.evaluation import value_of
 
 NAME = "repro"
 """The name of the module."""
@@ -101,7 +101,7 @@ def _is_setting(statement: ast.stmt) -> bool:
 def configure(loaded: Loaded) -> None:
     """Execute the settings of a file."""
     module = ast.Module(loaded.settings, [])
-    exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})
+    exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})  # noqa: S102
 
 
 def execute(loaded: Loaded) -> types.ModuleType:
@@ -112,7 +112,7 @@ def execute(loaded: Loaded) -> types.ModuleType:
     folder = str(loaded.file.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    exec(compile(loaded.tree, str(loaded.file), "exec"), vars(module))
+    exec(compile(loaded.tree, str(loaded.file), "exec"), vars(module))  # noqa: S102
     return module
 
 
@@ -154,7 +154,9 @@ def _split(arguments: Any) -> Inputs:
     leaves, tree = jax.tree.flatten(arguments)
     values = [value_of(leaf) for leaf in leaves]
     positions = tuple(index for index, value in enumerate(values) if value is not None)
-    others = [None if value is not None else leaf for leaf, value in zip(leaves, values, strict=True)]
+    others = [
+        None if value is not None else leaf for leaf, value in zip(leaves, values, strict=True)
+    ]
     structure: tuple[Any, list[Any]] | None = (tree, others)
     try:
         pickle.loads(pickle.dumps(structure))
@@ -186,11 +188,13 @@ def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
         return of_program(staged.program, inputs.values)
     except Exception as error:
         first = str(error).strip().split("\n", 1)[0]
-        raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}", "", error) from error
+        raise Unloadable(
+            f"cannot trace main: {type(error).__name__}: {first}", "", error
+        ) from error
 
 
 def _aval(value: Value) -> Any:
     if isinstance(value, Keys):
         shape = value.data.shape[:-1]
         return avals.of(avals.key_struct(value.impl, shape))
-    return avals.of(jax.ShapeDtypeStruct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype)))
+    return avals.of(avals.struct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype)))
