@@ -14,6 +14,7 @@ import jax
 from jaxsight.repro.checks import parsing
 from jaxsight.repro.checks.base import Check, InvalidCheck
 from jaxsight.repro.compat import configuration
+from jaxsight.repro.emit.repro_file import CannotEmit
 from jaxsight.repro.environment import current
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
 from jaxsight.repro.reducing import journal, loading
@@ -57,7 +58,7 @@ def reduce(file: Path, out: Path, options: Options, report: Report) -> Reduced:
     if check.level == "program" and loading.is_repro(loaded):
         try:
             return equations.reduce(task)
-        except Unloadable as error:
+        except (CannotEmit, Unloadable) as error:
             report({"event": "progress", "stage": "statements", "reason": str(error)})
     return statements.reduce(task)
 

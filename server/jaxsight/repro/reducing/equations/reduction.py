@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from jaxsight.repro.emit.repro_file import CannotEmit
@@ -30,6 +32,7 @@ def reduce(task: Task) -> Reduced:
 
     Raises:
         Unloadable: it cannot be traced.
+        CannotEmit: it has parts that cannot be written.
         CannotReduce: it does not fail as expected.
     """
     candidate = loading.traced(task.loaded, loading.inputs_of(task.loaded, task.limits))
@@ -37,7 +40,7 @@ def reduce(task: Task) -> Reduced:
     checker.progress(force=True)
     minimal = interrupted = False
     try:
-        _to_fixed_point(candidate, checker)
+        _to_fixed_point(candidate, checker, partial(_emitted, task, checker, jitted))
         minimal = True
     except KeyboardInterrupt:
         interrupted = True
@@ -92,12 +95,21 @@ def _kind(settings: Settings, jitted: bool, finite: bool) -> Kind[Candidate]:
     )
 
 
-def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> None:
+def _to_fixed_point(
+    candidate: Candidate, checker: Checker[Candidate], emit: Callable[[], None]
+) -> None:
+    """Apply all passes until none makes the candidate smaller.
+
+    Raises:
+        CannotEmit: it has parts that cannot be written, which stay when equations are deleted.
+    """
     while True:
         before = cost(candidate)
         candidate = flatten(candidate, checker)
         recorded = record(candidate, checker.settings.limits)
         candidate = delete(candidate, checker, recorded)
+        if candidate.count < before[0]:
+            emit()
         candidate = drop_outputs(candidate, checker)
         candidate = unwrap(candidate, checker, recorded)
         candidate = thin(candidate, checker)
@@ -121,10 +133,8 @@ def _emit(task: Task, checker: Checker[Candidate], jitted: bool) -> Failure:
     accepted = checker.accepted
     step = 1
     while True:
-        known = checker.journal.failure(checker.kind.digest(accepted[-1])) or settings.expected
-        form = Form(settings.check, jitted, known, task.environment)
         try:
-            emission.emit(accepted[-1], form, task.out, task.limits)
+            _emitted(task, checker, jitted)
         except CannotEmit as error:
             problem = str(error)
         else:
@@ -136,6 +146,19 @@ def _emit(task: Task, checker: Checker[Candidate], jitted: bool) -> Failure:
             raise CannotReduce(problem)
         del accepted[max(len(accepted) - step, 1) :]
         step *= 2
+
+
+def _emitted(task: Task, checker: Checker[Candidate], jitted: bool) -> None:
+    """Write the last accepted candidate, with the failure that was observed.
+
+    Raises:
+        CannotEmit: it cannot be written.
+    """
+    settings = checker.settings
+    candidate = checker.accepted[-1]
+    known = checker.journal.failure(checker.kind.digest(candidate)) or settings.expected
+    form = Form(settings.check, jitted, known, task.environment)
+    emission.emit(candidate, form, task.out, task.limits)
 
 
 def _others(task: Task, checker: Checker[Candidate], jitted: bool) -> tuple[Path, ...]:

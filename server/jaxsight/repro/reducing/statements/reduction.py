@@ -20,7 +20,15 @@ from jaxsight.repro.reducing.options import CannotReduce, Reduced
 from jaxsight.repro.reducing.statements.analysis import analyse
 from jaxsight.repro.reducing.statements.deletion import focus, sweep
 from jaxsight.repro.reducing.statements.simplification import simplify
-from jaxsight.repro.reducing.statements.texts import Text, bodies, cost, count, of_file, written
+from jaxsight.repro.reducing.statements.texts import (
+    Text,
+    bodies,
+    cost,
+    count,
+    is_demonstration,
+    of_file,
+    written,
+)
 from jaxsight.repro.reducing.task import Task
 
 
@@ -32,7 +40,7 @@ def reduce(task: Task) -> Reduced:
     """
     text = _with_demonstration(task, of_file(task.loaded.text))
     settings = Settings(task.check, Failure(HANG), task.limits, task.options.jobs)
-    kind = Kind("statements", _observer(task), lambda text: text.digest, count)
+    kind = Kind("statements", _observer(task), lambda text: text.digest, count, _admitted(text))
     checker = Checker(settings, kind, task.journal, task.report, [text])
     confidence = calibrate(checker, text, task.is_expected)
     checker.progress(force=True)
@@ -59,6 +67,25 @@ def reduce(task: Task) -> Reduced:
     )
 
 
+def _admitted(original: Text) -> Callable[[Text], bool]:
+    """Return which candidates are run: those of a repro stay one, with its demonstration."""
+    expected = _parts(original)
+    if None in expected:
+        return lambda text: True
+    return lambda text: _parts(text) == expected
+
+
+def _parts(text: Text) -> tuple[str | None, ...]:
+    """Return the names of a repro's functions, and its demonstration; None for what is missing."""
+    names = {node.name for node in text.tree.body if isinstance(node, ast.FunctionDef)}
+    block = next(filter(is_demonstration, text.tree.body), None)
+    return (
+        "main" if "main" in names else None,
+        "inputs" if "inputs" in names else None,
+        None if block is None else ast.unparse(block),
+    )
+
+
 def _with_demonstration(task: Task, text: Text) -> Text:
     """Return the text with the demonstration of the check in place of its own."""
     lines = task.check.demonstration
@@ -66,7 +93,8 @@ def _with_demonstration(task: Task, text: Text) -> Text:
         return text
     tree = text.tree
     for statement in tree.body:
-        if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
+        if is_demonstration(statement):
+            assert isinstance(statement, ast.If)
             statement.body = ast.parse("\n".join(["import jax", "import numpy as np", *lines])).body
     return written(tree, text.header)
 

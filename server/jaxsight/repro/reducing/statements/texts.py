@@ -86,6 +86,11 @@ def is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
+def is_demonstration(node: ast.stmt) -> bool:
+    """Return whether a statement is what runs if the file is a script."""
+    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+
+
 def is_filled(node: ast.stmt) -> bool:
     """Return whether a statement assigns a constant, such as zeros."""
     return isinstance(node, ast.Assign) and is_constant(node.value)
