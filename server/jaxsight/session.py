@@ -28,6 +28,7 @@ from jaxsight.projects.python_discovery import Interpreter
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question
 from jaxsight.rules.finding import Finding
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import JAXPR, SourceOptions
@@ -185,6 +186,10 @@ class Session:
     async def view(self, path: str, function: str) -> View:
         """Return the answer about one function; raise `LookupError` if there is none."""
         return await named_function.view_of(self.engine, path, function)
+
+    async def question(self, path: str, function: str) -> Question:
+        """Return what a tracer would be asked about a function; raise `LookupError` if nothing."""
+        return await named_function.question_of(self.engine, path, function)
 
     async def kernels(
         self, path: str, function: str, target: str | None = None, *, complete: bool = True

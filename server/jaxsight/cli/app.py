@@ -10,7 +10,17 @@ import typer
 from typer.core import TyperGroup
 
 from jaxsight import __version__
-from jaxsight.cli.commands import check, explain, kernels, server, show, sourcerize, targets, trust
+from jaxsight.cli.commands import (
+    check,
+    explain,
+    kernels,
+    repro,
+    server,
+    show,
+    sourcerize,
+    targets,
+    trust,
+)
 from jaxsight.cli.output.printing import Printer, complaint
 
 _COMPLAINT: Any = typer.BadParameter.__mro__[2]
@@ -88,6 +98,7 @@ app.command("sourcerize")(sourcerize.sourcerize)
 app.command("kernels")(kernels.kernels)
 app.add_typer(targets.app, name="targets", invoke_without_command=True)
 app.command("check")(check.check)
+app.add_typer(repro.app, name="repro")
 app.command("explain")(explain.explain)
 app.command("trust")(trust.trust)
 app.command("server")(server.serve)

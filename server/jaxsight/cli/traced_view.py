@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.cli.arguments import Address
+from jaxsight.cli.arguments import Address, read_source
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, or_nearest
 from jaxsight.cli.output.notes import print_notes
@@ -11,6 +11,7 @@ from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.output.reports.text import report
 from jaxsight.features.findings import failures
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.replies import Traced
@@ -42,6 +43,24 @@ async def trace_view(
     if not isinstance(view.answer.reply, Traced):
         print_notes(printer, path, view.caveats)
     return view
+
+
+async def find_question(run: CommandRun, address: Address, set_name: str | None) -> Question:
+    """Return what a tracer would be asked about a function.
+
+    Raises:
+        CommandError: the function does not exist or has no example inputs.
+    """
+    path = str(address.path)
+    source = read_source(address.path)
+    run.session.open(path, source)
+    _check_function(run, address, source)
+    try:
+        if set_name is not None:
+            run.session.choose_set(path, address.function, set_name)
+        return await run.get(run.session.question(path, address.function))
+    except LookupError as error:
+        raise CommandError(str(error.args[0])) from error
 
 
 def _range(name: str, source: str) -> Range | None:

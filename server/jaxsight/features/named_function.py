@@ -6,7 +6,7 @@ from jaxsight.features.findings import failures
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.queries.traces.query import Unasked
+from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.queue import Urgency
 
@@ -23,6 +23,20 @@ async def view_of(engine: Engine, path: str, function: str) -> View:
     if isinstance(view, Unasked):
         raise LookupError(f"{function} is not traced: {view.reason}")  # noqa: TRY004
     return view
+
+
+async def question_of(engine: Engine, path: str, function: str) -> Question:
+    """Return the question about one function, without asking it.
+
+    Raises:
+        LookupError: no such function, no example inputs, or not traceable; the message says which.
+    """
+    await engine.documents.read(path)
+    document, subject = engine.documents.find(path, function)
+    question = await engine.traces.question(document, subject)
+    if isinstance(question, Unasked):
+        raise LookupError(f"{function} is not traced: {question.reason}")  # noqa: TRY004
+    return question
 
 
 async def traced_function(engine: Engine, path: str, function: str) -> View:

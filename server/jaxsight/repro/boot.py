@@ -51,9 +51,11 @@ def emit(arguments: list[str]) -> int:
     from jaxsight.repro.failures import Failure
 
     folder, out, *rest = arguments
-    died = Failure.of_record(json.loads(rest[0])) if rest else None
+    options = json.loads(rest[0]) if rest else {}
+    died = Failure.of_record(options["died"]) if options.get("died") else None
+    anonymous = options.get("anonymous", False)
     try:
-        emitted = emit(Path(folder), Path(out), died=died)
+        emitted = emit(Path(folder), Path(out), died=died, anonymous=anonymous)
     except CannotEmit as error:
         report({"event": "error", "message": str(error)})
         return 1

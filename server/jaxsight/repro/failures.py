@@ -89,7 +89,16 @@ class Failure:
 
 def normalized(message: str) -> str:
     """Return the first lines of a message without what varies between runs and sizes."""
-    text = message.strip()[: 4 * _LONGEST]
+    text = _without_traceback(message.strip())[: 4 * _LONGEST]
     for pattern, replacement in _VARIABLE:
         text = pattern.sub(replacement, text)
     return text[:_LONGEST].strip()
+
+
+def _without_traceback(message: str) -> str:
+    """Return a message without the lines of a traceback in it, as those of callbacks have."""
+    before, traceback, after = message.partition("Traceback (most recent call last):")
+    if not traceback:
+        return message
+    lines = [line for line in after.split("\n") if line and not line.startswith(" ")]
+    return f"{before}{' '.join(lines[:1])}"

@@ -24,7 +24,7 @@ from jaxsight.workers.watchdog import guardian
 
 _GUARDIAN = Path(guardian.__file__)
 
-_OBSERVER = '''\
+OBSERVER = '''\
 import json, os, runpy, sys, traceback
 
 class _NoJaxsight:
@@ -108,7 +108,7 @@ def run_file(
     """
     with tempfile.TemporaryDirectory(prefix="jaxsight-run-") as folder:
         report = Path(folder, "failure.json")
-        command = [python, "-X", "faulthandler", "-c", _OBSERVER, str(report), str(file)]
+        command = [python, "-X", "faulthandler", "-c", OBSERVER, str(report), str(file)]
         ran = run_command(
             [*command, *arguments],
             timeout=timeout,

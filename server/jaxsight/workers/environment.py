@@ -52,7 +52,16 @@ def tracer_environment(
 
     `overrides` are the user's settings, which take precedence.
     """
-    variables = {name: value for name, value in environ.items() if name not in OF_SERVER}
+    variables = without_server(
+        {name: value for name, value in environ.items() if name not in OF_SERVER}
+    )
+    _activate(python, variables)
+    return {**UNLESS_SET, **variables, **ALWAYS, **(overrides or {})}
+
+
+def without_server(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return variables without the folders of the server's own packages in `PYTHONPATH`."""
+    variables = dict(environ)
     if "PYTHONPATH" in variables:
         folders = [
             folder for folder in variables["PYTHONPATH"].split(os.pathsep) if not _of_server(folder)
@@ -60,8 +69,7 @@ def tracer_environment(
         variables["PYTHONPATH"] = os.pathsep.join(folders)
         if not folders:
             del variables["PYTHONPATH"]
-    _activate(python, variables)
-    return {**UNLESS_SET, **variables, **ALWAYS, **(overrides or {})}
+    return variables
 
 
 def neutral_folder() -> str:

@@ -11,12 +11,11 @@ from typing import Annotated
 
 import typer
 
-from jaxsight.cli.errors import CommandError, about_python_option
+from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
-from jaxsight.cli.trusted_paths import trust_paths
-from jaxsight.projects.projects import SETTINGS_FILE, Projects
+from jaxsight.cli.user_python import user_interpreter
 from jaxsight.targets.target import Target, names, parse
 from jaxsight.text.inert import one_line
 from jaxsight.workers.compilation import environments, installation
@@ -54,7 +53,7 @@ def main(context: typer.Context, python: Python = None, as_json: AsJson = False)
 
 def _list_targets(python: str | None, as_json: bool) -> int:
     """Print all targets and return the exit status."""
-    interpreter = _interpreter(python)
+    interpreter = user_interpreter(python)
     jax = _jax(interpreter)
     states = [_target_state(name, jax) for name in names()]
     if as_json:
@@ -79,7 +78,7 @@ def _list_targets(python: str | None, as_json: bool) -> int:
 @command
 def install(platform: Platform, python: Python = None) -> int:
     """Install a compiler for GPUs or TPUs that are not present, separate from your environment."""
-    interpreter = _interpreter(python)
+    interpreter = user_interpreter(python)
     jax = _jax(interpreter)
     errors = Printer(stderr=True)
     with errors.status("") as status:
@@ -144,24 +143,6 @@ def _distant_chip(target: Target, jax: str) -> tuple[str, str]:
         return "ready", f"compiled ahead of time by JAX {environment.jax}"
     size = environments.MEGABYTES[target.platform]
     return "needs", f"`jaxsight targets install {target.platform}`, about {size} MB"
-
-
-def _interpreter(python: str | None) -> str:
-    """Return the interpreter that traces the project's functions."""
-    trusted = trust_paths([Path.cwd()])
-    projects = Projects(trusted.trust)
-    projects.configure(
-        trusted.roots,
-        {"python": python} if python else {},
-        trusted=None,
-        editor_python={},
-        editor_by_root={},
-    )
-    project = projects.of(str(Path.cwd() / SETTINGS_FILE))
-    if project.interpreter is None or project.held_back:
-        problem = about_python_option(project.problem) if python else project.problem
-        raise CommandError(problem or project.held_back)
-    return project.interpreter.path
 
 
 def _jax(python: str) -> str:

@@ -32,7 +32,7 @@ class Plugin:
         """Run a test under capture."""
         from jaxsight.repro.capture.run import Capture
 
-        folder = self.folder / re.sub(r"[^\w.-]+", "-", item.nodeid)[-120:].strip("-")
+        folder = self.folder / _file_name(item.nodeid)
         shutil.rmtree(folder, ignore_errors=True)
         capture = Capture(folder)
         capture.begin()
@@ -47,6 +47,11 @@ class Plugin:
             raise
         capture.end(None)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _file_name(test: str) -> str:
+    """Return the name of a test as that of a file: `test_x-test_loss-f32`."""
+    return re.sub(r"[^\w-]+", "-", test.replace(".py::", "::"))[-120:].strip("-")
 
 
 class _Writer(Plugin):

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import pickle
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,21 @@ class Recorder:
     """Observes executions (`compat.executions.Observer`) for one case."""
 
     def __init__(
-        self, folder: Path, baseline: Mapping[str, object], *, finds_nan: bool = False
+        self,
+        folder: Path,
+        baseline: Mapping[str, object],
+        tree: Callable[[], object],
+        *,
+        finds_nan: bool = False,
     ) -> None:
+        """Write to a folder.
+
+        Args:
+            folder: the case.
+            baseline: the options of JAX before the program changed any.
+            tree: returns the tree of calls of this thread.
+            finds_nan: whether to look for the first program that makes a NaN.
+        """
         self.folder = folder
         self.executions = 0
         self.unwritten = ""
@@ -40,6 +53,7 @@ class Recorder:
         self.nan_program: int | None = None
         self._finds_nan = finds_nan
         self._baseline = baseline
+        self._tree = tree
         self._numbers: dict[object, tuple[int, object]] = {}
         """The number of each program, by key; with what its key is the id of."""
         self._current = 0
@@ -74,7 +88,16 @@ class Recorder:
             case.write(self.folder, case.program_file(number), program)
             case.write(self.folder, case.first_file(number), values)
             self._numbers[key] = (number, kept)
+            if primitive.name == "jit":
+                self.write_tree(self._tree(), tree_file(number))
         case.write(self.folder, case.CURRENT, pickle.dumps((number, values)))
+
+    def write_tree(self, tree: object, name: str) -> None:
+        """Write a tree of calls, with the options that apply now."""
+        if tree is not None:
+            with contextlib.suppress(*_CANNOT_WRITE):
+                options = configuration.changed(self._baseline)
+                case.write(self.folder, name, pickling.dumps((tree, options)))
 
     def failed(self, error: BaseException) -> None:
         """Note that the execution in flight raised."""
@@ -102,6 +125,11 @@ class Recorder:
 def failed_file(number: int) -> str:
     """Return the name of the file of the arguments with which a program failed."""
     return f"{case.PROGRAMS}/{number}.failed"
+
+
+def tree_file(number: int) -> str:
+    """Return the name of the file of the calls around a program's first execution."""
+    return f"{case.PROGRAMS}/{number}.tree"
 
 
 def _key(

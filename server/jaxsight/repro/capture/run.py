@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import os
@@ -17,12 +18,21 @@ from typing import TYPE_CHECKING
 
 from jaxsight.repro import environment
 from jaxsight.repro.capture import case
+from jaxsight.repro.capture.call_tree.tracker import Tracker
 from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.wire.frames import HEADER, decode
+from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
     from jaxsight.repro.capture.recorder import Recorder
 
 _OURS = str(Path(__file__).parents[2])
+
+
+@functools.cache
+def tracker_of_process() -> Tracker:
+    """Return the tracker of this process: JAX's functions are wrapped once."""
+    return Tracker()
 
 
 class Capture:
@@ -35,10 +45,12 @@ class Capture:
         self._baseline: dict[str, object] = {}
         self._stack = contextlib.ExitStack()
         self._start = time.monotonic()
+        self._tracker = tracker_of_process()
         folder.mkdir(parents=True, exist_ok=True)
 
     def begin(self) -> None:
         """Capture from now on: at once if JAX is imported, else once it is."""
+        self._tracker.install()
         if "jax" in sys.modules and hasattr(sys.modules["jax"], "jit"):
             self._patch()
         else:
@@ -49,7 +61,9 @@ class Capture:
         from jaxsight.repro.compat import configuration, executions
 
         self._baseline = configuration.values()
-        self.recorder = recorder = Recorder(self.folder, self._baseline, finds_nan=self._finds_nan)
+        self.recorder = recorder = Recorder(
+            self.folder, self._baseline, self._tracker.current, finds_nan=self._finds_nan
+        )
         case.write_json(self.folder, case.INFO, self._info())
         self._stack.enter_context(executions.observed(recorder))
 
@@ -64,7 +78,10 @@ class Capture:
     def end(self, error: BaseException | None) -> case.Ended:
         """Write how the program ended, and stop capturing."""
         self._stack.close()
+        self._tracker.uninstall()
         ended = self._ended(error)
+        if error is not None and self.recorder is not None:
+            self.recorder.write_tree(self._tracker.failed(error), case.TREE)
         case.write_ended(self.folder, ended)
         return ended
 
@@ -83,16 +100,19 @@ class Capture:
             return case.Ended(Failure(HANG, message=f"within {seconds:.0f} s"), program)
         tb = error.__traceback__
         failure = Failure(EXCEPTION, class_name(error), str(error), frame_of(tb))
-        return case.Ended(failure, program, user_line(tb), program is None and _reached_jax(tb))
+        at_trace = program is None and self._tracker.failed(error) is not None
+        return case.Ended(failure, program, user_line(tb), at_trace)
 
 
 def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
-    """Run `script`, `module` or `pytest` with arguments as Python would; return the exit status.
+    """Run a program with its arguments as Python would, and return the exit status.
 
-    The program's exceptions print as they would without capture.
+    The kind is `script`, `module`, `pytest` or `function`. The program's exceptions print as they
+    would without capture.
     """
     capture = Capture(folder, finds_nan=finds_nan)
-    capture.begin()
+    if kind != "pytest":  # which captures each test for itself
+        capture.begin()
     try:
         code = _RUNNERS[kind](list(arguments), capture)
     except SystemExit as error:
@@ -133,10 +153,25 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
     return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder)]))
 
 
+def _run_function(arguments: list[str], _: Capture) -> int:
+    request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
+    assert isinstance(request, Trace)
+    for folder in (Path(request.root, "src"), Path(request.root), Path(request.file).parent):
+        sys.path.insert(0, str(folder))
+    sys.argv = [request.file]
+    namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
+    # It imports JAX, whose settings the file may have made.
+    from jaxsight.repro.capture.call_function import call_function
+
+    call_function(request, namespace)
+    return 0
+
+
 _RUNNERS: dict[str, Callable[[list[str], Capture], int]] = {
     "script": _run_script,
     "module": _run_module,
     "pytest": _run_pytest,
+    "function": _run_function,
 }
 
 
@@ -206,11 +241,6 @@ def user_line(tb: TracebackType | None) -> str:
         if not (is_installed or _is_ours(file)):
             place = f"{file}:{line} in {frame.f_code.co_name}"
     return place
-
-
-def _reached_jax(tb: TracebackType | None) -> bool:
-    modules = (frame.f_globals.get("__name__") or "" for frame, _ in traceback.walk_tb(tb))
-    return any(module.partition(".")[0] == "jax" for module in modules)
 
 
 def _is_ours(file: str) -> bool:

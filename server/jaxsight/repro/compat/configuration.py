@@ -7,9 +7,11 @@ that have no effect on a program is of these versions (`jax/_src/config.py`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import jax
+
+_update: Callable[[str, object], None] = jax.config.update
 
 _PREFIXES = (
     "jax_compilation_cache",
@@ -45,6 +47,13 @@ def changed(baseline: Mapping[str, object]) -> dict[str, object]:
         and value != baseline[name]
         and _is_literal(value)
     }
+
+
+def apply(options: Mapping[str, object]) -> None:
+    """Set options, as for tracing a program again, but for those that check what is computed."""
+    for name, value in options.items():
+        if not name.startswith(("jax_debug", "jax_disable_jit", "jax_enable_checks")):
+            _update(name, value)
 
 
 def _is_literal(value: object) -> bool:

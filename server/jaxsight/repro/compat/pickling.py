@@ -114,11 +114,9 @@ def _is_importable(function: Any) -> bool:
 
 def _place(value: object) -> tuple[str, str] | None:
     """Return module and name of a primitive, or of another object of JAX that exists once."""
-    place = _places().get(id(value))
-    if place is None and isinstance(value, core.Primitive):
+    if isinstance(value, core.Primitive) and id(value) not in _places():
         _places.cache_clear()
-        place = _places().get(id(value))
-    return place
+    return _places().get(id(value))
 
 
 @functools.cache
@@ -127,17 +125,17 @@ def _places() -> dict[int, tuple[str, str]]:
     places: dict[int, tuple[str, str]] = {}
     modules = sorted(sys.modules.items(), key=lambda item: not item[0].startswith("jax"))
     for name, module in modules:
-        if not isinstance(module, types.ModuleType) or name == "__main__":
+        if name == "__main__":
             continue
         is_jax = name.partition(".")[0] == "jax"
-        for attribute, value in list(vars(module).items()):
-            if isinstance(value, core.Primitive) or (is_jax and _is_singleton(value)):
+        for attribute, value in list(getattr(module, "__dict__", {}).items()):
+            if any((is_jax and _is_singleton(value), isinstance(value, core.Primitive))):
                 places.setdefault(id(value), (name, attribute))
     return places
 
 
 def _is_singleton(value: object) -> bool:
-    """Return whether a value of a module is an instance of a class of JAX, such as `UNSPECIFIED`."""
+    """Return whether a value is an instance of a class of JAX, such as `UNSPECIFIED`."""
     return type(value).__module__.startswith("jax.") and not isinstance(value, (type, *_FUNCTIONS))
 
 

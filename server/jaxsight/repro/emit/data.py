@@ -36,6 +36,28 @@ class Data:
         self.stored: dict[str, Any] = {}
         """Arrays of the file beside the repro, by name."""
 
+    def tree(self, argument: Argument, name: str) -> str:
+        """Return the expression of a pytree; `name` begins the names of stored arrays."""
+        match argument:
+            case None:
+                return "None"
+            case dict():
+                items = [
+                    f"{key!r}: {self.tree(item, f'{name}_{position}')}"
+                    for position, (key, item) in enumerate(argument.items())
+                ]
+                return f"{{{', '.join(items)}}}"
+            case tuple() | list():
+                parts = [
+                    self.tree(item, f"{name}_{position}") for position, item in enumerate(argument)
+                ]
+                inside = ", ".join(parts)
+                if isinstance(argument, list):
+                    return f"[{inside}]"
+                return f"({inside},)" if len(parts) == 1 else f"({inside})"
+            case Value():
+                return self.expression(argument, name)
+
     def expression(self, value: Value, name: str) -> str:
         """Return the expression of an argument; `name` names its array if it is stored."""
         if value.kind == "python":
@@ -123,12 +145,16 @@ def _drawn(array: Any) -> Iterator[str]:
             yield f"jax.random.{draw}(jax.random.key({seed}), {array.shape!r})"
 
 
+Argument = Value | tuple["Argument", ...] | list["Argument"] | dict[Any, "Argument"] | None
+"""The value of an argument: a pytree of arrays."""
+
+
 def inputs_function(
-    values: Sequence[Value], names: Sequence[str]
+    values: Sequence[Argument], names: Sequence[str]
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the lines of `inputs` and of what it needs, and the arrays of the file beside."""
     data = Data()
-    expressions = [data.expression(value, name) for value, name in zip(values, names, strict=True)]
+    expressions = [data.tree(value, name) for value, name in zip(values, names, strict=True)]
     lines: list[str] = []
     if data.packed:
         lines += [*constants.UNPACK, "", "", *data.packed, "", ""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import io
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.repro.emit.data import inputs_function
+from jaxsight.repro.emit.data import Argument, inputs_function
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import Failure
 from jaxsight.repro.values import Value, array_of
@@ -100,7 +101,7 @@ def write(
 
 def assemble(
     source: str,
-    values: Sequence[Value],
+    values: Sequence[Argument],
     names: Sequence[str],
     about: About,
     arrays: Mapping[str, Any] | None = None,
@@ -137,6 +138,14 @@ def assemble(
     )
     compile(text, "repro", "exec")
     return Repro(text, {**(arrays or {}), **stored})
+
+
+def parameters_of(source: str, function: str = "main") -> list[str]:
+    """Return the names of the parameters of a function of a module."""
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == function:
+            return [argument.arg for argument in statement.args.args]
+    raise LookupError(function)
 
 
 def _with_signature(function: Callable[..., object], names: Sequence[str]) -> Callable[..., object]:
@@ -216,13 +225,13 @@ def _imports(imports: Sequence[str], lines: Sequence[str]) -> list[str]:
     text = "\n".join(lines)
     needed = {"import jax", *imports}
     for module, statement in (
-        ("jnp.", "import jax.numpy as jnp"),
-        ("np.", "import numpy as np"),
-        ("Path(", "from pathlib import Path"),
-        ("zlib.", "import zlib"),
-        ("base64.", "import base64"),
+        ("jnp", "import jax.numpy as jnp"),
+        ("np", "import numpy as np"),
+        ("Path", "from pathlib import Path"),
+        ("zlib", "import zlib"),
+        ("base64", "import base64"),
     ):
-        if module in text:
+        if re.search(rf"\b{module}\b", text):
             needed.add(statement)
     standard = [line for line in needed if "jax" not in line and "numpy" not in line]
     others = needed.difference(standard)

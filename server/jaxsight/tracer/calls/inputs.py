@@ -93,9 +93,13 @@ def _flatten(value: object) -> tuple[list[object], _Structure]:
 
 
 class Evaluator:
-    """Evaluates example inputs with a cache of `=` expressions; there is one per process."""
+    """Evaluates example inputs with a cache of `=` expressions; there is one per process.
 
-    def __init__(self) -> None:
+    The arrays of expressions are abstract unless they are to be `concrete`.
+    """
+
+    def __init__(self, *, concrete: bool = False) -> None:
+        self._concrete = concrete
         self._evaluated: OrderedDict[tuple[str, str, tuple[tuple[str, int], ...]], _Evaluated] = (
             OrderedDict()
         )
@@ -192,6 +196,11 @@ class Evaluator:
             code = compile(tree, _EXPRESSION, "eval")
         except SyntaxError as error:
             raise UserError(failure(error, "inputs", argument)) from error
+        if self._concrete:
+            try:
+                return eval(code, scope)
+            except Exception as error:
+                raise UserError(failure(error, "inputs", argument)) from error
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         depends = {name: namespace[name] for name in names if name in namespace}
         key = (request.file, source, request.sizes)

@@ -21,7 +21,7 @@ def drawn(
     program: RunnableProgram, draw: Draw, generator: np.random.Generator
 ) -> dict[str, jax.Array]:
     """Return random inputs of a program, by name."""
-    return {name: _array(aval, draw, generator) for name, aval in program.named_inputs}
+    return {name: random_array(aval, draw, generator) for name, aval in program.named_inputs}
 
 
 def matched(
@@ -66,7 +66,8 @@ def well_conditioned(value: jax.Array) -> jax.Array:
     return value + 2 * row_sums * jnp.eye(value.shape[-1], dtype=value.dtype)
 
 
-def _array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
+def random_array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
+    """Return random numbers, small integers, or keys of an abstract value's type."""
     dtype, shape = aval.dtype, aval.shape
     if jnp.issubdtype(dtype, jax.dtypes.prng_key):
         count = math.prod(shape)
@@ -77,7 +78,7 @@ def _array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
     if dtype == jnp.bool_:
         return jnp.asarray(generator.integers(0, 2, size=shape) == 1)
     if jnp.issubdtype(dtype, jnp.integer):
-        low = 0 if jnp.issubdtype(dtype, jnp.unsignedinteger) or draw is _normal else -3
+        low = 0 if jnp.issubdtype(dtype, jnp.unsignedinteger) or draw is normal_numbers else -3
         return jnp.asarray(generator.integers(low, 8, size=shape), dtype)
     numbers = draw(generator, shape)
     if jnp.issubdtype(dtype, jnp.complexfloating):
@@ -87,7 +88,8 @@ def _array(aval: Aval, draw: Draw, generator: np.random.Generator) -> jax.Array:
     return jnp.asarray(numbers, dtype)
 
 
-def _normal(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def normal_numbers(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Draw from the standard normal distribution."""
     return generator.normal(size=shape)
 
 
@@ -105,7 +107,7 @@ def unusual(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarra
     return generator.choice([0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.3], size=shape)
 
 
-DRAWS: tuple[Draw, ...] = (_normal, _positive, _special, unusual)
-FINITE = (_normal, _positive, _special)
-ORDINARY = (_normal, _positive)
+DRAWS: tuple[Draw, ...] = (normal_numbers, _positive, _special, unusual)
+FINITE = (normal_numbers, _positive, _special)
+ORDINARY = (normal_numbers, _positive)
 """Draws without special cases: differences are not caused by NaN or by one-sided limits."""

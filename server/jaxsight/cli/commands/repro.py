@@ -1,0 +1,226 @@
+"""Extract a bug in a JAX program as one standalone file: `jaxsight repro`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from jaxsight.cli.arguments import parse_address
+from jaxsight.cli.boot_process import follow, run_captured
+from jaxsight.cli.command_run import start_run
+from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
+from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.traced_view import find_question
+from jaxsight.cli.user_python import user_interpreter
+from jaxsight.files.private import cache_folder
+from jaxsight.repro.failures import Failure
+from jaxsight.text.inert import one_line
+from jaxsight.wire.frames import encode
+
+
+class _Group(TyperGroup):
+    """Takes `FILE:FUNCTION` in place of a subcommand."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the subcommand; anything that is none names a function."""
+        if args and args[0] not in self.commands:
+            args = ["function", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="""Extract a bug in a JAX program as one standalone file.
+
+    The program runs unmodified. What JAX is about to trace, compile or run is written to disk
+    first, so a segmentation fault, an abort, an out-of-memory kill or a hang leaves a complete
+    repro, too. The file uses the public API of JAX and NumPy only; it is run in a fresh process to
+    check that it fails in the same way. Nothing is uploaded.
+
+    [bold]Examples[/bold]
+
+        jaxsight repro run train.py --epochs 3
+        jaxsight repro run -m package.train
+        jaxsight repro run --pytest tests/test_model.py::test_loss
+        jaxsight repro model.py:loss
+    """,
+)
+
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default="repro.py"),
+]
+
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="Interrupt the program after this time, as a hang."
+    ),
+]
+
+Module = Annotated[bool, typer.Option("-m", help="Run a module, as [cyan]python -m[/cyan] does.")]
+
+Pytest = Annotated[
+    bool, typer.Option("--pytest", help="Run tests; write a repro for each failing test.")
+]
+
+Anonymize = Annotated[
+    bool,
+    typer.Option("--anonymize", help="Rename everything that came from the program."),
+]
+
+Program = Annotated[
+    list[str],
+    typer.Argument(metavar="SCRIPT [ARG]...", help="The program, with its arguments."),
+]
+
+_PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@app.command("run", context_settings=_PASS_ON)
+@command
+def run(
+    program: Program,
+    module: Module = False,
+    pytest: Pytest = False,
+    output: Output = None,
+    timeout: Timeout = None,
+    anonymize: Anonymize = False,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run a program, and write a repro of its failure.
+
+    Options of jaxsight come before the program, all others are the program's own.
+    Exits with 0 if the repro fails in the same way as the program.
+    """
+    kind = "module" if module else "pytest" if pytest else "script"
+    script = Path(program[0])
+    if kind == "script" and not script.is_file():
+        raise CommandError(f"no such file: {program[0]}")
+    interpreter = user_interpreter(python, script if kind == "script" else None)
+    case = _new_case()
+    options = _Options(output, anonymize, as_json)
+    code, died = run_captured(interpreter, kind, case, program, timeout)
+    if kind == "pytest" and died is None:
+        return _emit_tests(interpreter, case, code, options)
+    return _emit(interpreter, case, died, options)
+
+
+@app.command("function", hidden=True)
+@command
+async def function(
+    function: Function,
+    set_name: SetName = None,
+    output: Output = None,
+    limit: Timeout = None,
+    anonymize: Anonymize = False,
+    python: Python = None,
+    allow: Allow = None,
+    as_json: AsJson = False,
+) -> int:
+    """Call a function with its example inputs, and write a repro of its failure.
+
+    Exits with 0 if the repro fails in the same way as the function.
+    """
+    address = parse_address(function)
+    case = _new_case()
+    request = case / "request"
+    async with start_run([address.path], {"python": python} if python else {}, allow or ()) as run:
+        interpreter = run.python_path(address.path)
+        question = await find_question(run, address, set_name)
+        await asyncio.to_thread(request.write_bytes, encode(question.trace))
+    _, died = await asyncio.to_thread(
+        run_captured, interpreter, "function", case, [str(request)], limit
+    )
+    options = _Options(output, anonymize, as_json)
+    return await asyncio.to_thread(_emit, interpreter, case, died, options)
+
+
+def _emit(python: str, case: Path, died: Failure | None, options: _Options) -> int:
+    """Write the repro of a case, and print what came of it; return the exit status."""
+    out = options.out or Path("repro.py")
+    event = follow(python, _emit_command(case, out, died, options))
+    if options.as_json:
+        print_json({key: value for key, value in event.items() if key != "event"})
+    else:
+        _print_verdict(event)
+    if not event["reproduces"]:
+        Printer(stderr=True).print(f"note: the captured case is in {one_line(str(case))}")
+        return FOUND
+    shutil.rmtree(case, ignore_errors=True)
+    return 0
+
+
+def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:
+    """Write the repro of each failing test into a folder; return the exit status."""
+    folder = options.out or Path("repros")
+    records: list[dict[str, Any]] = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in sorted(path for path in cases.iterdir() if (path / "ended.json").is_file()):
+        try:
+            event = follow(python, _emit_command(case, folder / f"{case.name}.py", None, options))
+        except CommandError as error:
+            Printer(stderr=True).labelled("error", "bold red", f"{case.name}: {error}")
+            continue
+        records.append({key: value for key, value in event.items() if key != "event"})
+        if not options.as_json:
+            _print_verdict(event)
+    if options.as_json:
+        print_json(records)
+    elif not records:
+        Printer().print("no failing test reached JAX" if code else "all tests passed")
+    return 0 if records and all(record["reproduces"] for record in records) else FOUND
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How a repro is written and reported."""
+
+    out: Path | None
+    anonymous: bool
+    as_json: bool
+
+
+def _emit_command(case: Path, out: Path, died: Failure | None, options: _Options) -> Sequence[str]:
+    record = {"died": died.record() if died else None, "anonymous": options.anonymous}
+    return ["emit", str(case), str(out.absolute()), json.dumps(record)]
+
+
+def _print_verdict(event: dict[str, Any]) -> None:
+    expected, observed = (Failure.of_record(event[key]) for key in ("expected", "observed"))
+    path = os.path.relpath(event["path"])
+    printer = Printer()
+    if event["reproduces"]:
+        printer.print(styled((one_line(path), "bold"), f": {one_line(expected.headline)}"))
+        return
+    printer.print(
+        styled(
+            (one_line(path), "bold"),
+            f": does not fail in the same way: {one_line(observed.headline)}, "
+            f"expected {one_line(expected.headline)}",
+        )
+    )
+
+
+def _new_case() -> Path:
+    """Return a new folder for a case, which survives this process."""
+    folder = cache_folder("repro", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    if folder is None:
+        raise CommandError("no folder for the captured case: set XDG_CACHE_HOME or HOME")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

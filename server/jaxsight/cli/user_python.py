@@ -1,0 +1,44 @@
+"""Choose the user's Python for a command, and start processes with it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jaxsight.cli.errors import CommandError, about_python_option
+from jaxsight.cli.trusted_paths import trust_paths
+from jaxsight.projects.projects import SETTINGS_FILE, Projects
+from jaxsight.workers.environment import without_server
+
+
+def user_interpreter(python: str | None, path: Path | None = None) -> str:
+    """Return the interpreter that runs the project's code.
+
+    Args:
+        python: the option `--python`.
+        path: a file or folder of the project; by default, the working folder.
+
+    Raises:
+        CommandError: there is none.
+    """
+    path = path or Path.cwd()
+    trusted = trust_paths([path])
+    projects = Projects(trusted.trust)
+    projects.configure(
+        trusted.roots,
+        {"python": python} if python else {},
+        trusted=None,
+        editor_python={},
+        editor_by_root={},
+    )
+    file = path.absolute() if path.is_file() else path.absolute() / SETTINGS_FILE
+    project = projects.of(str(file))
+    if project.interpreter is None or project.held_back:
+        problem = about_python_option(project.problem) if python else project.problem
+        raise CommandError(problem or project.held_back)
+    return project.interpreter.path
+
+
+def user_environment() -> dict[str, str]:
+    """Return the variables of the user's shell, without folders of the server's own packages."""
+    return without_server(os.environ)

@@ -1,0 +1,94 @@
+"""Call a function of a file with its example inputs, as a program to capture.
+
+The file runs as it does on import. The function is called as it is, and then under
+`jax.jit`. Arrays that are given by their type alone are random.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat import avals, dtypes
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.comparison.random_inputs import normal_numbers, random_array
+from jaxsight.wire.messages.requests import Trace
+
+
+def call_function(request: Trace, namespace: dict[str, Any]) -> None:
+    """Call the function of a request.
+
+    Args:
+        request: its slice is not used: the whole file was run.
+        namespace: the globals of the file.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    user_function = find(namespace, request.function)
+    inputs = Evaluator(concrete=True).inputs(request, user_function, namespace)
+    args, kwargs = _with_numbers((inputs.args, inputs.kwargs))
+    function = _of(namespace, request.function)
+    _wait(function(*args, **kwargs))
+    if not user_function.jitted:  # what was computed so far is op by op
+        _wait(_jitted(function, args, kwargs)())
+
+
+def _jitted(
+    function: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
+) -> Callable[[], object]:
+    """Return a call of a function under `jax.jit`, whose arguments that are no arrays are fixed."""
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    is_traced = [isinstance(leaf, jax.Array) for leaf in leaves]
+    if all(is_traced):
+        return functools.partial(jax.jit(function), *args, **kwargs)
+
+    @functools.wraps(function)
+    def with_fixed(*arrays: object) -> object:
+        remaining = iter(arrays)
+        again = [
+            next(remaining) if traced else leaf
+            for leaf, traced in zip(leaves, is_traced, strict=True)
+        ]
+        same_args, same_kwargs = jax.tree.unflatten(tree, again)
+        return function(*same_args, **same_kwargs)
+
+    del with_fixed.__wrapped__
+    arrays = [leaf for leaf, traced in zip(leaves, is_traced, strict=True) if traced]
+    return functools.partial(jax.jit(with_fixed), *arrays)
+
+
+def _wait(results: object) -> None:
+    for leaf in jax.tree.leaves(results):
+        if isinstance(leaf, jax.Array):
+            leaf.block_until_ready()
+
+
+def _of(namespace: dict[str, Any], name: str) -> Callable[..., Any]:
+    first, *attributes = name.split(".")
+    value = namespace[first]
+    for attribute in attributes:
+        value = getattr(value, attribute)
+    return cast(Callable[..., Any], value)
+
+
+def _with_numbers(arguments: Any) -> Any:
+    """Return arguments with random numbers in place of abstract arrays."""
+    generator = np.random.default_rng(0)
+    drawn = 0
+
+    def concrete(leaf: Any) -> Any:
+        nonlocal drawn
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if dtypes.is_subtype(leaf.dtype, np.floating):
+            drawn += 1
+            return jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
+        return random_array(avals.of(leaf), normal_numbers, generator)
+
+    return jax.tree.map(concrete, arguments)

@@ -1,0 +1,89 @@
+"""The functions of JAX that take functions: which arguments these are, and how they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A function of JAX that takes functions.
+
+    Attributes:
+        name: its public name, as it is written.
+        functions: the positions and names of the arguments that are functions.
+        sequences: the same for sequences of functions.
+        curried: whether it returns a function that is called with the operands.
+    """
+
+    name: str
+    functions: tuple[tuple[int, str], ...] = ((0, "f"),)
+    sequences: tuple[tuple[int, str], ...] = ()
+    curried: bool = False
+
+    def with_functions(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        replaced: Callable[[Any], Any],
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments with the functions in them replaced."""
+        positional, named = list(args), dict(kwargs)
+        for index, name in self.functions:
+            if index < len(positional):
+                positional[index] = replaced(positional[index])
+            elif name in named:
+                named[name] = replaced(named[name])
+        for index, name in self.sequences:
+            if index < len(positional) and isinstance(positional[index], (tuple, list)):
+                positional[index] = type(positional[index])(map(replaced, positional[index]))
+            elif isinstance(named.get(name), (tuple, list)):
+                named[name] = type(named[name])(map(replaced, named[name]))
+        return tuple(positional), named
+
+
+def _curried(name: str, parameter: str = "fun") -> Api:
+    return Api(name, ((0, parameter),), curried=True)
+
+
+_ALL = (
+    _curried("jax.jit"),
+    _curried("jax.vmap"),
+    _curried("jax.grad"),
+    _curried("jax.value_and_grad"),
+    _curried("jax.jacfwd"),
+    _curried("jax.jacrev"),
+    _curried("jax.hessian"),
+    _curried("jax.checkpoint"),
+    _curried("jax.shard_map", "f"),
+    _curried("jax.make_jaxpr"),
+    _curried("jax.named_call"),
+    Api("jax.jvp", ((0, "fun"),)),
+    Api("jax.vjp", ((0, "fun"),)),
+    Api("jax.linearize", ((0, "fun"),)),
+    Api("jax.eval_shape", ((0, "fun"),)),
+    Api("jax.lax.scan", ((0, "f"),)),
+    Api("jax.lax.map", ((0, "f"),)),
+    Api("jax.lax.associative_scan", ((0, "fn"),)),
+    Api("jax.lax.while_loop", ((0, "cond_fun"), (1, "body_fun"))),
+    Api("jax.lax.fori_loop", ((2, "body_fun"),)),
+    Api("jax.lax.cond", ((1, "true_fun"), (2, "false_fun"))),
+    Api("jax.lax.switch", (), ((1, "branches"),)),
+    Api("jax.lax.reduce", ((2, "computation"),)),
+    Api("jax.lax.custom_root", ((0, "f"), (2, "solve"), (3, "tangent_solve"))),
+    Api(
+        "jax.lax.custom_linear_solve",
+        ((0, "matvec"), (2, "solve"), (3, "transpose_solve")),
+    ),
+)
+
+APIS: dict[str, Api] = {api.name: api for api in _ALL}
+"""By public name."""
+
+CUSTOM = {
+    "jax.custom_jvp": ("fun", "jvp"),
+    "jax.custom_vjp": ("fun", "fwd", "bwd"),
+}
+"""Classes that hold functions: the attributes."""

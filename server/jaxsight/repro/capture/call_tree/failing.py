@@ -1,0 +1,149 @@
+"""Finds the step of a user's function that raised an error.
+
+It is the first function of JAX below the innermost frame of the user's: a public function, a method
+or an operator of an array, with its arguments as the frame has them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from types import FrameType
+from typing import Any
+
+from jaxsight.repro.capture.call_tree import public_functions
+from jaxsight.repro.capture.call_tree.packing import Values
+from jaxsight.repro.capture.call_tree.records import LEAF, Arguments, Constant, Packed, Step
+from jaxsight.repro.capture.call_tree.wrapping import is_jax_file, is_ours
+
+_CONVERSIONS = {
+    "__bool__": "bool",
+    "__int__": "int",
+    "__float__": "float",
+    "__complex__": "complex",
+    "__index__": "operator.index",
+    "__array__": "np.asarray",
+    "__iter__": "list",
+    "__len__": "len",
+    "__hash__": "hash",
+    "__round__": "round",
+}
+"""The functions that call a method of tracers."""
+
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "matmul": "@", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+}  # fmt: skip
+
+
+def step_of(error: BaseException, values: Values, tracer: type) -> Step | None:
+    """Return the step that raised an error in a user's function; None if it is not known."""
+    frames = [
+        frame
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if not is_ours(frame.f_code.co_filename)
+    ]
+    users = [index for index, frame in enumerate(frames) if not _is_jax(frame)]
+    below = frames[users[-1] + 1 :] if users else frames
+    if not below:
+        return _raised(error)
+    for frame in below:
+        step = _step(frame, values, tracer)
+        if step is not None:
+            return step
+    return None
+
+
+def _is_jax(frame: FrameType) -> bool:
+    return is_jax_file(frame.f_code.co_filename)
+
+
+def _raised(error: BaseException) -> Step:
+    """Return the step of an error that the user's code raised."""
+    cls = type(error)
+    path = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+    message = Packed(LEAF, (Constant(str(error)),))
+    return Step("raise", path, Arguments((message,) if str(error) else ()))
+
+
+def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
+    code, local = frame.f_code, frame.f_locals
+    if code.co_name == "reraise_with_filtered_traceback":
+        return _bounded(local, values)
+    own = local.get("self")
+    if isinstance(own, (tracer, values.array_type)) and code.co_name.startswith("__"):
+        return _of_method(code.co_name, own, local, values)
+    if code.co_name == "__call__" and (path := public_functions.path_of(own)) is not None:
+        return Step("function", path, values.arguments(local.get("args", ()), {}))
+    method = public_functions.method_of_code(code)
+    path = None if method else public_functions.path_of_code(code)
+    if method is None and path is None:
+        return None
+    args, kwargs = _arguments(frame)
+    if method is not None and args:
+        return Step("method", method, values.arguments(args, kwargs))
+    return Step("function", path or "", values.arguments(args, kwargs))
+
+
+def _bounded(local: dict[str, Any], values: Values) -> Step | None:
+    """Return the step of a function that JAX wraps to shorten tracebacks."""
+    fun = local.get("fun")
+    code = getattr(fun, "__code__", None)
+    if code is not None and code.co_name == "cache_miss" and "fun" in code.co_freevars:
+        fun = fun.__closure__[code.co_freevars.index("fun")].cell_contents  # type: ignore[union-attr]
+    code = getattr(inspect.unwrap(fun), "__code__", None) if callable(fun) else None
+    path = public_functions.path_of_code(code) if code is not None else None
+    if path is None:
+        return None
+    return Step("function", path, values.arguments(local["args"], local["kwargs"]))
+
+
+def _of_method(
+    name: str, own: object, local: dict[str, Any], values: Values
+) -> Step | None:
+    """Return the step that called a special method of an array."""
+    conversion = _CONVERSIONS.get(name)
+    if conversion is not None:
+        return Step("function", conversion, values.arguments((own,), {}))
+    if name in ("__getitem__", "__getattr__"):
+        key = local.get("idx", local.get("name", local.get("item")))
+        kind = "index" if name == "__getitem__" else "attribute"
+        return Step(kind, "", values.arguments((own, key), {}))
+    short = name.strip("_")
+    other = local.get("other")
+    if short.startswith("r") and short[1:] in _OPERATORS and short not in _OPERATORS:
+        return Step("operator", _OPERATORS[short[1:]], values.arguments((other, own), {}))
+    if short in _OPERATORS and "other" in local:
+        return Step("operator", _OPERATORS[short], values.arguments((own, other), {}))
+    return None
+
+
+def _arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a function as its frame has them, without absent ones."""
+    code, local = frame.f_code, frame.f_locals
+    count = code.co_argcount
+    names = code.co_varnames[:count]
+    args = [local.get(name) for name in names]
+    star = code.co_flags & inspect.CO_VARARGS
+    keyword_names = code.co_varnames[count : count + code.co_kwonlyargcount]
+    kwargs = {name: local[name] for name in keyword_names if not _is_absent(local.get(name))}
+    rest = count + code.co_kwonlyargcount
+    if star:
+        args.extend(local.get(code.co_varnames[rest], ()))
+    else:
+        while args and _is_absent(args[-1]):
+            args.pop()
+        if any(map(_is_absent, args)):
+            first = next(index for index, arg in enumerate(args) if _is_absent(arg))
+            named = zip(names[first:], args[first:], strict=False)
+            kwargs |= {name: arg for name, arg in named if not _is_absent(arg)}
+            args = args[:first]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        kwargs |= local.get(code.co_varnames[rest + bool(star)], {})
+    return args, kwargs
+
+
+def _is_absent(value: object) -> bool:
+    """Return whether an argument is likely the default, which need not be written."""
+    return value is None or type(value) is object

@@ -1,0 +1,177 @@
+"""Arguments and results as numbered values.
+
+Values are known by identity as long as they live; they are held weakly, except the arrays that were
+passed or captured, which are held until the outermost call has ended.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxsight.repro.capture.call_tree.records import (
+    LEAF,
+    Arguments,
+    Constant,
+    FunctionRef,
+    Node,
+    Operand,
+    Packed,
+    Ref,
+)
+
+_NUMBERS = itertools.count(1)
+"""The numbers of values: unique in the process."""
+
+_NONE = Node("none")
+
+
+class Values:
+    """The values of one tree."""
+
+    def __init__(self, is_tracer: Callable[[object], bool], jax: Any) -> None:
+        self.avals: dict[int, Any] = {}
+        self.arrays: dict[int, Any] = {}
+        self.function_of: Callable[[object], int | None] = lambda value: None
+        self._jax = jax
+        self._is_tracer = is_tracer
+        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._metas: dict[str, list[object]] = {}
+        self.array_type: type = jax.Array
+
+    def release(self, small: int) -> None:
+        """Hold arrays of more than `small` bytes weakly from now on: drop them."""
+        self.arrays = {
+            number: array for number, array in self.arrays.items() if array.nbytes <= small
+        }
+
+    def operand(self, value: object) -> Operand:
+        """Return a leaf as an operand; arrays that are not known yet are captured."""
+        if not self._is_tracer(value):
+            if not isinstance(value, (self._jax.Array, np.ndarray)) or (
+                isinstance(value, np.ndarray) and not value.ndim
+            ):
+                number = self.function_of(value)
+                return Constant(value) if number is None else FunctionRef(number)
+            number = self._number(value)
+            if number is None:
+                number = self.define(value)
+                self.arrays[number] = value
+            return Ref(number)
+        number = self._number(value)
+        return Ref(self.define(value) if number is None else number)
+
+    def _number(self, value: object) -> int | None:
+        known = self._known.get(id(value))
+        return known[1] if known is not None and known[0]() is value else None
+
+    def define(self, value: Any) -> int:
+        """Return a new number for a value that was passed to, or returned by, a function."""
+        number = next(_NUMBERS)
+        self._known[id(value)] = (weakref.ref(value), number)
+        aval = getattr(value, "aval", None)
+        if aval is not None:
+            self.avals[number] = aval
+        return number
+
+    def result(self, value: object) -> Operand:
+        """Return a leaf of a result: traced values and arrays get a new number."""
+        if self._is_tracer(value) or isinstance(value, self._jax.Array):
+            return Ref(self.define(value))
+        return self.operand(value)
+
+    def packed(self, value: object, leaf: Callable[[object], Operand] | None = None) -> Packed:
+        """Return a pytree of operands."""
+        leaf = leaf or self.operand
+        if self._is_tracer(value) or isinstance(value, (bool, int, float, str)):
+            return Packed(LEAF, (leaf(value),))
+        node, leaves = self._flattened(value)
+        return Packed(node, tuple(map(leaf, leaves)))
+
+    def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
+        """Return the arguments of a call."""
+        return Arguments(
+            tuple(self.packed(arg) for arg in args),
+            {name: self.packed(arg) for name, arg in kwargs.items()},
+        )
+
+    def parameters(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
+        """Return the arguments of a call of a user's function: each has a new number."""
+        return Arguments(
+            tuple(self.packed(arg, self.result) for arg in args),
+            {name: self.packed(arg, self.result) for name, arg in kwargs.items()},
+        )
+
+    def _flattened(self, value: object) -> tuple[Node, list[object]]:
+        tree_util = self._jax.tree_util
+        if self.function_of(value) is not None:
+            return LEAF, [value]
+        leaves, tree = tree_util.tree_flatten(value)
+        if tree_util.treedef_is_leaf(tree) and len(leaves) == 1 and leaves[0] is value:
+            return LEAF, leaves
+        paths: list[tuple[Any, ...]] | None = None
+
+        def keys_at(start: int, depth: int) -> Any:
+            nonlocal paths
+            if paths is None:
+                paths = [path for path, _ in tree_util.tree_flatten_with_path(value)[0]]
+            return paths[start][depth] if depth < len(paths[start]) else None
+
+        return self._node(tree, 0, 0, keys_at), leaves
+
+    def _node(
+        self, tree: Any, start: int, depth: int, keys_at: Callable[[int, int], Any]
+    ) -> Node:
+        data = tree.node_data()
+        if data is None:
+            return LEAF if tree.num_leaves else _NONE
+        kind, static = data
+        children, starts = [], []
+        for child in tree.children():
+            starts.append(start)
+            children.append(self._node(child, start, depth + 1, keys_at))
+            start += child.num_leaves
+        nodes = tuple(children)
+        if kind is type(None):
+            return _NONE
+        if kind in (tuple, list):
+            return Node(kind.__name__, nodes)
+        if issubclass(kind, dict):
+            keys = static if isinstance(static, (list, tuple)) else ()
+            keys = static[1] if kind.__name__ == "defaultdict" and len(static) == 2 else keys
+            return Node("dict", nodes, kind.__name__, tuple(keys))
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            return Node("named", nodes, kind.__name__, tuple(kind._fields))
+        names = tuple(
+            _field(keys_at(at, depth) if node.leaves else None, index)
+            for index, (at, node) in enumerate(zip(starts, nodes, strict=True))
+        )
+        if len(set(names)) < len(names):
+            names = tuple(f"field_{index}" for index in range(len(names)))
+        return Node("class", nodes, kind.__name__, names, self._meta(kind.__name__, static))
+
+    def _meta(self, name: str, static: object) -> int:
+        """Return a number for the static part of a class, equal for equal parts."""
+        metas = self._metas.setdefault(name, [])
+        for index, meta in enumerate(metas):
+            try:
+                if bool(meta == static):
+                    return index
+            except Exception:  # noqa: BLE001 - static parts may compare as arrays do
+                if meta is static:
+                    return index
+        metas.append(static)
+        return len(metas) - 1
+
+
+def _field(key: object, index: int) -> str:
+    name = getattr(key, "name", None)
+    if not isinstance(name, str):
+        name = getattr(key, "key", None)
+    if isinstance(name, str) and name.isidentifier():
+        return name.lstrip("_") or f"field_{index}"
+    return f"field_{index}"

@@ -1,0 +1,529 @@
+"""Tracks the tree of calls while a program runs."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jaxsight.repro.capture.call_tree import apis, failing, public_functions, wrapping
+from jaxsight.repro.capture.call_tree.packing import Values
+from jaxsight.repro.capture.call_tree.records import (
+    Arguments,
+    Bind,
+    Call,
+    Function,
+    FunctionRef,
+    Item,
+    Packed,
+    Tree,
+    UserCall,
+)
+from jaxsight.repro.capture.call_tree.wrapping import Wrapped, wrapper_of
+from jaxsight.repro.compat import api_hooks, primitive_binds
+
+_MOST_CALLS = 4
+"""How many calls of a function are kept, for later calls that JAX answers from its caches."""
+
+_SMALL = 4096
+"""Bytes of an array that is held after its call has ended."""
+
+_RULES = ("subfuns", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees", "fun", "call")
+"""Parameters of binds that are functions, which may hold tracers."""
+
+
+class _State(threading.local):
+    """Where a thread is in the tree."""
+
+    def __init__(self) -> None:
+        self.building: Building | None = None
+        self.body: list[Item] | None = None
+        """The body of the user's function that runs, if any."""
+        self.call: Call | None = None
+        """The innermost call of JAX."""
+        self.trace: Any = None
+        """What that function is traced by: within JAX's own jitted functions, it is another."""
+        self.inside = False
+        """Whether JAX's own code runs, whose calls are not recorded."""
+        self.jit_options: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+
+
+class Building:
+    """A tree that is being recorded."""
+
+    def __init__(self, root: Call, values: Values) -> None:
+        self.root = root
+        self.values = values
+        self.functions: dict[int, Function] = {}
+        self.others: list[Values] = []
+        """The values of earlier trees, to which calls from JAX's caches refer."""
+        self.numbers: dict[int, int] = {}
+        self.wrappers: list[Wrapped] = []
+
+    def function(self, wrapper: Wrapped) -> Function:
+        """Return the function of a wrapper."""
+        number = self.numbers.get(id(wrapper))
+        if number is None:
+            number = len(self.functions)
+            self.numbers[id(wrapper)] = number
+            self.wrappers.append(wrapper)
+            fun = wrapper.__wrapped__
+            name, parameters = wrapping.name_of(fun), wrapping.parameters_of(fun)
+            self.functions[number] = Function(number, name, parameters)
+            made_by = getattr(fun, "_jaxsight_made_by", None)
+            if made_by is not None:
+                api, args, kwargs = made_by
+                self.functions[number].made_by = api, self.values.arguments(args, kwargs)
+        return self.functions[number]
+
+    def function_of(self, value: object) -> int | None:
+        return self.function(value).number if isinstance(value, Wrapped) else None
+
+    def tree(self, error: BaseException | None = None) -> Tree:
+        """Return what has been recorded so far."""
+        avals: dict[int, Any] = {}
+        arrays: dict[int, Any] = {}
+        for values in (*self.others, self.values):
+            avals.update(values.avals)
+            arrays.update(values.arrays)
+        return Tree(self.root, dict(self.functions), avals, arrays, str(error) if error else "")
+
+
+class Tracker:
+    """Records the calls of JAX's functions that take functions, and what runs in these."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self._state = _State()
+        self._installed = False
+        self._jax: Any = None
+        self._tracer: type = object
+        self._current_trace: Callable[[], Any] = lambda: None
+        self._last: Tree | None = None
+        self._failed: tuple[int, Tree] | None = None
+
+    def install(self) -> None:
+        """Start recording; JAX need not be imported yet."""
+        self.active = True
+        if not self._installed:
+            self._installed = True
+            api_hooks.install(self._boundary, apis.APIS, self._ready)
+
+    def uninstall(self) -> None:
+        """Stop recording. What is wrapped stays so, and calls the original."""
+        self.active = False
+
+    def failed(self, error: BaseException) -> Tree | None:
+        """Return the tree of the outermost call that an exception passed through, if any."""
+        seen: set[int] = set()
+        cause: BaseException | None = error
+        while cause is not None and id(cause) not in seen:
+            if self._failed is not None and self._failed[0] == id(cause):
+                return self._failed[1]
+            seen.add(id(cause))
+            cause = cause.__cause__ or cause.__context__
+        return None
+
+    def last(self) -> Tree | None:
+        """Return the tree of the last outermost call that succeeded."""
+        tree = self._last
+        if tree is None:
+            return None
+        arrays = {
+            number: array() if isinstance(array, weakref.ref) else array
+            for number, array in tree.arrays.items()
+        }
+        return Tree(tree.root, tree.functions, tree.avals, arrays)
+
+    def current(self) -> Tree | None:
+        """Return the tree of the call that runs on this thread, as far as it is known."""
+        building = self._state.building
+        return None if building is None else building.tree()
+
+    # What JAX calls.
+
+    def _ready(self) -> None:
+        self._jax = importlib.import_module("jax")
+        self._tracer = primitive_binds.tracer_type()
+        self._current_trace = primitive_binds.current_trace()
+        primitive_binds.observe(self._bind)
+        for name, attributes in apis.CUSTOM.items():
+            api_hooks.wrap_calls(name, functools.partial(self._custom, name, attributes))
+        with contextlib.suppress(AttributeError):
+            api_hooks.wrap_pullbacks(self._pullback)
+        api_hooks.wrap_jitted(self._jitted, self._jit_method)
+        for module in (__file__, wrapping.__file__):
+            api_hooks.exclude(module)
+
+    def _boundary(self, fun: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Wrap a function of JAX."""
+        api = apis.APIS.get(name)
+        if api is None:
+            return fun
+        if name == "jax.jit":
+            called = self._jit(api, fun)
+        else:
+            called = self._curried(api, fun) if api.curried else self._direct(api, fun)
+        wrapped = functools.wraps(fun)(called)
+        setattr(wrapped, api_hooks.WRAPPED, True)
+        return wrapped
+
+    def _is_internal(self, state: _State) -> bool:
+        """Return whether calls are not recorded now: JAX's own code calls, or nothing records."""
+        if not self.active or state.inside or self._jax is None:
+            return True
+        return state.body is not None and self._current_trace() is not state.trace
+
+    def _wrap(self, fun: Any) -> Any:
+        """Return the wrapper of a function, if it is the user's."""
+        if not callable(fun) or isinstance(fun, type) or not wrapping.is_users(fun):
+            return fun
+        return wrapper_of(fun, self._user_call)
+
+    def _with_functions(
+        self, api: apis.Api, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """Return the arguments with the user's functions wrapped; None if there are none."""
+        count = 0
+
+        def replaced(fun: Any) -> Any:
+            nonlocal count
+            wrapped = self._wrap(fun)
+            count += isinstance(wrapped, Wrapped)
+            return wrapped
+
+        arguments = api.with_functions(args, kwargs, replaced)
+        return arguments if count else None
+
+    def _direct(self, api: apis.Api, fun: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            if self._is_internal(state):
+                return fun(*args, **kwargs)
+            wrapped = self._with_functions(api, args, kwargs)
+            if wrapped is None:
+                return fun(*args, **kwargs)
+            positional, named = wrapped
+            with self._call(api.name, None, (positional, named)) as done:
+                return done(fun(*positional, **named))
+
+        return called
+
+    def _curried(self, api: apis.Api, fun: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            if self._is_internal(state):
+                return fun(*args, **kwargs)
+            wrapped = self._with_functions(api, args, kwargs)
+            if wrapped is None:
+                if not args and not any(name == kwargs for _, name in api.functions):
+                    return self._factory(called, fun(**kwargs), kwargs)
+                return fun(*args, **kwargs)
+            try:
+                made = fun(*wrapped[0], **wrapped[1])
+            except Exception:
+                with self._call(api.name, None, wrapped):
+                    raise
+            return self._transformed(api, wrapped, made)
+
+        return called
+
+    def _factory(
+        self, called: Callable[..., Any], made: Any, kwargs: dict[str, Any]
+    ) -> Callable[..., Any]:
+        """Return what `jax.jit(static_argnums=0)` returns: a decorator."""
+        if not callable(made):
+            return made  # type: ignore[no-any-return]
+        return functools.partial(called, **kwargs)
+
+    def _transformed(self, api: apis.Api, outer: Any, made: Callable[..., Any]) -> Any:
+        """Wrap the function that a transformation returned."""
+
+        @functools.wraps(made)
+        def transformed(*args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            if self._is_internal(state):
+                return made(*args, **kwargs)
+            with self._call(api.name, outer, (args, kwargs)) as done:
+                return done(made(*args, **kwargs))
+
+        fun = getattr(made, "__wrapped__", None)
+        if isinstance(fun, Wrapped):
+            transformed.__wrapped__ = fun.__wrapped__  # type: ignore[attr-defined]
+        transformed._jaxsight_made_by = (api.name, *outer)  # type: ignore[attr-defined]
+        transformed.__dict__.pop("_jaxsight_wrapper", None)
+        return transformed
+
+    def _jit(self, api: apis.Api, fun: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            if self._is_internal(state):
+                return fun(*args, **kwargs)
+            wrapped = self._with_functions(api, args, kwargs)
+            if wrapped is None:
+                if not args:
+                    return functools.partial(called, **kwargs)
+                return fun(*args, **kwargs)
+            before, state.jit_options = state.jit_options, wrapped
+            try:
+                made = fun(*wrapped[0], **wrapped[1])
+            except Exception:
+                with self._call(api.name, None, wrapped):
+                    raise
+            finally:
+                state.jit_options = before
+            with contextlib.suppress(AttributeError):
+                made.__wrapped__ = made.__wrapped__.__wrapped__
+                made._jaxsight_options = wrapped
+            return made
+
+        return called
+
+    def _jitted(
+        self, miss: Callable[..., Any], fun: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Wrap the function that a jitted one calls if it has no compiled program."""
+        options = self._state.jit_options
+        if options is None or not isinstance(fun, Wrapped):
+            return miss
+
+        def cache_miss(*args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            if self._is_internal(state):
+                return miss(*args, **kwargs)
+            with self._call("jax.jit", options, (args, kwargs)) as done:
+                results = miss(*args, **kwargs)
+                done(results[0])
+                return results
+
+        return cache_miss
+
+    def _jit_method(self, private: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(private)
+        def called(jitted: Any, *args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            options = getattr(jitted, "_jaxsight_options", None)
+            if not self.active or state.inside or options is None:
+                return private(jitted, *args, **kwargs)
+            with self._call("jax.jit", options, (args, kwargs), name):
+                return private(jitted, *args, **kwargs)
+
+        return called
+
+    def _pullback(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def called(pullback: Any, *args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            if self._is_internal(state) or state.building is None:
+                return original(pullback, *args, **kwargs)
+            with self._call("pullback", None, ((pullback, *args), kwargs)) as done:
+                return done(original(pullback, *args, **kwargs))
+
+        return called
+
+    def _custom(
+        self, name: str, attributes: tuple[str, ...], original: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Wrap the `__call__` of `jax.custom_jvp` or `jax.custom_vjp`."""
+
+        @functools.wraps(original)
+        def called(custom: Any, *args: Any, **kwargs: Any) -> Any:
+            state = self._state
+            if self._is_internal(state):
+                return original(custom, *args, **kwargs)
+            if not wrapping.is_users(getattr(custom, "fun", None)):
+                return self._library(custom, original, args, kwargs)
+            rules = []
+            for attribute in attributes:
+                rule = getattr(custom, attribute, None)
+                if rule is not None:
+                    rule = self._wrap(rule)
+                    setattr(custom, attribute, rule)
+                rules.append(rule)
+            options = {"nondiff_argnums": getattr(custom, "nondiff_argnums", ())}
+            with self._call(name, (tuple(rules), options), (args, kwargs)) as done:
+                return done(original(custom, *args, **kwargs))
+
+        return called
+
+    def _library(
+        self, custom: Any, original: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
+        """Call a function of JAX's own that has custom derivatives, such as `jax.nn.relu`."""
+        path = None if self._state.body is None else public_functions.path_of(custom)
+        if path is None:
+            return original(custom, *args, **kwargs)
+        with self._call(path, None, (args, kwargs)) as done:
+            return done(original(custom, *args, **kwargs))
+
+    # Recording.
+
+    @contextlib.contextmanager
+    def _call(
+        self,
+        name: str,
+        outer: tuple[tuple[Any, ...], dict[str, Any]] | None,
+        inner: tuple[tuple[Any, ...], dict[str, Any]],
+        method: str = "",
+    ) -> Iterator[Callable[[Any], Any]]:
+        """Record a call of JAX while it runs; yield a function that records its result."""
+        state = self._state
+        building = state.building
+        root = building is None
+        if building is None:
+            values = Values(lambda value: isinstance(value, self._tracer), self._jax)
+            building = Building(Call(name, None, Arguments()), values)
+            values.function_of = building.function_of
+        values = building.values
+        call = building.root if root else Call(name, None, Arguments())
+        call.method = method
+        if outer is not None:
+            call.outer = values.arguments(*outer)
+        call.inner = values.arguments(*inner)
+        if state.body is not None:
+            state.body.append(call)
+        before = state.building, state.body, state.call, state.inside
+        state.building, state.call, state.inside = building, call, True
+
+        def done(result: Any) -> Any:
+            call.result = values.packed(result, values.result)
+            return result
+
+        raised: BaseException | None = None
+        try:
+            yield done
+        except BaseException as error:
+            call.failed, call.error = True, id(error)
+            raised = error
+            raise
+        finally:
+            state.building, state.body, state.call, state.inside = before
+            self._recall(building, call)
+            if root:
+                self._ended(building, raised)
+            raised = None
+
+    def _recall(self, building: Building, call: Call) -> None:
+        """Add earlier calls of functions that JAX did not call, as its caches have their jaxprs."""
+        called = {user.function for user in call.users}
+        for operand in call.operands():
+            if not isinstance(operand, FunctionRef) or operand.number in called:
+                continue
+            function = building.functions[operand.number]
+            if function.calls or function.made_by is not None:
+                continue
+            for user, values in building.wrappers[operand.number].history:
+                if values is not building.values:
+                    building.others.append(values)
+                    recalled = UserCall(
+                        operand.number, user.arguments, user.body, user.result, user.failed
+                    )
+                    function.calls.append(recalled)
+
+    def _ended(self, building: Building, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed = id(error), building.tree(error)
+            return
+        tree = building.tree()
+        self._last = Tree(
+            tree.root,
+            tree.functions,
+            tree.avals,
+            {number: _weak(array) for number, array in tree.arrays.items()},
+        )
+        building.values.release(_SMALL)
+
+    def _user_call(self, wrapper: Wrapped, args: Any, kwargs: Any) -> Any:
+        """Call a user's function, and record its body."""
+        state = self._state
+        building, parent = state.building, state.call
+        if not self.active or building is None or parent is None:
+            return wrapper.__wrapped__(*args, **kwargs)
+        function = building.function(wrapper)
+        values = building.values
+        call = UserCall(function.number, values.parameters(args, kwargs))
+        parent.users.append(call)
+        function.calls.append(call)
+        wrapper.history = [*wrapper.history[1 - _MOST_CALLS :], (call, values)]
+        before = state.body, state.inside, state.trace
+        state.body, state.inside, state.trace = call.body, False, self._current_trace()
+        try:
+            result = wrapper.__wrapped__(*args, **kwargs)
+            state.inside = True
+            call.result = _packed_result(values, result)
+            return result
+        except Exception as error:
+            state.inside = True
+            call.failed = True
+            self._add_step(call, error, values)
+            raise
+        finally:
+            state.body, state.inside, state.trace = before
+
+    def _add_step(self, call: UserCall, error: Exception, values: Values) -> None:
+        """Add the step that raised an error, unless it is a call that is recorded."""
+        last = call.body[-1] if call.body else None
+        if isinstance(last, Call) and last.failed and last.error == id(error):
+            return
+        step = failing.step_of(error, values, self._tracer)
+        if step is not None:
+            if isinstance(last, Bind) and last.failed:
+                call.body.pop()
+            call.body.append(step)
+
+    def _bind(
+        self,
+        original: Callable[..., Any],
+        primitive: Any,
+        args: tuple[Any, ...],
+        params: dict[str, Any],
+    ) -> Any:
+        """Bind a primitive, and record it if a user's function does so."""
+        state = self._state
+        body = state.body
+        if (
+            body is None
+            or state.inside
+            or not self.active
+            or self._current_trace() is not state.trace
+        ):
+            return original(primitive, *args, **params)
+        building = state.building
+        assert building is not None
+        values = building.values
+        kept = {name: value for name, value in params.items() if name not in _RULES}
+        context = primitive_binds.current_context()
+        operands = tuple(values.operand(arg) for arg in args if not _is_rule(arg))
+        bind = Bind(primitive, kept, operands, (), context)
+        body.append(bind)
+        state.inside = True
+        try:
+            results = original(primitive, *args, **params)
+        except BaseException:
+            bind.failed = True
+            raise
+        finally:
+            state.inside = False
+        listed = results if isinstance(results, (list, tuple)) else (results,)
+        bind.results = tuple(values.define(result) for result in listed)
+        return results
+
+
+def _is_rule(arg: object) -> bool:
+    return type(arg).__name__ == "WrappedFun"
+
+
+def _packed_result(values: Values, result: object) -> Packed | None:
+    try:
+        return values.packed(result)
+    except Exception:  # noqa: BLE001 - JAX reports results that it cannot flatten
+        return None
+
+
+def _weak(array: Any) -> Any:
+    """Return an array, weakly if it is large."""
+    return array if getattr(array, "nbytes", 0) <= _SMALL else weakref.ref(array)

@@ -1,0 +1,153 @@
+"""The user's functions, so that calls of them can be observed."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_DEEPEST = 4
+"""How many functions that other functions hold are looked at."""
+
+_OURS = os.path.join("repro", "capture", "call_tree")
+
+
+class Wrapped:
+    """A function of the user's, passed to JAX in its place.
+
+    It is equal to other wrappers of the same function and has its hash, signature and attributes,
+    so JAX's caches find what they would find without it.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]
+    ) -> None:
+        self.__wrapped__ = fun
+        self.__doc__ = getattr(fun, "__doc__", None)
+        self.__module__ = getattr(fun, "__module__", __name__)
+        self._called = called
+        self.history: list[tuple[Any, Any]] = []
+        """The last calls of the function, each with the values of its tree."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._called(self, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__wrapped__":
+            raise AttributeError(name)
+        return getattr(self.__wrapped__, name)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Wrapped):
+            return NotImplemented
+        return self is other or bool(self.__wrapped__ == other.__wrapped__)
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_same, (self.__wrapped__,))
+
+
+def _same(fun: Callable[..., Any]) -> Callable[..., Any]:
+    return fun
+
+
+def wrapper_of(
+    fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]
+) -> Wrapped:
+    """Return the wrapper of a function: the same one as long as the function lives."""
+    if isinstance(fun, Wrapped):
+        return fun
+    if not inspect.isfunction(fun) and not isinstance(fun, functools.partial):
+        return Wrapped(fun, called)
+    known = fun.__dict__.get("_jaxsight_wrapper")
+    if isinstance(known, Wrapped) and known.__wrapped__ is fun:
+        return known
+    wrapper = Wrapped(fun, called)
+    fun.__dict__["_jaxsight_wrapper"] = wrapper
+    return wrapper
+
+
+@functools.lru_cache(maxsize=4096)
+def is_jax_file(file: str) -> bool:
+    """Return whether a file belongs to JAX."""
+    jax = sys.modules.get("jax")
+    folder = os.path.dirname(getattr(jax, "__file__", "") or "")
+    return bool(folder) and file.startswith(folder + os.sep)
+
+
+def is_ours(file: str) -> bool:
+    """Return whether a file belongs to the tracker."""
+    return _OURS in file
+
+
+def is_users(fun: Any, depth: int = _DEEPEST) -> bool:
+    """Return whether a function is not one of JAX's own, or holds one that is not."""
+    if isinstance(fun, Wrapped):
+        return True
+    if isinstance(fun, functools.partial):
+        inside = (fun.func, *fun.args, *fun.keywords.values())
+        return any(is_users(part, depth - 1) for part in inside if callable(part))
+    if inspect.ismethod(fun):
+        fun = fun.__func__
+    inner = getattr(fun, "_jaxsight_made_by", None)
+    if inner is not None:
+        return True
+    if getattr(fun, "__wrapped__", None) is not None and depth and not inspect.isfunction(fun):
+        return is_users(fun.__wrapped__, depth - 1)  # a jitted function
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return _is_users_object(fun, depth)
+    if not is_jax_file(code.co_filename):
+        return True
+    if not depth:
+        return False
+    for cell in fun.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            continue
+        if callable(content) and not isinstance(content, type) and is_users(content, depth - 1):
+            return True
+    return False
+
+
+def _is_users_object(fun: Any, depth: int) -> bool:
+    """Return whether a callable object, or a built-in function, is not one of JAX's own."""
+    call = getattr(type(fun), "__call__", None)  # noqa: B004
+    code = getattr(call, "__code__", None)
+    if code is None or isinstance(fun, type):
+        return not str(getattr(type(fun), "__module__", "")).startswith(("jax", "builtins"))
+    if not is_jax_file(code.co_filename):
+        return True
+    inner = getattr(fun, "fun", None)
+    return bool(depth) and callable(inner) and is_users(inner, depth - 1)
+
+
+def parameters_of(fun: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's parameters, with their stars; empty if unknown."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        return ()
+    names = []
+    for parameter in signature.parameters.values():
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        marked = "=" if parameter.kind is parameter.KEYWORD_ONLY else ""
+        names.append(f"{star}{parameter.name}{marked}")
+    return tuple(names)
+
+
+def name_of(fun: Any) -> str:
+    """Return the name by which JAX's messages call a function."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    name = getattr(fun, "__name__", None)
+    return name if isinstance(name, str) else type(fun).__name__

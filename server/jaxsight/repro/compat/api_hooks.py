@@ -1,0 +1,171 @@
+"""Wraps the functions of JAX that take functions, as JAX or the program first sees them.
+
+Applies to JAX 0.8 to 0.12. From 0.8.1 on, `jax._src.traceback_util` imports `jax._src.repro`, which
+no release contains, and calls its `boundary` for every public function with an `api_boundary`
+(jax-ml/jax#32910): a module of that name, put in place before JAX is imported, sees them all. The
+functions without such a hook are wrapped at their public names, and so are all of them in earlier
+versions and if JAX is imported already.
+
+Private API used: `jax._src.repro`, `pjit.api_boundary` (by which `jax.jit` decorates the function
+that its C++ object calls), `pjit.jit_lower` and `jit_trace`, `api.VJP`,
+`traceback_util.register_exclusion`, `source_info_util.register_exclusion`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Iterable, Sequence
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+Boundary = Callable[[Callable[..., Any], str], Callable[..., Any]]
+"""Returns a function of JAX, by its public name, wrapped or as it is."""
+
+_HOOKS = {
+    "jax_cond": "jax.lax.cond",
+    "jax.make_japr": "jax.make_jaxpr",
+    "jax.custom_linear_solve": "jax.lax.custom_linear_solve",
+}
+"""Public names of hooks that have other ones."""
+
+_NOT_PUBLIC = frozenset({"jax.shard_map", "jax.pmap", "pjit.pjit"})
+"""Hooks on private functions, whose arguments are not those of the public function."""
+
+_SAME_NAME = {"jax.lax.scan": "scan"}
+"""Hooks that several functions share: the name of the public one."""
+
+_ELSEWHERE = {
+    "jax.checkpoint": ("jax.remat", "jax.ad_checkpoint.checkpoint"),
+    "jax.shard_map": ("jax.experimental.shard_map.shard_map",),
+}
+"""Other public names of the same function."""
+
+WRAPPED = "_jaxsight_boundary"
+"""The attribute of functions that are wrapped."""
+
+
+def install(boundary: Boundary, names: Iterable[str], ready: Callable[[], None]) -> None:
+    """Have `boundary` wrap the functions of these public names.
+
+    `ready` is called once JAX is imported: at once, if it is imported already.
+    """
+    wanted = list(names)
+
+    def finish() -> None:
+        for name in wanted:
+            for path in (name, *_ELSEWHERE.get(name, ())):
+                _wrap_public(path, name, boundary)
+        ready()
+
+    if "jax" in sys.modules:
+        finish()
+        return
+    module: Any = types.ModuleType("jax._src.repro")
+
+    def hooked(
+        fun: Callable[..., Any], *, api_name: str | None = None, **_: object
+    ) -> Callable[..., Any]:
+        name = _HOOKS.get(api_name or "", api_name or "")
+        if name in _NOT_PUBLIC or getattr(fun, "__name__", "") != _SAME_NAME.get(
+            name, getattr(fun, "__name__", "")
+        ):
+            return fun
+        return boundary(fun, name)
+
+    module.boundary = hooked
+    module.is_enabled = lambda: False
+    sys.modules["jax._src.repro"] = module
+    sys.meta_path.insert(0, _AfterImport("jax", finish))
+
+
+class _AfterImport:
+    """Calls a function after a module has been imported."""
+
+    def __init__(self, name: str, finish: Callable[[], None]) -> None:
+        self._name = name
+        self._finish = finish
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: object = None
+    ) -> ModuleSpec | None:
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = importlib.util.find_spec(name)
+        loader: Any = spec.loader if spec is not None else None
+        if loader is not None:
+            execute = loader.exec_module
+
+            def executed(module: types.ModuleType) -> None:
+                execute(module)
+                self._finish()
+
+            loader.exec_module = executed
+        return spec
+
+
+def _wrap_public(path: str, name: str, boundary: Boundary) -> None:
+    module_name, _, attribute = path.rpartition(".")
+    module = sys.modules.get(module_name)
+    fun = getattr(module, attribute, None)
+    if module is None or fun is None or hasattr(fun, WRAPPED):
+        return
+    wrapped = boundary(fun, name)
+    setattr(module, attribute, wrapped)
+    source = sys.modules.get(getattr(fun, "__module__", ""))
+    if source is not None and getattr(source, attribute, None) is fun:
+        setattr(source, attribute, wrapped)  # for other modules that import it later
+
+
+def wrap_calls(cls_name: str, wrapper: Callable[[Callable[..., Any]], Any]) -> None:
+    """Wrap the `__call__` of a public class, `jax.custom_jvp`."""
+    module_name, _, attribute = cls_name.rpartition(".")
+    cls: Any = getattr(sys.modules[module_name], attribute)
+    cls.__call__ = wrapper(cls.__call__)
+
+
+def wrap_pullbacks(wrapper: Callable[[Callable[..., Any]], Any]) -> None:
+    """Wrap the `__call__` of the functions that `jax.vjp` returns."""
+    api = importlib.import_module("jax._src.api")
+    api.VJP.__call__ = wrapper(api.VJP.__call__)
+
+
+def wrap_jitted(
+    wrapper: Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]],
+    method: Callable[[Callable[..., Any], str], Callable[..., Any]],
+) -> None:
+    """Wrap the calls of functions that `jax.jit` returns.
+
+    `wrapper` takes the function that the C++ object calls when it has no compiled program, and the
+    function that is jitted; it is called while `jax.jit` runs. `method` wraps `lower`, `trace` and
+    `eval_shape`, which take the jitted function first.
+    """
+    pjit: Any = importlib.import_module("jax._src.pjit")
+    original = pjit.api_boundary
+
+    @functools.wraps(original)
+    def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        bounded: Callable[..., Any] = original(fun, **options)
+        code = getattr(fun, "__code__", None)
+        if code is None or code.co_name != "cache_miss" or "fun" not in code.co_freevars:
+            return bounded
+        cell = (fun.__closure__ or ())[code.co_freevars.index("fun")]
+        return wrapper(bounded, cell.cell_contents)
+
+    pjit.api_boundary = api_boundary
+    for name in ("lower", "trace", "eval_shape"):
+        private = getattr(pjit, f"jit_{name}", None)
+        if private is not None:
+            setattr(pjit, f"jit_{name}", method(private, name))
+
+
+def exclude(file: str) -> None:
+    """Keep a file of ours out of the tracebacks and source locations that JAX reports."""
+    traceback_util: Any = importlib.import_module("jax._src.traceback_util")
+    source_info_util: Any = importlib.import_module("jax._src.source_info_util")
+    traceback_util.register_exclusion(file)
+    source_info_util.register_exclusion(file)

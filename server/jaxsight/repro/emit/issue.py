@@ -1,0 +1,148 @@
+"""The text of JAX's bug report form for a repro, with the tables of its explanation.
+
+Whatever comes from the program (its source, its messages) stays inside fences and code spans that
+it cannot end.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from jaxsight.repro.explanation import (
+    AGREES,
+    DIVERGES,
+    FAILS,
+    OTHER,
+    PASSES,
+    UNTRIED,
+    Explanation,
+    Row,
+    Table,
+)
+from jaxsight.repro.failures import Failure
+
+_SYSTEM = "System info (python version, jaxlib version, accelerator, etc.)"
+_NODE = re.compile(r"node='[^']*'")
+"""The machine's name in what `jax.print_environment_info()` prints."""
+
+_LONGEST_MESSAGE = 4000
+_SHOWN = (PASSES, OTHER, DIVERGES, AGREES)
+
+
+def issue_text(
+    repro_text: str, failure: Failure, environment: str, explanation: Explanation | None
+) -> str:
+    """Return a bug report as Markdown, with the headings of JAX's form.
+
+    Args:
+        environment: what `jax.print_environment_info()` prints.
+        explanation: the tables to include, if there are any.
+    """
+    parts = [
+        "### Description",
+        _summary(failure),
+        fenced(repro_text.strip("\n"), "python"),
+        "It fails with:",
+        fenced(_message(failure)),
+    ]
+    if explanation is not None:
+        parts += [f"Note: {note}." for note in explanation.notes]
+        for table in explanation.tables:
+            parts += _table(table)
+    parts += [f"### {_SYSTEM}", fenced(_NODE.sub("node='...'", environment.strip()))]
+    return "\n\n".join(parts) + "\n"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return text in a fence that is longer than any run of backticks in it."""
+    fence = "`" * max(3, 1 + _longest_run(text))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def code(text: str) -> str:
+    """Return text as a code span on one line, for a cell of a table or for prose."""
+    line = " ".join(text.split()).replace("|", r"\|")
+    ticks = "`" * (1 + _longest_run(line))
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{space}{line}{space}{ticks}"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def _summary(failure: Failure) -> str:
+    match failure.kind:
+        case "crash":
+            return f"This program is {failure.headline}:"
+        case "hang":
+            return "This program does not finish:"
+        case "memory":
+            return "This program exceeds its memory limit:"
+        case "exception" if failure.name == "AssertionError":
+            return f"This program computes something wrong ({code(failure.headline)}):"
+        case _:
+            return f"This program raises {code(failure.name or 'an exception')}:"
+
+
+def _message(failure: Failure) -> str:
+    text = f"{failure.name}: {failure.message}" if failure.message else failure.headline
+    if failure.kind != "exception" or not failure.name:
+        text = failure.headline
+    if len(text) > _LONGEST_MESSAGE:
+        text = text[:_LONGEST_MESSAGE] + "\n[...]"
+    return text
+
+
+def _table(table: Table) -> list[str]:
+    """Return the parts of a table; what just fails is listed below it."""
+    if not table.rows and not table.conclusion:
+        return [f"**{table.title}**: {'; '.join(table.notes)}"] if table.notes else []
+    head = f"**{table.title}**: {table.conclusion}." if table.conclusion else f"**{table.title}**"
+    parts = [head]
+    shown = [row for row in table.rows if row.verdict in _SHOWN]
+    if shown:
+        lines = ["| | | |", "| - | - | - |", *map(_line, shown)]
+        parts.append("\n".join(lines))
+    if failing := _subjects(table.rows, FAILS):
+        parts.append(f"Fails in the same way: {failing}")
+    untried = [row for row in table.rows if row.verdict == UNTRIED]
+    if untried:
+        reasons = "; ".join(f"{code(row.subject)} ({code(row.detail)})" for row in untried)
+        parts.append(f"Not tried: {reasons}")
+    if table.notes:
+        parts.append("Note: " + "; ".join(table.notes))
+    return parts
+
+
+def _line(row: Row) -> str:
+    details = [code(row.detail)] if row.detail else []
+    if row.command:
+        details.append(code(public(row.command)))
+    return f"| {row.verdict} | {code(row.subject)} | {' '.join(details)} |"
+
+
+def _subjects(rows: Sequence[Row], verdict: str) -> str:
+    return ", ".join(code(row.subject) for row in rows if row.verdict == verdict)
+
+
+def public(command: str) -> str:
+    """Return a command without the folders of its interpreter and its file."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    return " ".join(map(_public_word, words))
+
+
+def _public_word(word: str) -> str:
+    name, equals, value = word.partition("=")
+    if equals and name.isupper():
+        return f"{name}={shlex.quote(value)}"
+    path = PurePath(word)
+    if path.is_absolute():
+        return "python" if path.name.startswith("python") else shlex.quote(path.name)
+    return shlex.quote(word)

@@ -1,0 +1,168 @@
+"""Python environments with other versions of JAX, made once and kept.
+
+They have JAX, its dependencies and nothing else. `pip` installs them, from the package index that
+the user's own configuration of it names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.files import private
+from jaxsight.files.locks import try_lock
+from jaxsight.repro import running
+from jaxsight.repro.failures import FINISHED
+
+_MOST_SECONDS = 900.0
+_VERSIONS = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
+_NUMPY_2 = (0, 4, 26)
+"""The first version of JAX that works with NumPy 2."""
+
+_PLATFORM = """
+import platform, sys
+print(sys.implementation.cache_tag, sys.platform, platform.machine(), sep="-")
+"""
+_QUIET = ("--disable-pip-version-check", "--no-input", "--retries", "1", "--timeout", "20")
+
+
+class Unavailable(Exception):
+    """An environment cannot be made; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """The managed environments of one interpreter.
+
+    Attributes:
+        folder: where they are kept, for the user alone.
+        python: the interpreter that makes them.
+        platform: the version and the platform of the interpreter, a prefix of names.
+        offline: whether only existing ones are used.
+    """
+
+    folder: Path
+    python: str
+    platform: str
+    offline: bool
+
+    @staticmethod
+    def of(folder: Path, python: str, offline: bool) -> Environments:
+        """Return the environments of an interpreter.
+
+        Raises:
+            Unavailable: the interpreter does not run.
+        """
+        platform = _run(python, "-I", "-c", _PLATFORM).stdout.strip()
+        return Environments(folder, python, platform, offline)
+
+    def available(self) -> list[str]:
+        """Return the versions of jaxlib that can be used, the oldest first.
+
+        Raises:
+            Unavailable: they cannot be listed.
+        """
+        if self.offline:
+            return self.existing()
+        with self._locked():
+            ran = self._pip("index", "versions", "jaxlib", *_QUIET)
+        listed = _VERSIONS.search(ran.stdout)
+        if listed is None:
+            reason = _last_line(ran.stderr) or "no output"
+            raise Unavailable(f"no package index lists the versions of jaxlib ({reason})")
+        return sorted((text.strip() for text in listed[1].split(",")), key=ordered)
+
+    def existing(self) -> list[str]:
+        """Return the versions of jaxlib that are already installed, the oldest first."""
+        names: list[str] = []
+        with contextlib.suppress(OSError):
+            names = [path.name for path in self.folder.iterdir()]
+        start = f"{self.platform}-jax"
+        versions = (name.removeprefix(start) for name in names if name.startswith(start))
+        return sorted(versions, key=ordered)
+
+    def interpreter(self, version: str) -> str:
+        """Return the path of an interpreter with this version of JAX and jaxlib.
+
+        Raises:
+            Unavailable: it cannot be made.
+        """
+        made = self.folder / f"{self.platform}-jax{version}"
+        python = _python_of(made)
+        with self._locked():
+            if not python.exists():
+                if self.offline:
+                    raise Unavailable("not installed, and offline")
+                self._make(made, version)
+        return str(python)
+
+    def _make(self, made: Path, version: str) -> None:
+        unfinished = made.with_name(f"{private.UNFINISHED}{made.name}")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        wanted = [f"jax=={version}", f"jaxlib=={version}"]
+        if ordered(version) < _NUMPY_2:
+            wanted += ["numpy<2", "scipy<1.13"]
+        arguments = ("install", "--quiet", "--only-binary", ":all:", *_QUIET, *wanted)
+        try:
+            _run(self.python, "-m", "venv", "--without-pip", str(unfinished))
+            ran = self._pip("--python", str(_python_of(unfinished)), *arguments)
+            if ran.failure.kind != FINISHED:
+                raise Unavailable(f"cannot install jax {version} ({_last_line(ran.stderr)})")
+            unfinished.rename(made)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _pip(self, *arguments: str) -> running.Ran:
+        """Run the pip of an environment that has pip alone, as the user's may have none."""
+        tools = self.folder / f"{self.platform}-pip"
+        if not _python_of(tools).exists():
+            _run(self.python, "-m", "venv", str(tools))
+        command = [str(_python_of(tools)), "-m", "pip", *arguments]
+        return running.run_command(command, timeout=_MOST_SECONDS)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Wait until no other process changes the folder.
+
+        Raises:
+            Unavailable: the folder cannot be changed.
+        """
+        try:
+            with private.lock_file(self.folder / "lock") as descriptor:
+                deadline = time.monotonic() + _MOST_SECONDS
+                while not try_lock(descriptor):
+                    if time.monotonic() > deadline:
+                        raise Unavailable(f"{self.folder} is locked by another process")
+                    time.sleep(0.2)
+                yield
+        except OSError as error:
+            raise Unavailable(f"cannot use {self.folder}: {error}") from None
+
+
+def ordered(version: str) -> tuple[int, ...]:
+    """Return a version as a tuple that compares as the version does."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def _run(*command: str) -> running.Ran:
+    try:
+        ran = running.run_command(command, timeout=_MOST_SECONDS)
+    except OSError as error:
+        raise Unavailable(f"cannot start {command[0]}: {error}") from None
+    if ran.failure.kind != FINISHED:
+        raise Unavailable(_last_line(ran.stderr) or _last_line(ran.stdout) or ran.failure.headline)
+    return ran
+
+
+def _python_of(environment: Path) -> Path:
+    return environment / "bin" / "python"
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:200] if lines else ""

@@ -1,0 +1,75 @@
+"""The first value of a program at which jit and eager differ, or which is NaN."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import jaxsight
+from jaxsight.repro import running
+from jaxsight.repro.explaining.trials import Condition, Trials, environment
+from jaxsight.repro.explanation import AGREES, DIVERGES, INTERMEDIATES, Row, Table
+from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
+
+_CHILD = """
+import runpy, sys
+server, file, out = sys.argv[1:]
+sys.argv = [file]
+namespace = runpy.run_path(file, run_name="repro")
+sys.path.insert(0, server)
+from jaxsight.repro.explaining.prefixes import main
+main(file, namespace, out)
+"""
+_SERVER = Path(jaxsight.__file__).parents[1]
+
+_CONCLUSIONS = {
+    "value": "jit and eager first differ at {}",
+    "nan": "jit first gives NaN at {}, where eager does not",
+    "nan in both": "the first NaN is at {}",
+}
+
+
+def concerns_values(failure: Failure) -> bool:
+    """Return whether a failure is about the values of results."""
+    words = failure.message.lower()
+    return (
+        failure.kind == EXCEPTION
+        and failure.name == "AssertionError"
+        and any(word in words for word in ("differ", "nan", "inf"))
+    )
+
+
+def table(trials: Trials) -> Table:
+    """Return the table of the program's equations up to the first that differs."""
+    trials.report("comparing intermediate values")
+    with tempfile.TemporaryDirectory(prefix="jaxsight-values-") as folder:
+        out = Path(folder, "values.json")
+        command = [trials.python, "-c", _CHILD, str(_SERVER), str(trials.file), str(out)]
+        ran = running.run_command(
+            command,
+            timeout=max(trials.limit, trials.timeout),
+            memory=trials.memory,
+            environment=environment(Condition()),
+            folder=trials.file.parent,
+        )
+        if ran.failure.kind != FINISHED:
+            words = ran.stderr.strip().splitlines()
+            reason = words[-1] if words else ran.failure.headline
+            return Table(INTERMEDIATES, notes=(f"not tried: {reason}",))
+        answer = json.loads(out.read_text(encoding="utf-8"))
+    return _table(trials.file, answer["rows"], int(answer["equations"]))
+
+
+def _table(file: Path, records: list[dict[str, object]], equations: int) -> Table:
+    rows, conclusion = [], ""
+    for record in records:
+        place = f" at {file.name}:{record['line']}" if record["line"] else ""
+        subject = f"equation {int(str(record['index'])) + 1}: {record['name']} {record['type']}"
+        kind = str(record["kind"])
+        rows.append(Row(subject, DIVERGES if kind else AGREES, f"{record['text']}{place}".strip()))
+        if kind and not conclusion:
+            conclusion = _CONCLUSIONS[kind].format(f"`{record['name']}`{place}")
+    if not conclusion:
+        conclusion = f"jit and eager agree at each of {equations} equations"
+    return Table(INTERMEDIATES, tuple(rows[-8:]), conclusion)

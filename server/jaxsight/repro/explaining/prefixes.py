@@ -1,0 +1,184 @@
+"""The values of a program's equations, jitted and eager; runs in a process of its own.
+
+A prefix of the program is compiled for each equation, so that what comes after it cannot change how
+the compiler treats it; calls are inlined.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.interpreters.base import Environment
+from jaxsight.interpreters.compat import dtypes
+from jaxsight.interpreters.compat.equations import bind, called, made_by
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.locations import locations
+from jaxsight.interpreters.compat.staging import Program, is_literal, opened
+
+ALL = 60
+"""Programs of at most so many equations are compared at each; longer ones are bisected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How the results of an equation differ, if they do.
+
+    Attributes:
+        kind: `""`, `nan` (only jitted), `nan in both`, or `value`.
+        text: the first elements that differ.
+    """
+
+    kind: str = ""
+    text: str = ""
+
+
+def main(file: str, namespace: dict[str, Any], out: str) -> None:
+    """Write the comparison of a repro's equations to a file, as JSON."""
+    arguments = namespace["inputs"]()
+    flat, _ = jax.tree.flatten(arguments)
+    program = opened(jax.make_jaxpr(namespace["main"])(*arguments))
+    equations = list(_flat(program))
+    with jax.disable_jit():
+        eager = _values(program, flat)
+
+    def compared(index: int) -> Difference:
+        print(json.dumps([index, len(equations)]), flush=True)
+        jitted = jax.jit(lambda *args: _values(program, args, index)[-1])(*flat)
+        return difference(jitted, eager[index])
+
+    rows = [
+        _record(file, equations[index], index, difference)
+        for index, difference in sorted(_search(len(equations), compared).items())
+    ]
+    Path(out).write_text(json.dumps({"equations": len(equations), "rows": rows}), "utf-8")
+
+
+def _search(count: int, compared: Callable[[int], Difference]) -> dict[int, Difference]:
+    """Compare equations until the first that differs is found."""
+    results: dict[int, Difference] = {}
+    if count <= ALL:
+        for index in range(count):
+            results[index] = compared(index)
+            if results[index].kind:
+                break
+        return results
+    low, high = -1, count - 1
+    results[high] = compared(high)
+    while results[high].kind and high - low > 1:
+        middle = (low + high) // 2
+        results[middle] = compared(middle)
+        if results[middle].kind:
+            high = middle
+        else:
+            low = middle
+    return results
+
+
+def _flat(program: Program) -> Iterator[Equation]:
+    for equation in program.jaxpr.eqns:
+        inner = called(equation)
+        if inner is None:
+            yield equation
+        else:
+            yield from _flat(inner)
+
+
+class _Reached(Exception):
+    """The last equation of a prefix was evaluated."""
+
+
+def _values(program: Program, args: Sequence[object], last: int = -1) -> list[list[jax.Array]]:
+    """Return the results of each equation up to the position `last`, by default of all."""
+    values: list[list[jax.Array]] = []
+
+    def run(program: Program, args: Sequence[object]) -> list[object]:
+        environment: Environment[object] = Environment()
+        for var, value in zip(program.jaxpr.invars, args, strict=True):
+            environment.write(var, value)
+        for var, constant in zip(program.jaxpr.constvars, program.consts, strict=True):
+            environment.write(var, constant)
+
+        def read(atom: Atom) -> object:
+            return atom.val if is_literal(atom) else environment.read(atom)
+
+        for equation in program.jaxpr.eqns:
+            operands = [read(atom) for atom in equation.invars]
+            inner = called(equation)
+            if inner is not None:
+                results: Sequence[object] = run(inner, operands)
+            else:
+                with made_by(equation):
+                    made = bind(equation, operands)
+                values.append(made)
+                if len(values) - 1 == last:
+                    raise _Reached
+                results = made
+            for var, result in zip(equation.outvars, results, strict=True):
+                environment.write(var, result)
+        return [read(atom) for atom in program.jaxpr.outvars]
+
+    with contextlib.suppress(_Reached):
+        run(program, args)
+    return values
+
+
+def difference(jitted: Sequence[object], eager: Sequence[object]) -> Difference:
+    """Return how the results of an equation differ between jit and eager."""
+    pairs = [(_numbers(one), _numbers(other)) for one, other in zip(jitted, eager, strict=True)]
+    for one, other in pairs:
+        bad = np.isnan(one)
+        if bad.any():
+            kind = "nan in both" if np.isnan(other)[bad].all() else "nan"
+            return Difference(kind, _shown(one, other, bad))
+    for one, other in pairs:
+        far = _far(one, other)
+        if far.any():
+            return Difference("value", _shown(one, other, far))
+    return Difference()
+
+
+def _numbers(value: Any) -> np.ndarray[Any, Any]:
+    if dtypes.is_key(value):
+        value = jax.random.key_data(value)
+    array = np.asarray(value)
+    wide = np.complex128 if np.issubdtype(array.dtype, np.complexfloating) else np.float64
+    return array.astype(wide)
+
+
+def _far(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return where two arrays differ by more than rounding explains."""
+    finite = np.abs(other[np.isfinite(other)])
+    scale = float(finite.max()) if finite.size else 0.0
+    with np.errstate(invalid="ignore"):
+        close = np.abs(one - other) <= 1e-3 * scale
+    far: np.ndarray[Any, Any] = ~(close | (one == other) | (np.isnan(one) & np.isnan(other)))
+    return far
+
+
+def _shown(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], where: Any) -> str:
+    place = tuple(int(index) for index in np.argwhere(where)[0])
+    at = f" at {list(place)}" if place else ""
+    return (
+        f"jit {one[place]:.6g}, eager {other[place]:.6g}{at} ({int(where.sum())} of {where.size})"
+    )
+
+
+def _record(file: str, equation: Equation, index: int, difference: Difference) -> dict[str, Any]:
+    places = [place for place in locations(equation) if Path(place.file) == Path(file)]
+    types = ", ".join(str(var.aval) for var in equation.outvars)
+    return {
+        "index": index,
+        "name": equation.primitive.name,
+        "type": types,
+        "line": places[0].line if places else 0,
+        "kind": difference.kind,
+        "text": difference.text,
+    }

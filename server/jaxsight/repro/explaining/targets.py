@@ -1,0 +1,100 @@
+"""Whether a repro fails on other machines, over the user's own ssh."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxsight.repro import running
+from jaxsight.repro.explaining.trials import Trials, verdict_of
+from jaxsight.repro.explanation import OTHER, TARGETS, UNTRIED, Row, Table
+from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
+
+_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
+_SSH_FAILED = 255
+
+_THERE = """
+import base64, json, os, subprocess, sys, tempfile
+sent = json.load(sys.stdin)
+with tempfile.TemporaryDirectory() as folder:
+    for name, data in sent["files"].items():
+        with open(os.path.join(folder, name), "wb") as out:
+            out.write(base64.b64decode(data))
+    report = os.path.join(folder, "failure.json")
+    script = os.path.join(folder, sent["main"])
+    command = [sys.executable, "-c", sent["observer"], report, script]
+    try:
+        done = subprocess.run(command, timeout=sent["timeout"], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL)
+        code, stderr = done.returncode, done.stderr
+    except subprocess.TimeoutExpired:
+        code, stderr = None, ""
+    failure = None
+    if os.path.exists(report):
+        with open(report) as file:
+            failure = json.load(file)
+print(json.dumps({"code": code, "failure": failure, "stderr": stderr[-65536:]}))
+"""
+
+
+def table(trials: Trials, hosts: Sequence[str], python: str = "python3") -> Table:
+    """Return the table of machines."""
+    rows = tuple(_row(trials, host, python) for host in hosts)
+    notes = () if rows else ("not tried: no machine is configured",)
+    return Table(TARGETS, rows, notes=notes)
+
+
+def _row(trials: Trials, host: str, python: str) -> Row:
+    trials.report(f"trying {host}")
+    name = host.removeprefix("ssh://")
+    remote = f"{shlex.quote(python)} -c {shlex.quote(_THERE)}"
+    command = ["ssh", *_OPTIONS, "--", name, remote]
+    shown = f"ssh {shlex.quote(name)} {python} - < {shlex.quote(str(trials.file))}"
+    try:
+        done = subprocess.run(
+            command,
+            input=_message(trials.file, trials.limit),
+            capture_output=True,
+            text=True,
+            timeout=trials.limit + 60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Row(name, UNTRIED, f"cannot reach {name}: {error}", shown)
+    try:
+        ran = _ran(json.loads(done.stdout), trials.limit)
+    except (ValueError, TypeError, KeyError):
+        words = done.stderr.strip().splitlines()
+        reach = "cannot reach" if done.returncode == _SSH_FAILED else "no answer from"
+        return Row(name, UNTRIED, f"{reach} {name} ({words[-1] if words else 'no output'})", shown)
+    verdict = verdict_of(ran, trials.failure, trials.aborted_in, elsewhere=True)
+    return Row(name, verdict, ran.failure.headline if verdict == OTHER else "", shown)
+
+
+def _message(file: Path, timeout: float) -> str:
+    """Return what is sent: the file, and the arrays beside it."""
+    paths = [file, *file.parent.glob(f"{file.stem}*.npz")]
+    files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in paths}
+    return json.dumps(
+        {"files": files, "main": file.name, "observer": running.OBSERVER, "timeout": timeout}
+    )
+
+
+def _ran(reply: dict[str, object], timeout: float) -> running.Ran:
+    code, failure = reply["code"], reply["failure"]
+    if code is None:
+        ended = Failure(HANG, message=f"within {timeout:g} s")
+    elif not isinstance(code, int):
+        raise TypeError(code)
+    elif code < 0:
+        ended = Failure(CRASH, running.signal_name(-code))
+    elif isinstance(failure, list):
+        name, message, frame = map(str, failure)
+        ended = Failure(EXCEPTION, name, message, frame)
+    else:
+        ended = Failure(EXCEPTION, message=f"exit status {code}") if code else Failure(FINISHED)
+    return running.Ran(ended, "", str(reply["stderr"]), 0.0, code if isinstance(code, int) else -9)

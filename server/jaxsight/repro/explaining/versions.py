@@ -1,0 +1,188 @@
+"""Which versions of JAX a repro fails with: other environments, and a bisection over releases."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.repro.explaining.environments import Environments, Unavailable, ordered
+from jaxsight.repro.explaining.system import installed
+from jaxsight.repro.explaining.trials import Condition, Trials
+from jaxsight.repro.explanation import (
+    FAILS,
+    INTERPRETERS,
+    PASSES,
+    UNTRIED,
+    VERSIONS,
+    Row,
+    Table,
+)
+
+_OTHER_PYTHONS = ("python3.12", "python3.13", "python3.14", "python3.11")
+
+Try = Callable[[str], str]
+"""Returns the verdict of a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where a failure begins or ends: two versions with nothing conclusive between them."""
+
+    failing: str
+    passing: str
+    between: tuple[str, ...] = ()
+    """Versions between the two that could not be tried, or that fail in another way."""
+
+
+def interpreters_table(trials: Trials, pythons: Sequence[str]) -> Table:
+    """Return the table of other Python environments."""
+    rows = [_row_of_interpreter(trials, python) for python in pythons]
+    notes = () if rows else ("no other Python environment is known",)
+    passing = [row.subject for row in rows if row.verdict == PASSES]
+    conclusion = f"it passes with {'; '.join(passing)}" if passing else ""
+    return Table(INTERPRETERS, tuple(rows), conclusion, notes)
+
+
+def _row_of_interpreter(trials: Trials, python: str) -> Row:
+    about = installed(python)
+    if about is None:
+        return Row(python, UNTRIED, "the interpreter does not run")
+    if not about.jaxlib:
+        return Row(python, UNTRIED, "jaxlib is not installed")
+    subject = f"jax {about.jax}, jaxlib {about.jaxlib}, Python {about.python}"
+    return trials.row(Condition(python=python), subject)
+
+
+def table(
+    trials: Trials,
+    folder: Path | None,
+    pythons: Sequence[str],
+    *,
+    offline: bool,
+    oldest: str,
+    most: int,
+) -> Table:
+    """Return the table of released versions of jaxlib, bisected from the installed one.
+
+    Args:
+        pythons: interpreters for versions that do not support the user's Python.
+        most: how many versions may be tried.
+    """
+    about = installed(trials.python)
+    if about is None or not about.jaxlib:
+        return Table(VERSIONS, notes=("not tried: jaxlib has no version",))
+    if folder is None:
+        return Table(VERSIONS, notes=("not tried: there is no folder for environments",))
+    trials.report("listing the versions of jaxlib")
+    pools, notes = _pools(folder, trials.python, pythons, offline)
+    sources = {version: pool for pool, versions in reversed(pools) for version in versions}
+    versions = sorted(sources, key=ordered)
+    rows: dict[str, Row] = {about.jaxlib: trials.row(Condition(), f"jax {about.jax}")}
+
+    def attempt(version: str) -> str:
+        if version not in rows:
+            if len(rows) > most:
+                return UNTRIED
+            rows[version] = _row_of_version(trials, sources[version], version)
+        return rows[version].verdict
+
+    here = ordered(about.jaxlib)
+    least = ordered(oldest)
+    before = [version for version in reversed(versions) if least <= ordered(version) < here]
+    after = [version for version in versions if ordered(version) > here]
+    began, ended = boundary(about.jaxlib, before, attempt), boundary(about.jaxlib, after, attempt)
+    if offline:
+        notes.append("offline: only versions that are already installed were tried")
+    if len(rows) > most:
+        notes.append(f"stopped after {most} versions")
+    if not after and not notes:
+        notes.append("no newer version of jaxlib is available for these interpreters")
+    notes += _notes(began, ended)
+    rows_in_order = [rows[version] for version in sorted(rows, key=ordered)]
+    return Table(VERSIONS, tuple(rows_in_order), _conclusion(began, ended), tuple(notes))
+
+
+def boundary(failing: str, others: Sequence[str], attempt: Try) -> Boundary | None:
+    """Return where a failure ends among versions, the nearest to the `failing` one first.
+
+    Distances double until a version passes; then the range is bisected. Versions that fail in
+    another way decide nothing. None if no version that was tried passes.
+    """
+    low, high = -1, len(others)
+    inconclusive: set[int] = set()
+    step = 1
+    while high == len(others):
+        position = min(low + step, high - 1)
+        if position in inconclusive or position <= low:
+            return None  # all the way to the last one
+        low, high = _narrowed(low, high, position, attempt(others[position]), inconclusive)
+        step *= 2
+    while untried := [at for at in range(low + 1, high) if at not in inconclusive]:
+        middle = untried[len(untried) // 2]
+        low, high = _narrowed(low, high, middle, attempt(others[middle]), inconclusive)
+    last = failing if low < 0 else others[low]
+    return Boundary(last, others[high], tuple(others[low + 1 : high]))
+
+
+def _narrowed(
+    low: int, high: int, position: int, verdict: str, inconclusive: set[int]
+) -> tuple[int, int]:
+    """Return the last position that fails and the first that passes, after a trial between."""
+    if verdict == PASSES:
+        return low, position
+    if verdict == FAILS:
+        return position, high
+    inconclusive.add(position)
+    return low, high
+
+
+def _pools(
+    folder: Path, python: str, pythons: Sequence[str], offline: bool
+) -> tuple[list[tuple[Environments, list[str]]], list[str]]:
+    """Return environments with the versions that each can have, and why there are no others.
+
+    Versions that do not support the user's Python are installed with another one.
+    """
+    pools: list[tuple[Environments, list[str]]] = []
+    notes: list[str] = []
+    others = [path for name in _OTHER_PYTHONS if (path := shutil.which(name)) is not None]
+    seen: set[str] = set()
+    for maker in dict.fromkeys((python, *pythons, *others)):
+        try:
+            environments = Environments.of(folder, maker, offline)
+            if environments.platform in seen:
+                continue
+            seen.add(environments.platform)
+            pools.append((environments, environments.available()))
+        except Unavailable as error:
+            if maker == python:
+                notes.append(f"not tried: {error}")
+    return pools, notes
+
+
+def _row_of_version(trials: Trials, environments: Environments, version: str) -> Row:
+    trials.report(f"installing jax {version}")
+    subject = f"jax {version}"
+    try:
+        python = environments.interpreter(version)
+    except Unavailable as error:
+        return Row(subject, UNTRIED, str(error))
+    row = trials.row(Condition(python=python), subject)
+    command = f"uv run --no-project --with jax=={version} --with jaxlib=={version} {trials.file}"
+    return Row(subject, row.verdict, row.detail, command, row.seconds)
+
+
+def _conclusion(began: Boundary | None, ended: Boundary | None) -> str:
+    clauses = []
+    if began is not None:
+        clauses.append(f"it fails since {began.failing} and passes with {began.passing}")
+    if ended is not None:
+        clauses.append(f"it passes again since {ended.passing}")
+    return ", ".join(clauses)
+
+
+def _notes(began: Boundary | None, ended: Boundary | None) -> list[str]:
+    between = [version for part in (began, ended) if part for version in part.between]
+    return [f"inconclusive: {', '.join(between)}"] if between else []

@@ -1,0 +1,280 @@
+"""Programs that fail are captured without editing them, and leave a repro that fails as they did."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repro.programs import SERVER, body, extract, jaxsight
+
+BOOT = SERVER / "jaxsight" / "repro" / "boot.py"
+
+DEBUG_NANS = """\
+import jax
+import jax.numpy as jnp
+
+jax.config.update("jax_debug_nans", True)
+
+
+@jax.jit
+def step(x):
+    return jnp.log(x - 2.0)
+
+
+print("before")
+step(jnp.ones(3))
+"""
+
+
+def test_an_exception_is_reproduced(tmp_path: Path) -> None:
+    done = extract(tmp_path, DEBUG_NANS)
+    assert done.code == 0, done.stderr
+    assert done.stdout.startswith("before\n")
+    last = done.stdout.strip().split("\n")[-1]
+    assert last == "repro.py: FloatingPointError: invalid value (nan) encountered in log"
+    assert (
+        body(done.repro)
+        == """\
+import jax
+import jax.numpy as jnp
+
+jax.config.update("jax_debug_nans", True)
+
+
+def main(x0):
+    return jnp.log(x0)
+
+
+def inputs():
+    return (
+        jnp.array([-1.0, -1.0, -1.0], dtype=jnp.float32),  # x0
+    )
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))"""
+    )
+
+
+def test_the_traceback_is_the_programs_own(tmp_path: Path) -> None:
+    done = extract(tmp_path, DEBUG_NANS)
+    assert "program.py" in done.stderr
+    assert "capture" not in done.stderr
+
+
+CRASH = """\
+import os
+import signal
+
+import jax
+import jax.numpy as jnp
+from jax._src import compiler
+
+
+def die(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@jax.jit
+def fine(x):
+    return x + 1
+
+
+@jax.jit
+def fatal(x, w):
+    def body(carry, row):
+        return jnp.sin(carry) * row, carry.sum()
+
+    return jax.lax.scan(body, x, w)
+
+
+x = fine(jnp.zeros(3))
+w = jnp.ones((4, 3))
+compiler.backend_compile_and_load = die
+fatal(x, w)
+"""
+
+
+def test_a_crash_leaves_the_program_that_was_compiled(tmp_path: Path) -> None:
+    done = extract(tmp_path, CRASH)
+    # The crash is not JAX's own, so the file does not crash, and says so.
+    assert done.code == 1
+    assert "does not fail in the same way: finished, expected killed by SIGSEGV" in done.stdout
+    assert "def fatal(x, w):" in done.repro
+    assert "lax.scan(" in done.repro
+
+
+HANG = """\
+import jax
+import jax.numpy as jnp
+
+
+@jax.jit
+def spin(x):
+    return jax.lax.while_loop(lambda v: v[0] < 2, lambda v: v * 0.5, x)
+
+
+spin(jnp.ones(3))
+"""
+
+
+@pytest.mark.slow
+def test_a_hang_leaves_the_program_that_ran(tmp_path: Path) -> None:
+    done = extract(tmp_path, HANG, "--timeout", "6")
+    assert done.code == 0, done.stdout + done.stderr
+    assert done.stdout == "repro.py: did not finish within 6 s\n"
+    assert "lax.while_loop" in done.repro
+
+
+def test_a_program_without_an_error_has_no_repro(tmp_path: Path) -> None:
+    done = extract(tmp_path, "import jax\njax.numpy.ones(3)\n")
+    assert done.code == 2
+    assert done.stderr == "error: the program finished without an error\n"
+
+
+def test_an_error_outside_of_jax_has_no_repro(tmp_path: Path) -> None:
+    done = extract(tmp_path, "import jax\njax.numpy.ones(3)\nraise KeyError('a')\n")
+    assert done.code == 2
+    assert "KeyError" in done.stderr
+    assert "error: the exception was raised outside of JAX" in done.stderr
+
+
+def test_arguments_and_exit_status_are_the_programs(tmp_path: Path) -> None:
+    program = "import sys\nprint(sys.argv, __name__)\nsys.exit(3)\n"
+    (tmp_path / "program.py").write_text(program)
+    case = tmp_path / "case"
+    command = [sys.executable, str(BOOT), "run", "script", str(case), "--", "program.py", "-x", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stdout == "['program.py', '-x', '1'] __main__\n"
+
+
+COUNTING = """\
+import jax
+import jax.numpy as jnp
+
+traces = []
+compiles = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda name, *_, **__: compiles.append(name) if "backend_compile" in name else None
+)
+
+
+@jax.jit
+def f(x, n):
+    traces.append(1)
+    return x * n
+
+
+@jax.custom_vjp
+def g(x):
+    return x
+
+
+g.defvjp(lambda x: (x, x), lambda residual, cotangent: (cotangent * residual,))
+for n in range(3):
+    for size in (2, 3, 2):
+        y = jax.grad(lambda x: g(f(x, n)).sum())(jnp.ones(size))
+print(len(traces), len(compiles), y)
+"""
+
+
+def test_capture_changes_neither_results_nor_compilations(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(COUNTING)
+    plain = [sys.executable, "program.py"]
+    captured = [
+        sys.executable,
+        str(BOOT),
+        "run",
+        "script",
+        str(tmp_path / "case"),
+        "--",
+        "program.py",
+    ]
+    outputs = [
+        subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for command in (plain, captured)
+    ]
+    assert outputs[0] == outputs[1]
+
+
+def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "train.py").write_text(DEBUG_NANS)
+    done = jaxsight(
+        tmp_path, "repro", "run", "--python", sys.executable, "-m", "package.train", "--lr", "1"
+    )
+    assert done.code == 0, done.stderr
+    assert (tmp_path / "repro.py").exists()
+
+
+TESTS = """\
+import jax
+import jax.numpy as jnp
+import pytest
+
+
+def test_passes():
+    assert jnp.ones(3).sum() == 3
+
+
+def test_fails_in_python():
+    assert 1 == 2
+
+
+@pytest.mark.parametrize("size", [3])
+def test_fails_in_jax(size):
+    with jax.debug_nans(True):
+        jnp.sqrt(-jnp.ones(size))
+"""
+
+
+@pytest.mark.slow
+def test_each_failing_test_that_reached_jax_leaves_a_repro(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(TESTS)
+    options = ["--python", sys.executable, "-o", "found", "--pytest"]
+    done = jaxsight(tmp_path, "repro", "run", *options, "-p", "no:cacheprovider", "test_x.py")
+    assert done.code == 0, done.stdout + done.stderr
+    assert [path.name for path in (tmp_path / "found").glob("*.py")] == [
+        "test_x-test_fails_in_jax-3.py"
+    ]
+
+
+def test_a_function_is_called_with_its_example_inputs(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        '''\
+import jax
+import jax.numpy as jnp
+
+jax.config.update("jax_debug_nans", True)
+
+
+def loss(x, scale=2.0):
+    """
+    Example inputs:
+        x: f32[40]
+    """
+    return jnp.sum(jnp.sqrt(x) * scale)
+'''
+    )
+    done = jaxsight(tmp_path, "repro", "model.py:loss", "--python", sys.executable)
+    assert done.code == 0, done.stderr
+    repro = (tmp_path / "repro.py").read_text()
+    assert "return jnp.sqrt(x0)" in repro
+    assert "jax.random.normal(jax.random.key(1), (40,))" in repro
+
+
+def test_nothing_is_left_behind_by_a_killed_program(tmp_path: Path) -> None:
+    program = (
+        "import os, signal\nimport jax\njax.numpy.ones(3)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = extract(tmp_path, program)
+    assert done.code == 1
+    assert "expected killed by SIGKILL" in done.stdout
+    assert signal.SIGKILL.name in done.repro
