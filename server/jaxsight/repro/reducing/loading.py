@@ -19,7 +19,7 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.staging import stage
+from jaxsight.interpreters.compat.staging import Program, stage
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Limits
@@ -32,11 +32,6 @@ NAME = "repro"
 
 class Unloadable(Exception):
     """A file is not a repro, or its program cannot be traced here; the text says why."""
-
-    def __init__(self, words: str, help: str = "", error: BaseException | None = None) -> None:
-        super().__init__(words)
-        self.help = help
-        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,27 +122,28 @@ class Inputs:
 
 
 def inputs_of(loaded: Loaded, limits: Limits) -> Inputs:
-    """Compute the arguments of `main` in a child.
+    """Compute the arguments of `main` in a child, and trace it there, which may crash or hang.
 
     Raises:
-        Unloadable: that failed.
+        Unloadable: that failed; the file may still run.
     """
 
     def task() -> bytes:
         try:
-            arguments = execute(loaded).inputs()
-            return pickle.dumps((None, _split(arguments)))
-        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            inputs = _split(execute(loaded).inputs())
+            _trace(loaded, inputs)
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
             return pickle.dumps((children.failure_of(error).headline, None))
+        return pickle.dumps(("", inputs))
 
     ending, output = children.run(task, limits)
     if ending.kind != FINISHED or not output:
-        raise Unloadable(f"inputs() failed: {ending.headline}")
+        raise Unloadable(f"cannot trace main: {ending.headline}")
     problem, inputs = pickle.load(io.BytesIO(output))
     if problem:
-        raise Unloadable(f"inputs() failed: {problem}")
-    found: Inputs = inputs
-    return found
+        raise Unloadable(f"cannot trace main: {problem}")
+    typed: Inputs = inputs
+    return typed
 
 
 def _split(arguments: Any) -> Inputs:
@@ -166,12 +162,19 @@ def _split(arguments: Any) -> Inputs:
 
 
 def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
-    """Trace `main` at the types of its arguments.
+    """Trace `main` at the types of its arguments, in this process.
 
     Raises:
-        Unloadable: tracing failed, with the error; the file may still run.
+        Unloadable: that failed, because the file needs values at its top level.
     """
+    try:
+        return of_program(_trace(loaded, inputs), inputs.values)
+    except Exception as error:
+        first = str(error).strip().split("\n", 1)[0]
+        raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}") from error
 
+
+def _trace(loaded: Loaded, inputs: Inputs) -> Program:
     def program(*arrays: object) -> object:
         module = execute(loaded)
         if inputs.structure is not None:
@@ -183,14 +186,7 @@ def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
             leaves[position] = array
         return module.main(*jax.tree.unflatten(tree, leaves))
 
-    try:
-        staged = stage(program, [_aval(value) for value in inputs.values])
-        return of_program(staged.program, inputs.values)
-    except Exception as error:
-        first = str(error).strip().split("\n", 1)[0]
-        raise Unloadable(
-            f"cannot trace main: {type(error).__name__}: {first}", "", error
-        ) from error
+    return stage(program, [_aval(value) for value in inputs.values]).program
 
 
 def _aval(value: Value) -> Any:

@@ -25,21 +25,37 @@ _WRAPPERS = frozenset(
 
 def simplify(text: Text, checker: Checker[Text]) -> Text:
     """Return a text of which no single expression can be made simpler."""
+    passes = (_decorators, _unwrapped, _inlined, _inlined_calls, _shorter, _hoisted, _numbers)
     while True:
-        smaller = checker.first(_simpler(text))
+        before = text
+        for simpler in passes:
+            text = _exhausted(text, simpler, checker)
+        if text == before:
+            return text
+
+
+def _exhausted(
+    text: Text, simpler: Callable[[Text], Iterator[Text | None]], checker: Checker[Text]
+) -> Text:
+    """Apply a pass; after each success, continue at the same place of the new text."""
+    skipped = 0
+    while True:
+        numbers: dict[str, int] = {}
+        smaller = checker.first(_numbered(simpler(text), skipped, numbers))
         if smaller is None:
             return text
+        skipped = numbers[smaller.digest]
         text = smaller
 
 
-def _simpler(text: Text) -> Iterator[Text | None]:
-    yield from _decorators(text)
-    yield from _unwrapped(text)
-    yield from _inlined(text)
-    yield from _inlined_calls(text)
-    yield from _shorter(text)
-    yield from _hoisted(text)
-    yield from _numbers(text)
+def _numbered(
+    texts: Iterator[Text | None], skipped: int, numbers: dict[str, int]
+) -> Iterator[Text | None]:
+    """Yield texts after the first `skipped` ones; store the number of each by its digest."""
+    for number, text in enumerate(texts):
+        if number >= skipped and text is not None:
+            numbers.setdefault(text.digest, number)
+            yield text
 
 
 def _decorators(text: Text) -> Iterator[Text | None]:
@@ -169,7 +185,7 @@ def _drop(tree: ast.Module, index: int, field: str, position: int) -> bool:
 def _hoisted(text: Text) -> Iterator[Text | None]:
     """Replace an expression by one of its parts, a returned or assigned value by none."""
     for index, node in enumerate(ast.walk(text.tree)):
-        if isinstance(node, ast.Return) and node.value is not None:
+        if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None:
             yield edited(text, _only_value, index)
         if not isinstance(node, ast.expr) or is_constant(node):
             continue
@@ -179,7 +195,7 @@ def _hoisted(text: Text) -> Iterator[Text | None]:
 
 def _only_value(tree: ast.Module, index: int) -> bool:
     node = _node(tree, index)
-    assert isinstance(node, ast.Return)
+    assert isinstance(node, (ast.Return, ast.Assign))
     for around in ast.walk(tree):
         body = getattr(around, "body", None)
         if isinstance(body, list) and any(each is node for each in body) and node.value:
