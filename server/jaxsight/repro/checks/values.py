@@ -59,8 +59,13 @@ others = jax.jit(main, compiler_options={options!r})(*inputs())
 _GRADIENT = """\
 from jax.test_util import check_grads
 
+
+def is_inexact(x):
+    return jax.numpy.issubdtype(jax.numpy.result_type(x), jax.numpy.inexact)
+
+
 values, tree = jax.tree.flatten(inputs())
-floats = [i for i, x in enumerate(values) if jax.numpy.issubdtype(x.dtype, jax.numpy.inexact)]
+floats = [i for i, x in enumerate(values) if is_inexact(x)]
 
 
 def differentiable(*some):
@@ -68,7 +73,7 @@ def differentiable(*some):
     for i, x in zip(floats, some):
         every[i] = x
     results = jax.tree.leaves(main(*jax.tree.unflatten(tree, every)))
-    return [x for x in results if jax.numpy.issubdtype(x.dtype, jax.numpy.inexact)]
+    return [x for x in results if is_inexact(x)]
 
 
 try:

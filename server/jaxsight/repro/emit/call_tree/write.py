@@ -5,22 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import numpy as np
-
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.repro.capture.call_tree.records import (
     Call,
-    Constant,
     FunctionRef,
-    Node,
-    Operand,
-    Packed,
     Ref,
     Tree,
 )
 from jaxsight.repro.emit.call_tree.functions import Functions
-from jaxsight.repro.emit.call_tree.structures import is_plain
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.module_text import module_lines

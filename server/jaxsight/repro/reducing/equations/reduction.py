@@ -16,7 +16,7 @@ from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
 from jaxsight.repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
-from jaxsight.repro.reducing.equations.deletion import delete, drop_outputs
+from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs
 from jaxsight.repro.reducing.equations.emission import Form
 from jaxsight.repro.reducing.equations.evaluation import observed
 from jaxsight.repro.reducing.equations.inlining import flatten
@@ -111,6 +111,7 @@ def _to_fixed_point(
         if candidate.count < before[0]:
             emit()
         candidate = drop_outputs(candidate, checker)
+        candidate = bypass(candidate, checker)
         candidate = unwrap(candidate, checker, recorded)
         candidate = thin(candidate, checker)
         candidate = prune(candidate, checker)
