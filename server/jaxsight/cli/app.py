@@ -14,6 +14,7 @@ from jaxsight.cli.commands import (
     check,
     explain,
     kernels,
+    reduce,
     repro,
     server,
     show,
@@ -99,6 +100,7 @@ app.command("kernels")(kernels.kernels)
 app.add_typer(targets.app, name="targets", invoke_without_command=True)
 app.command("check")(check.check)
 app.add_typer(repro.app, name="repro")
+app.command("reduce")(reduce.reduce)
 app.command("explain")(explain.explain)
 app.command("trust")(trust.trust)
 app.command("server")(server.serve)

@@ -23,13 +23,19 @@ Event = dict[str, Any]
 
 
 def run_captured(
-    python: str, kind: str, case: Path, arguments: Sequence[str], timeout: float | None
+    python: str,
+    kind: str,
+    case: Path,
+    arguments: Sequence[str],
+    timeout: float | None = None,
+    check: str = "",
 ) -> tuple[int, Failure | None]:
     """Run the user's program under capture, with this process's standard streams.
 
     Return its exit status, and how it died if it did not end by itself.
     """
-    command = [python, str(BOOT), "run", kind, str(case), "--", *arguments]
+    flags = ["--nan"] if check == "nan" else []
+    command = [python, str(BOOT), "run", kind, str(case), *flags, "--", *arguments]
     process = subprocess.Popen(command, env=user_environment())
     try:
         code = process.wait(timeout)
@@ -52,6 +58,24 @@ def _interrupt(process: subprocess.Popen[bytes]) -> int:
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         process.kill()
         return process.wait()
+
+
+def emit(
+    python: str,
+    case: Path,
+    out: Path,
+    died: Failure | None,
+    *,
+    anonymous: bool = False,
+    check: str = "",
+) -> Event:
+    """Write the repro of a case to a file, and return what came of it.
+
+    Raises:
+        CommandError: there is nothing to write.
+    """
+    options = {"died": died.record() if died else None, "anonymous": anonymous, "check": check}
+    return follow(python, ["emit", str(case), str(out.absolute()), json.dumps(options)])
 
 
 def follow(

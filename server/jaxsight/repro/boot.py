@@ -53,9 +53,9 @@ def emit(arguments: list[str]) -> int:
     folder, out, *rest = arguments
     options = json.loads(rest[0]) if rest else {}
     died = Failure.of_record(options["died"]) if options.get("died") else None
-    anonymous = options.get("anonymous", False)
+    choices = {name: options[name] for name in ("anonymous", "check") if name in options}
     try:
-        emitted = emit(Path(folder), Path(out), died=died, anonymous=anonymous)
+        emitted = emit(Path(folder), Path(out), died=died, **choices)
     except CannotEmit as error:
         report({"event": "error", "message": str(error)})
         return 1

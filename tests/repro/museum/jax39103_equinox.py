@@ -48,7 +48,9 @@ def build():
 
 
 def main(parameters, state, whitening, points, targets):
-    static = eqx.partition(eqx.filter_eval_shape(build), lambda x: isinstance(x, jax.ShapeDtypeStruct))[1]
+    static = eqx.partition(
+        eqx.filter_eval_shape(build), lambda x: isinstance(x, jax.ShapeDtypeStruct)
+    )[1]
     scores = jax.vmap(lambda row: jnp.sum((whitening @ row) ** 2))(points)
     weight = jax.nn.sigmoid(scores[0])
     batch = points[:32].reshape(4, 8, 3) / jnp.sqrt(1.0 + scores[:32].reshape(4, 8, 1))

@@ -26,7 +26,9 @@ def network(parameters, x):
         mean = jnp.mean(x, axis=-1, keepdims=True)
         x = (x - mean) * jax.lax.rsqrt(jnp.var(x, axis=-1, keepdims=True) + 1e-6)
         x = x * layer["scale"] + layer["shift"]
-        _, x = jax.lax.scan(lambda h, t, layer=layer: cell(layer["cell"], h, t), jnp.zeros((4, 8)), x)
+        _, x = jax.lax.scan(
+            lambda h, t, layer=layer: cell(layer["cell"], h, t), jnp.zeros((4, 8)), x
+        )
     return jax.nn.log_softmax(x @ parameters["out"])
 
 

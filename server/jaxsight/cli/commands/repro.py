@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,10 +14,11 @@ import typer
 from typer.core import TyperGroup
 
 from jaxsight.cli.arguments import parse_address
-from jaxsight.cli.boot_process import follow, run_captured
+from jaxsight.cli.boot_process import emit, run_captured
 from jaxsight.cli.command_run import start_run
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
+from jaxsight.cli.explaining import Issue, Wanted, explain
 from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.traced_view import find_question
@@ -78,6 +77,17 @@ Pytest = Annotated[
     bool, typer.Option("--pytest", help="Run tests; write a repro for each failing test.")
 ]
 
+CheckText = Annotated[
+    str,
+    typer.Option(
+        "--check",
+        metavar="CHECK",
+        help="What the program does wrong, if it does not fail by itself: see "
+        "[cyan]jaxsight reduce --help[/cyan].",
+        show_default="its error",
+    ),
+]
+
 Anonymize = Annotated[
     bool,
     typer.Option("--anonymize", help="Rename everything that came from the program."),
@@ -99,7 +109,9 @@ def run(
     pytest: Pytest = False,
     output: Output = None,
     timeout: Timeout = None,
+    check: CheckText = "",
     anonymize: Anonymize = False,
+    issue: Issue = None,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
@@ -114,8 +126,8 @@ def run(
         raise CommandError(f"no such file: {program[0]}")
     interpreter = user_interpreter(python, script if kind == "script" else None)
     case = _new_case()
-    options = _Options(output, anonymize, as_json)
-    code, died = run_captured(interpreter, kind, case, program, timeout)
+    options = _Options(output, check, anonymize, as_json, issue)
+    code, died = run_captured(interpreter, kind, case, program, timeout, check)
     if kind == "pytest" and died is None:
         return _emit_tests(interpreter, case, code, options)
     return _emit(interpreter, case, died, options)
@@ -128,7 +140,9 @@ async def function(
     set_name: SetName = None,
     output: Output = None,
     limit: Timeout = None,
+    check: CheckText = "",
     anonymize: Anonymize = False,
+    issue: Issue = None,
     python: Python = None,
     allow: Allow = None,
     as_json: AsJson = False,
@@ -145,16 +159,19 @@ async def function(
         question = await find_question(run, address, set_name)
         await asyncio.to_thread(request.write_bytes, encode(question.trace))
     _, died = await asyncio.to_thread(
-        run_captured, interpreter, "function", case, [str(request)], limit
+        run_captured, interpreter, "function", case, [str(request)], limit, check
     )
-    options = _Options(output, anonymize, as_json)
+    options = _Options(output, check, anonymize, as_json, issue)
     return await asyncio.to_thread(_emit, interpreter, case, died, options)
 
 
 def _emit(python: str, case: Path, died: Failure | None, options: _Options) -> int:
     """Write the repro of a case, and print what came of it; return the exit status."""
     out = options.out or Path("repro.py")
-    event = follow(python, _emit_command(case, out, died, options))
+    event = emit(python, case, out, died, anonymous=options.anonymous, check=options.check)
+    if options.issue is not None and event["reproduces"]:
+        wanted = Wanted(issue=options.issue)
+        explain(Path(event["path"]), python, Failure.of_record(event["expected"]), wanted)
     if options.as_json:
         print_json({key: value for key, value in event.items() if key != "event"})
     else:
@@ -173,7 +190,8 @@ def _emit_tests(python: str, cases: Path, code: int, options: _Options) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for case in sorted(path for path in cases.iterdir() if (path / "ended.json").is_file()):
         try:
-            event = follow(python, _emit_command(case, folder / f"{case.name}.py", None, options))
+            out = folder / f"{case.name}.py"
+            event = emit(python, case, out, None, anonymous=options.anonymous)
         except CommandError as error:
             Printer(stderr=True).labelled("error", "bold red", f"{case.name}: {error}")
             continue
@@ -192,13 +210,10 @@ class _Options:
     """How a repro is written and reported."""
 
     out: Path | None
+    check: str
     anonymous: bool
     as_json: bool
-
-
-def _emit_command(case: Path, out: Path, died: Failure | None, options: _Options) -> Sequence[str]:
-    record = {"died": died.record() if died else None, "anonymous": options.anonymous}
-    return ["emit", str(case), str(out.absolute()), json.dumps(record)]
+    issue: Path | None
 
 
 def _print_verdict(event: dict[str, Any]) -> None:

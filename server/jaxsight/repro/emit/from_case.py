@@ -16,6 +16,8 @@ import numpy as np
 
 from jaxsight.repro.capture import case
 from jaxsight.repro.capture.recorder import failed_file, tree_file
+from jaxsight.repro.checks.base import Check
+from jaxsight.repro.checks.parsing import parse
 from jaxsight.repro.compat import configuration, pickling
 from jaxsight.repro.emit.anonymize import anonymized
 from jaxsight.repro.emit.call_tree.write import write as write_tree
@@ -26,6 +28,7 @@ from jaxsight.repro.emit.repro_file import (
     Repro,
     assemble,
     parameters_of,
+    replace_headline,
     write,
 )
 from jaxsight.repro.environment import Environment
@@ -46,16 +49,28 @@ class Emitted:
         path: the file.
         expected: the failure that was captured.
         observed: the failure of the file in a fresh process.
+        reproduces: whether the file fails as the program did.
     """
 
     path: Path
     expected: Failure
     observed: Failure
+    reproduces: bool
 
-    @property
-    def reproduces(self) -> bool:
-        """Whether the file fails as the program did."""
-        return self.observed.same(self.expected)
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What a repro may be written of.
+
+    Attributes:
+        trees: files of the calls around it, the best one first.
+        program: the number of the program, if one was executed.
+        arguments: the files of its arguments, the best one first.
+    """
+
+    trees: tuple[str, ...]
+    program: int | None = None
+    arguments: tuple[str, ...] = ()
 
 
 def emit(
@@ -65,6 +80,7 @@ def emit(
     died: Failure | None = None,
     timeout: float = 120.0,
     anonymous: bool = False,
+    check: str = "",
 ) -> Emitted:
     """Write the repro of the case in `folder` to `out`, and run it.
 
@@ -72,55 +88,134 @@ def emit(
         died: how the process ended, if it did not end by itself.
         timeout: seconds after which the repro counts as a hang.
         anonymous: whether to rename everything that came from the user.
+        check: what the program does wrong, if it does not fail by itself.
 
     Raises:
         CannotEmit: there is nothing to reproduce, or it cannot be written.
     """
+    info = case.read_json(folder, case.INFO)
+    if not info:
+        raise CannotEmit("the program did not import JAX")
     ended = case.read_ended(folder)
     if ended is None or died is not None:
         ended = case.Ended(died or Failure(CRASH))
-    if ended.failure.kind == FINISHED and ended.program is None:
-        raise CannotEmit("the program finished without an error")
-    info = case.read_json(folder, case.INFO)
+    checked = parse(check)
     environment = Environment.of_record(info["environment"])
-    about = About(ended.failure, environment, origin=_relative(ended.where))
-    limit = min(timeout, 20.0) if ended.failure.kind == HANG else timeout
+    lines = checked.demonstration
+    about = About(ended.failure, environment, lines, origin=_relative(ended.where))
+    limit = min(timeout, _HANG) if ended.failure.kind == HANG else timeout
     emitted: Emitted | None = None
     problems: list[str] = []
-    for form in (_calls, _execution):
-        try:
-            repro = form(folder, ended, about)
-        except (CannotEmit, Unwritable, Unsourceable) as error:
-            problems.append(str(error))
-            continue
-        if anonymous:
-            repro = anonymized(repro)
-        if emitted is None or not emitted.reproduces:
-            repro.save(out)
-            observed = run_file(sys.executable, out, timeout=limit).failure
-            emitted = Emitted(out, ended.failure, observed)
+    for subject in _subjects(folder, ended, check):
+        for form in (_calls, _execution):
+            try:
+                repro = form(folder, subject, about)
+            except (CannotEmit, Unwritable, Unsourceable) as error:
+                problems.append(str(error))
+                continue
+            written = _run(anonymized(repro) if anonymous else repro, out, limit, about, checked)
+            if emitted is None or written.reproduces:
+                emitted = written
+            if emitted.reproduces:
+                return emitted
     if emitted is None:
         raise CannotEmit(problems[-1])
     return emitted
 
 
-def _calls(folder: Path, ended: case.Ended, about: About) -> Repro:
-    """Return the repro of the calls around the failure, as the program has them."""
+_HANG = 20.0
+"""Seconds that a repro of a hang runs."""
+
+_MOST_SUBJECTS = 8
+"""The maximum number of programs that are tried, the largest first."""
+
+
+def _run(repro: Repro, out: Path, limit: float, about: About, check: Check) -> Emitted:
+    """Write a repro, and run it in a fresh process."""
+    repro.save(out)
+    observed = run_file(sys.executable, out, timeout=limit).failure
+    if not check.text:
+        return Emitted(out, about.failure, observed, observed.same(about.failure))
+    if check.holds(observed):
+        replace_headline(repro, observed).save(out)
+        return Emitted(out, observed, observed, reproduces=True)
+    return Emitted(out, Failure(EXCEPTION, message=check.text), observed, reproduces=False)
+
+
+def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
+    """Return what repros may be written of: the failure, or what the program executed."""
+    if check and ended.program is None:
+        return _executed(folder)
+    if ended.failure.kind == FINISHED and ended.program is None:
+        raise CannotEmit("the program finished without an error")
+    if ended.program is None and ended.at_trace:
+        return [_Subject((case.TREE,))]
+    if ended.program is None and ended.failure.kind == EXCEPTION:
+        raise CannotEmit("the exception was raised outside of JAX")
     number = ended.program
-    if number is None and not ended.at_trace:
-        number = _current(folder, ended)[0]
-    names = [case.TREE, *([] if number is None else [tree_file(number)])]
-    for name in names:
+    if number is None:
         with contextlib.suppress(FileNotFoundError):
-            tree, options = pickling.loads((folder / name).read_bytes())
-            configuration.apply(options)
-            break
-    else:
+            number = pickle.loads(case.read_slot(folder, case.CURRENT))[0]
+    if number is None:
+        raise CannotEmit("the program failed before JAX executed anything")
+    return [_Subject((case.TREE, tree_file(number)), number, (failed_file(number), case.CURRENT))]
+
+
+def _executed(folder: Path) -> list[_Subject]:
+    """Return the programs that were executed, the largest first."""
+    programs = (folder / case.PROGRAMS).glob("*.pickle")
+    largest = sorted(programs, key=lambda path: (-path.stat().st_size, path.name))
+    numbers = [int(path.stem) for path in largest[:_MOST_SUBJECTS]]
+    if not numbers:
+        raise CannotEmit("the program executed nothing with JAX")
+    return [
+        _Subject((tree_file(number),), number, (case.first_file(number),)) for number in numbers
+    ]
+
+
+def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
+    """Return the repro of the calls around the failure, as the program has them."""
+    content = _first(folder, subject.trees)
+    if content is None:
         raise CannotEmit("the failure was outside of calls of JAX with functions")
+    tree, options = pickling.loads(content)
+    configuration.apply(options)
     written = write_tree(tree)
     values = [_value(argument) for argument in written.arguments]
     about = replace(about, environment=replace(about.environment, options=options))
     return assemble(written.text, values, parameters_of(written.text), about)
+
+
+def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
+    """Return the repro of the program that was executed."""
+    if subject.program is None:
+        raise CannotEmit("the failure was before an execution")
+    content = _first(folder, (case.program_file(subject.program),))
+    arguments = _first(folder, subject.arguments)
+    if content is None or arguments is None:
+        raise CannotEmit("the program could not be captured")
+    primitive, parameters, options = pickling.loads(content)
+    values = pickle.loads(arguments)
+    if isinstance(values, tuple):
+        values = pickle.loads(values[1])
+    configuration.apply(options)
+    about = replace(about, environment=replace(about.environment, options=options))
+
+    def program(*arguments: object) -> object:
+        results = primitive.bind(*arguments, **parameters)
+        return results[0] if isinstance(results, list) and len(results) == 1 else results
+
+    return write(program, values, _names(parameters, values), about)
+
+
+def _first(folder: Path, names: Sequence[str]) -> bytes | None:
+    """Return the content of the first file that exists."""
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            if name == case.CURRENT:
+                return case.read_slot(folder, name)
+            return (folder / name).read_bytes()
+    return None
 
 
 def _value(argument: Any) -> Argument:
@@ -138,39 +233,6 @@ def _value(argument: Any) -> Argument:
             return Value(argument)
         case _:
             return value_of(argument)
-
-
-def _execution(folder: Path, ended: case.Ended, about: About) -> Repro:
-    """Return the repro of the program that was executed."""
-    number, values = _current(folder, ended)
-    primitive, parameters, options = pickling.loads(
-        (folder / case.program_file(number)).read_bytes()
-    )
-    configuration.apply(options)
-    about = replace(about, environment=replace(about.environment, options=options))
-
-    def program(*arguments: object) -> object:
-        results = primitive.bind(*arguments, **parameters)
-        return results[0] if isinstance(results, list) and len(results) == 1 else results
-
-    return write(program, values, _names(parameters, values), about)
-
-
-def _current(folder: Path, ended: case.Ended) -> tuple[int, list[Value]]:
-    """Return the program that failed, or was in flight, with its arguments."""
-    if ended.program is None and ended.failure.kind == EXCEPTION:
-        where = "while JAX traced" if ended.at_trace else "outside of JAX"
-        raise CannotEmit(f"the exception was raised {where}")
-    names = [case.CURRENT]
-    if ended.program is not None:
-        names.insert(0, failed_file(ended.program))
-    for name in names:
-        try:
-            number, values = pickle.loads((folder / name).read_bytes())
-        except FileNotFoundError:
-            continue
-        return number, pickle.loads(values)
-    raise CannotEmit("the program failed before JAX executed anything")
 
 
 def _names(parameters: dict[str, Any], values: Sequence[Value]) -> list[str]:
@@ -196,9 +258,10 @@ def _relative(where: str) -> str:
     return where.removeprefix(folder)
 
 
-def emit_in_fresh_process(python: str, folder: Path, out: Path) -> str:
+def emit_in_fresh_process(python: str, folder: Path, out: Path, *, anonymous: bool = False) -> str:
     """Write the repro of a case from another process; return a line that says what came of it."""
-    command = [python, str(_BOOT), "emit", str(folder), str(out)]
+    options = json.dumps({"anonymous": anonymous})
+    command = [python, str(_BOOT), "emit", str(folder), str(out), options]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         record = json.loads(finished.stdout.strip().split("\n")[-1])

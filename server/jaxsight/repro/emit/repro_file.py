@@ -140,6 +140,13 @@ def assemble(
     return Repro(text, {**(arrays or {}), **stored})
 
 
+def replace_headline(repro: Repro, failure: Failure) -> Repro:
+    """Return a repro whose docstring begins with another failure."""
+    before, quotes, rest = repro.text.partition('"""')
+    _, newline, after = rest.partition("\n")
+    return Repro(f"{before}{quotes}{_escaped(_headline(failure))}{newline}{after}", repro.arrays)
+
+
 def parameters_of(source: str, function: str = "main") -> list[str]:
     """Return the names of the parameters of a function of a module."""
     for statement in ast.parse(source).body:
@@ -194,7 +201,7 @@ def _docstring(about: About) -> list[str]:
         f"{name} {version}" for name, version in about.environment.packages.items()
     )
     paragraphs = [
-        [textwrap.shorten(headline, _WIDTH - 5, placeholder=" …")],
+        [_headline(about.failure)],
         [f"With {versions}, Python {about.environment.python}."],
     ]
     if about.origin:
@@ -203,9 +210,22 @@ def _docstring(about: About) -> list[str]:
     message = about.failure.message.strip()
     if "\n" in message or len(headline) > _WIDTH - 5:
         paragraphs.append(textwrap.indent(block(message[:4000]), "    ").split("\n"))
-    lines = "\n\n".join("\n".join(paragraph) for paragraph in paragraphs)
-    safe = lines.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    safe = "\n\n".join("\n".join(map(_escaped, paragraph)) for paragraph in paragraphs)
     return ['"""' + safe, '"""', ""]
+
+
+def _headline(failure: Failure) -> str:
+    """Return the first line of a docstring."""
+    return textwrap.shorten(one_line(failure.headline), _WIDTH - 5, placeholder=" …")
+
+
+def _escaped(line: str) -> str:
+    """Return a line as it is written in a docstring."""
+    return (
+        line.replace("\\", "\\\\").replace('"', '\\"')
+        if '"""' in line
+        else line.replace("\\", "\\\\")
+    )
 
 
 def _variables(environment: Environment) -> list[str]:

@@ -42,7 +42,7 @@ def table(trials: Trials) -> Table:
     except OSError as error:
         return Table(HLO_PASSES, notes=(f"cannot list the passes: {error}",))
     if not passes:
-        return Table(HLO_PASSES, notes=("XLA ran no passes, or this jaxlib does not log them",))
+        return Table(HLO_PASSES, notes=("it fails before XLA runs a pass",))
     rows: dict[tuple[str, ...], Row] = {}
 
     def try_without(group: tuple[str, ...]) -> str:
@@ -60,7 +60,7 @@ def table(trials: Trials) -> Table:
         notes.append(f"stopped after {MOST_TRIALS} trials")
     return Table(
         HLO_PASSES,
-        tuple(row for group, row in tried if len(group) == 1 or not healing),
+        tuple(row for group, row in tried if len(group) == 1 or _tells(row, healing)),
         _conclusion(healing, unfinished),
         tuple(notes),
     )
@@ -86,6 +86,11 @@ def _groups(
     second = tuple(name for name in passes if name in changed and name not in first)
     rest = tuple(name for name in passes if name not in first and name not in second)
     return [group for group in (first, second, rest) if group]
+
+
+def _tells(row: Row, healing: Sequence[str]) -> bool:
+    """Return whether a row about several passes says more than those about single ones."""
+    return row.verdict == PASSES and not healing
 
 
 def _without(group: Sequence[str]) -> Condition:

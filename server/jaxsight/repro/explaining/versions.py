@@ -177,9 +177,9 @@ def _row_of_version(trials: Trials, environments: Environments, version: str) ->
 def _conclusion(began: Boundary | None, ended: Boundary | None) -> str:
     clauses = []
     if began is not None:
-        clauses.append(f"it fails since {began.failing} and passes with {began.passing}")
+        clauses.append(f"it passes with {began.passing} and fails since {began.failing}")
     if ended is not None:
-        clauses.append(f"it passes again since {ended.passing}")
+        clauses.append(f"it passes since {ended.passing}")
     return ", ".join(clauses)
 
 

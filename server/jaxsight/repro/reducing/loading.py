@@ -156,10 +156,14 @@ def _split(arguments: Any) -> Inputs:
         None if value is not None else leaf for leaf, value in zip(leaves, values, strict=True)
     ]
     structure: tuple[Any, list[Any]] | None = (tree, others)
+    module = sys.modules.pop(NAME, None)  # the reader of the pickle does not have it
     try:
         pickle.loads(pickle.dumps(structure))
     except Exception:  # noqa: BLE001 - classes of the file
         structure = None
+    finally:
+        if module is not None:
+            sys.modules[NAME] = module
     return Inputs(tuple(value for value in values if value is not None), positions, structure)
 
 

@@ -1,0 +1,190 @@
+"""Make a repro smaller while it fails in the same way: `jaxsight reduce`."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jaxsight.cli.boot_process import Event, emit, follow, run_captured
+from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.execution import INTERRUPTED
+from jaxsight.cli.execution import command as as_command
+from jaxsight.cli.explaining import (
+    ExplainTables,
+    Hosts,
+    Issue,
+    Offline,
+    OtherPythons,
+    Wanted,
+    explain,
+    print_explanation,
+    table_names,
+)
+from jaxsight.cli.options import AsJson, Python
+from jaxsight.cli.output.printing import Printer, Spinner, Text, print_json, styled
+from jaxsight.cli.user_python import user_interpreter
+from jaxsight.files.private import cache_folder
+from jaxsight.files.reading import UnreadableError, source
+from jaxsight.repro.checks.base import InvalidCheck
+from jaxsight.repro.checks.parsing import KINDS, parse
+from jaxsight.repro.failures import Failure
+from jaxsight.text.inert import one_line
+from jaxsight.text.units import count, time
+
+Repro = Annotated[Path, typer.Argument(metavar="REPRO.py", help="A repro, or a script that fails.")]
+
+CheckText = Annotated[
+    str,
+    typer.Option(
+        "--check",
+        metavar="CHECK",
+        help="What makes a program interesting: "
+        + ", ".join(f"[cyan]{kind.replace('[', chr(92) + '[')}[/cyan]" for kind in KINDS)
+        + ".",
+        show_default="the failure of the file itself",
+    ),
+]
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="OUT.py", help="File to write.", show_default="REPRO_min.py"
+    ),
+]
+
+Jobs = Annotated[int, typer.Option(min=1, help="Candidates to run at the same time.")]
+
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", help="Time after which a candidate is a hang."),
+]
+
+
+@as_command
+def reduce(
+    repro: Repro,
+    check: CheckText = "",
+    output: Output = None,
+    jobs: Jobs = 2,
+    timeout: Timeout = 60.0,
+    explain_tables: ExplainTables = None,
+    with_python: OtherPythons = None,
+    host: Hosts = None,
+    offline: Offline = False,
+    issue: Issue = None,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a repro smaller while it fails in the same way.
+
+    Each candidate runs in a process of its own. Ctrl-C keeps the smallest program so far; the same
+    command continues where an earlier one ended.
+    Exits with 1 if the file could not be made smaller.
+
+    [bold]Examples[/bold]
+
+        jaxsight reduce repro.py
+        jaxsight reduce repro.py --check "temp>64MiB" -o small.py
+        jaxsight reduce repro.py --check differs:jit,eager --explain all --issue issue.md
+    """
+    wanted = Wanted(
+        table_names(explain_tables), tuple(with_python or ()), tuple(host or ()), offline, issue
+    )
+    try:
+        parse(check)
+    except InvalidCheck as error:
+        raise CommandError(f"--check {check}: {error}") from error
+    try:
+        text = source(repro)
+    except UnreadableError as error:
+        raise CommandError(str(error)) from error
+    out = output or repro.with_name(f"{repro.stem}_min.py")
+    interpreter = user_interpreter(python, repro)
+    with tempfile.TemporaryDirectory(prefix="jaxsight-") as folder:
+        file = repro.absolute()
+        if not _is_repro(text) and not check.startswith("command:"):
+            file = _captured(interpreter, file, Path(folder), check)
+        options = ["--check", check, "--jobs", str(jobs), "--timeout", str(timeout)]
+        state = _state(text, options)
+        kept = ["--state", str(state)] if state else []
+        command = ["reduce", str(file), "-o", str(out.absolute()), *options, *kept]
+        event = _followed(interpreter, command)
+    explanation = explain(out.absolute(), interpreter, Failure.of_record(event["failure"]), wanted)
+    if as_json:
+        record = {key: value for key, value in event.items() if key != "event"}
+        if explanation is not None:
+            record["explanation"] = explanation.record()
+        print_json(record)
+    else:
+        _print_result(event)
+        print_explanation(explanation)
+    if event["interrupted"]:
+        return INTERRUPTED
+    return 0 if event["after"] < event["before"] else FOUND
+
+
+def _is_repro(text: str) -> bool:
+    """Return whether a file defines `main` and `inputs`, as repros do."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise CommandError(f"not a Python file: {error}") from error
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return functions >= {"main", "inputs"}
+
+
+def _captured(python: str, script: Path, folder: Path, check: str) -> Path:
+    """Run a script under capture, and return the repro of its failure."""
+    case, out = folder / "case", folder / f"{script.stem}.py"
+    _, died = run_captured(python, "script", case, [str(script)], check=check)
+    emit(python, case, out, died, check=check)
+    return out
+
+
+def _state(text: str, options: Sequence[str]) -> Path | None:
+    """Return the folder in which a reduction of this text continues."""
+    digest = hashlib.blake2b("\0".join([text, *options]).encode(), digest_size=12).hexdigest()
+    return cache_folder("reduce", digest)
+
+
+def _followed(python: str, arguments: Sequence[str]) -> Event:
+    """Run a reduction, and show its progress."""
+    errors = Printer(stderr=True)
+    if not errors.is_terminal:
+        return follow(python, arguments)
+    with errors.status("starting JAX") as status:
+        return follow(python, arguments, lambda event: _show_progress(status, event))
+
+
+def _show_progress(status: Spinner, event: dict[str, Any]) -> None:
+    left = event.get("equations", event.get("statements"))
+    if left is None:
+        status.update(Text("running the file"))
+        return
+    unit = "equation" if "equations" in event else "statement"
+    tried = count(int(event.get("tried", 0)), "candidate")
+    status.update(Text(one_line(f"{count(int(left), unit)} left, {tried} tried")))
+
+
+def _print_result(event: Event) -> None:
+    printer = Printer()
+    failure = Failure.of_record(event["failure"])
+    path = one_line(os.path.relpath(event["path"]))
+    printer.print(styled((path, "bold"), f": {one_line(failure.headline)}"))
+    before, after = event["before"], event["after"]
+    tried = count(event["tried"], "candidate")
+    facts = [f"{before:,} → {after:,} {event['unit']}", f"{tried} in {time(event['seconds'])}"]
+    if event["minimal"]:
+        facts.append("no single one can be deleted")
+    if event["confidence"] < 1:
+        facts.append(f"fails in {event['confidence']:.0%} of runs")
+    printer.print(", ".join(facts))
+    for other in event["others"]:
+        printer.print(f"note: another failure turned up: {one_line(os.path.relpath(other))}")
