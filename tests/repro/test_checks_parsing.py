@@ -81,15 +81,17 @@ def test_flags_become_compiler_options() -> None:
         ("kernels:cpu", "invalid check 'kernels:cpu'; expected kernels:TARGET>N"),
         ("kernels:h100>3", "unsupported target 'h100'; expected cpu"),
         ("command:/no/such/script", "script '/no/such/script' does not exist"),
-        ("differs:foo", "invalid check 'differs:foo'; expected differs:jit,eager or differs:FLAGS"),
+        (
+            "differs:foo",
+            "invalid check 'differs:foo'; expected differs:jit,eager, differs:FLAGS or differs:PYTHON",
+        ),
         (
             "exception:(",
             "invalid regular expression '(': missing ), unterminated subpattern at position 0",
         ),
         (
             "nans",
-            "unknown check 'nans'; expected one of command, compile-memory, compile-time, crash, differs, "
-            "exception, gradient, hang, hlo, kernels, nan, retraces, temp",
+            "unknown check 'nans'; expected one of command, compile-memory, compile-time, crash, differs, exception, gradient, hang, hlo, kernels, nan, retraces, temp",
         ),
     ],
 )

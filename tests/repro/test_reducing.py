@@ -149,7 +149,9 @@ def test_only_the_equation_that_returns_nan_is_left(tmp_path: Path) -> None:
     assert "[[-1.0]]" in function(text, "inputs")
     assert (event["after"], event["unit"], event["minimal"]) == (1, "equations", True)
     assert event["failure"]["message"] == "NaN in result[0]"
-    done = subprocess.run([sys.executable, tmp_path / "out.py"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "out.py"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "AssertionError: NaN in result[0]" in done.stderr
 
@@ -278,3 +280,42 @@ def test_invalid_arguments_are_reported(tmp_path: Path, check: str, words: str) 
     event = json.loads(stdout.strip().split("\n")[-1])
     assert event["event"] == "error"
     assert event["message"].startswith(words)
+
+
+def test_processes_that_a_program_leaves_behind_are_killed(tmp_path: Path) -> None:
+    source = SHAPES.replace("import jax\n", "import os\nimport time\nimport jax\n", 1).replace(
+        "d = a @ c",
+        f"d = os.fork() or (os.setsid(), open({str(tmp_path / 'pids')!r}, 'a').write(f'{{os.getpid()}} '), time.sleep(600)); d = a @ c",
+    )
+    reduced(tmp_path, source, "--check", "exception:dot_general")
+    pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
+    assert pids
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.slow
+def test_results_of_two_environments_differ(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nJAX_ENABLE_X64=1 exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    source = """\
+import jax
+import jax.numpy as jnp
+
+
+def main(x):
+    y = jnp.sin(x)
+    return (y.astype(float) + 1e8) - 1e8
+
+
+def inputs():
+    return (jnp.ones(3),)
+
+
+if __name__ == "__main__":
+    main(*inputs())
+"""
+    event, text = reduced(tmp_path, source, "--check", f"differs:{python}", "--jobs", "4")
+    assert event["failure"]["message"].startswith("results depend on the environment")
+    assert "float" in text
+    assert event["after"] < event["before"]

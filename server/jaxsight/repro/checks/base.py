@@ -23,6 +23,7 @@ class Check:
         demonstration: the lines that a repro runs as a script.
         seconds: the time after which a run counts as a hang; None for the caller's limit.
         level: what is reduced: `program` for equations, `text` for statements.
+        as_file: whether the demonstration needs the file that it is in.
         finite: whether only programs with finite arguments count.
     """
 
@@ -30,6 +31,7 @@ class Check:
     demonstration: tuple[str, ...] = CALL
     seconds: float | None = None
     level: str = "program"
+    as_file: bool = False
     finite: bool = False
 
     def lines(self, jitted: bool) -> tuple[str, ...]:

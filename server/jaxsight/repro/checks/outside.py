@@ -11,13 +11,19 @@ from jaxsight.repro.checks.compiled import count
 from jaxsight.repro.failures import FINISHED, Failure
 
 _RETRACES = """\
-traced = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, *rest, **more: traced.append(event) if "jaxpr_trace_duration" in event else None
-)
+traced = {{}}
+
+
+def count(event, seconds, fun_name="", **rest):
+    if "jaxpr_trace_duration" in event:
+        traced[fun_name] = traced.get(fun_name, 0) + 1
+
+
+jax.monitoring.register_event_duration_secs_listener(count)
 main(*inputs())
-if len(traced) > {limit}:
-    raise AssertionError(f"traced {{len(traced)}} times")
+for name, times in traced.items():
+    if times > {limit}:
+        raise AssertionError(f"traced {{times}} times: {{name}}")
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 from jaxsight.repro.checks import compiled, endings, outside, values
@@ -21,6 +22,7 @@ KINDS = (
     "nan",
     "differs:jit,eager",
     "differs:FLAGS",
+    "differs:PYTHON",
     "gradient",
     "compile-time>S",
     "compile-memory>BYTES",
@@ -78,7 +80,10 @@ def _differs(text: str, between: str) -> Check:
         return values.differs_eagerly(text)
     if between.startswith("--"):
         return values.differs_by_flags(text, between)
-    raise InvalidCheck(f"invalid check {text!r}; expected differs:jit,eager or differs:FLAGS")
+    if python := shutil.which(between):
+        return values.differs_elsewhere(text, python)
+    expected = "differs:jit,eager, differs:FLAGS or differs:PYTHON"
+    raise InvalidCheck(f"invalid check {text!r}; expected {expected}")
 
 
 def _unknown(text: str, name: str) -> str:

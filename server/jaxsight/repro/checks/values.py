@@ -56,11 +56,35 @@ results = jax.jit(main)(*inputs())
 others = jax.jit(main, compiler_options={options!r})(*inputs())
 """
 
+_ELSEWHERE = """\
+import os
+import subprocess
+import sys
+import tempfile
+
+title, one, other, least = "results depend on the environment", "here", "elsewhere", {least}
+results = [np.asarray(result) for result in jax.tree.leaves(jax.jit(main)(*inputs()))]
+if "REPRO_RESULTS" in os.environ:
+    np.savez(os.environ["REPRO_RESULTS"], *results)
+    sys.exit()
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "results.npz")
+    variables = {**os.environ, "REPRO_RESULTS": path}
+    subprocess.run([{python!r}, __file__], env=variables, check=True)
+    others = list(np.load(path).values())
+"""
+"""Runs the file itself again with another interpreter."""
+
 _GRADIENT = """\
 from jax.test_util import check_grads
 
+
+def is_inexact(x):
+    return jax.numpy.issubdtype(jax.numpy.result_type(x), jax.numpy.inexact)
+
+
 values, tree = jax.tree.flatten(inputs())
-floats = [i for i, x in enumerate(values) if jax.numpy.issubdtype(x.dtype, jax.numpy.inexact)]
+floats = [i for i, x in enumerate(values) if is_inexact(x)]
 
 
 def differentiable(*some):
@@ -68,7 +92,7 @@ def differentiable(*some):
     for i, x in zip(floats, some):
         every[i] = x
     results = jax.tree.leaves(main(*jax.tree.unflatten(tree, every)))
-    return [x for x in results if jax.numpy.issubdtype(x.dtype, jax.numpy.inexact)]
+    return [x for x in results if is_inexact(x)]
 
 
 try:
@@ -118,6 +142,14 @@ def differs_by_flags(text: str, flags: str) -> Check:
     options = _options(flags)
     source = _FLAGS.replace("{options!r}", repr(options))
     return Differs(text, _compared(source, "0"), prefix="results depend on flags", source=source)
+
+
+def differs_elsewhere(text: str, python: str) -> Check:
+    """Return the check `differs:PYTHON`."""
+    source = _ELSEWHERE.replace("{python!r}", repr(python))
+    prefix = "results depend on the environment"
+    lines = _compared(source, "0")
+    return Differs(text, lines, as_file=True, prefix=prefix, source=source)
 
 
 def _options(flags: str) -> dict[str, str | bool]:

@@ -25,6 +25,7 @@ from jaxsight.repro.failures import (
     PROCESSES,
     Failure,
 )
+from jaxsight.repro.reducing import interrupts
 from jaxsight.repro.running import MOST_PROCESSES, signal_name
 from jaxsight.workers.watchdog import guardian
 
@@ -148,9 +149,24 @@ def _settle() -> None:
         os.dup2(null, standard)
 
 
+def adopt() -> None:
+    """Become the parent of processes that children leave behind (Linux only)."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(guardian.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def sweep() -> None:
+    """Kill all processes below this one."""
+    while pids := guardian.descendants(os.getpid()):
+        _kill(pids)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+
+
 def wait(child: Child, others: Sequence[Child] = ()) -> Failure:
     """Wait for a child to end, and return how; enforce the limits of others meanwhile."""
     while child.ending is None:
+        interrupts.check()
         pipes = [each.pipe for each in (child, *others) if not each.ended]
         select.select(pipes, [], [], _PAUSE)
         for each in (child, *others):

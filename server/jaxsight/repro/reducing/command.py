@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsight.repro.reducing import children, interrupts
 from jaxsight.repro.reducing.options import CannotReduce, Options, Report
 from jaxsight.repro.reducing.run import reduce
 
@@ -23,6 +24,8 @@ def run(arguments: Sequence[str], report: Report) -> int:
     parser.add_argument("--state", type=Path)
     parsed = parser.parse_args(arguments)
     options = Options(parsed.check, parsed.jobs, parsed.timeout, parsed.memory, parsed.state)
+    children.adopt()
+    interrupts.hold()
     try:
         report(reduce(parsed.file, parsed.out, options, report).record())
     except CannotReduce as error:
@@ -31,4 +34,6 @@ def run(arguments: Sequence[str], report: Report) -> int:
     except KeyboardInterrupt:
         report({"event": "error", "message": "interrupted before anything was reduced", "help": ""})
         return 130
+    finally:
+        children.sweep()
     return 0

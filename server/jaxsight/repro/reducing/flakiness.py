@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from jaxsight.repro.failures import Failure
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.options import CannotReduce
+from jaxsight.repro.reducing.options import NotReproduced
 
 _RUNS = 3
 """How often a program runs, to find out whether its failure is flaky."""
@@ -31,14 +31,14 @@ def calibrate(checker: Checker[C], candidate: C, is_expected: Callable[[Failure]
         The fraction of runs that fail in this way.
 
     Raises:
-        CannotReduce: none does.
+        NotReproduced: none does.
     """
     settings = checker.settings
     failures = checker.runs(candidate, 1 if settings.check.seconds else _RUNS)
     expected = next(filter(is_expected, failures), None)
     if expected is None:
         seen = "; ".join(sorted({failure.headline for failure in failures}))
-        raise CannotReduce(f"the program does not fail as expected ({seen})")
+        raise NotReproduced(f"the program does not fail as expected ({seen})")
     settings.expected = expected
     settings.check = settings.check.calibrated(expected)
     hits = [settings.check.same(failure, expected) for failure in failures]

@@ -8,6 +8,7 @@ not computed.
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import pickle
 import sys
@@ -96,7 +97,8 @@ def _is_setting(statement: ast.stmt) -> bool:
 def configure(loaded: Loaded) -> None:
     """Execute the settings of a file."""
     module = ast.Module(loaded.settings, [])
-    exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})  # noqa: S102
+    with contextlib.redirect_stdout(sys.stderr):
+        exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})  # noqa: S102
 
 
 def execute(loaded: Loaded) -> types.ModuleType:
@@ -172,7 +174,8 @@ def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
         Unloadable: that failed, because the file needs values at its top level.
     """
     try:
-        return of_program(_trace(loaded, inputs), inputs.values)
+        with contextlib.redirect_stdout(sys.stderr):
+            return of_program(_trace(loaded, inputs), inputs.values)
     except Exception as error:
         first = str(error).strip().split("\n", 1)[0]
         raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}") from error

@@ -20,6 +20,10 @@ class CannotReduce(Exception):
         self.help = help
 
 
+class NotReproduced(CannotReduce):
+    """A program does not fail as expected where candidates run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of `reduce`.

@@ -21,7 +21,7 @@ from jaxsight.repro.reducing import journal, loading
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.equations import reduction as equations
 from jaxsight.repro.reducing.loading import Loaded, Unloadable
-from jaxsight.repro.reducing.options import CannotReduce, Options, Reduced, Report
+from jaxsight.repro.reducing.options import CannotReduce, NotReproduced, Options, Reduced, Report
 from jaxsight.repro.reducing.statements import reduction as statements
 from jaxsight.repro.reducing.task import Task, fails
 
@@ -58,7 +58,7 @@ def reduce(file: Path, out: Path, options: Options, report: Report) -> Reduced:
     if check.level == "program" and loading.is_repro(loaded):
         try:
             return equations.reduce(task)
-        except (CannotEmit, Unloadable) as error:
+        except (CannotEmit, NotReproduced, Unloadable) as error:
             report({"event": "progress", "stage": "statements", "reason": str(error)})
     return statements.reduce(task)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Atom
-from jaxsight.interpreters.compat.staging import is_literal, new_literal
+from jaxsight.interpreters.compat.staging import new_literal
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import (
     Array,
@@ -16,7 +16,7 @@ from jaxsight.repro.reducing.equations.candidates import (
     Keys,
     Value,
     cost,
-    pruned,
+    replaced,
     value_digest,
 )
 
@@ -126,19 +126,3 @@ def _constants(candidate: Candidate) -> Iterator[Candidate | None]:
 
 def _literal(value: Array, var: Atom) -> Atom:
     return new_literal(value[()], var.aval)
-
-
-def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
-    """Return a candidate in which atoms take the place of variables."""
-
-    def read(atom: Atom) -> Atom:
-        return atom if is_literal(atom) else replacements.get(id(atom), atom)
-
-    equations = tuple(
-        equation.replace(invars=[read(atom) for atom in equation.invars])
-        if any(id(atom) in replacements for atom in equation.invars)
-        else equation
-        for equation in candidate.equations
-    )
-    outputs = tuple(atom for atom in candidate.outputs if id(atom) not in replacements)
-    return pruned(Candidate(candidate.inputs, candidate.arguments, equations, outputs))

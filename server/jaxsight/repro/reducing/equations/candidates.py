@@ -77,6 +77,22 @@ def pruned(candidate: Candidate) -> Candidate:
     )
 
 
+def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
+    """Return a candidate in which atoms take the place of variables."""
+
+    def read(atom: Atom) -> Atom:
+        return atom if is_literal(atom) else replacements.get(id(atom), atom)
+
+    equations = tuple(
+        equation.replace(invars=[read(atom) for atom in equation.invars])
+        if any(id(atom) in replacements for atom in equation.invars)
+        else equation
+        for equation in candidate.equations
+    )
+    outputs = tuple(atom for atom in candidate.outputs if id(atom) not in replacements)
+    return pruned(Candidate(candidate.inputs, candidate.arguments, equations, outputs))
+
+
 def reads(equations: Iterable[Equation]) -> set[int]:
     """Return the identities of all operands of equations."""
     return {id(atom) for equation in equations for atom in equation.invars}

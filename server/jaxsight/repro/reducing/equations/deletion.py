@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.equations.candidates import Candidate, cut, pruned
+from jaxsight.repro.reducing.equations.candidates import Candidate, cut, pruned, replaced
 from jaxsight.repro.reducing.equations.recording import Recorded
 
 _MOST_ALONE = 64
@@ -127,6 +128,36 @@ def _runs(
 
 def _without(candidate: Candidate, start: int, end: int) -> list[int]:
     return [*range(start), *range(end, len(candidate.equations))]
+
+
+def bypass(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+    """Replace results of equations by operands of the same type, where that suffices."""
+    while True:
+        smaller = checker.first(_bypassed(candidate))
+        if smaller is None:
+            return candidate
+        candidate = smaller
+
+
+def _bypassed(candidate: Candidate) -> Iterator[Candidate]:
+    produced = {id(var) for equation in candidate.equations for var in equation.outvars}
+    for index in reversed(range(len(candidate.equations))):
+        equation = candidate.equations[index]
+        if len(equation.outvars) != 1:
+            continue
+        (result,) = equation.outvars
+        rest = (*candidate.equations[:index], *candidate.equations[index + 1 :])
+        for atom in equation.invars:
+            if is_literal(atom) or avals.text(atom.aval) != avals.text(result.aval):
+                continue
+            outputs = tuple(
+                atom if each is result else each
+                for each in candidate.outputs
+                if each is not result or id(atom) in produced
+            )
+            if rest and outputs:
+                without = Candidate(candidate.inputs, candidate.arguments, rest, outputs)
+                yield replaced(without, {id(result): atom})
 
 
 def drop_outputs(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:

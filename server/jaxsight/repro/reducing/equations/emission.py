@@ -37,7 +37,7 @@ def emit(candidate: Candidate, form: Form, path: Path, limits: Limits) -> None:
 
     def task() -> bytes:
         try:
-            _write(candidate, form, path)
+            write_here(candidate, form, path)
         except CannotEmit as error:
             return str(error).encode() or b"unknown reason"
         return b""
@@ -47,7 +47,12 @@ def emit(candidate: Candidate, form: Form, path: Path, limits: Limits) -> None:
         raise CannotEmit(output.decode(errors="replace") or ending.headline)
 
 
-def _write(candidate: Candidate, form: Form, path: Path) -> None:
+def write_here(candidate: Candidate, form: Form, path: Path) -> None:
+    """Write a candidate as a repro, in this process; this may initialize its backend.
+
+    Raises:
+        CannotEmit: it cannot be written.
+    """
     about = About(form.failure, form.environment, form.check.lines(form.jitted), notes=form.notes)
     names = [f"x{index}" if index else "x" for index in range(len(candidate.inputs))]
     arguments = [_value(value) for value in candidate.arguments]

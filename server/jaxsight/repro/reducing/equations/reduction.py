@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,15 +17,15 @@ from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
 from jaxsight.repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
-from jaxsight.repro.reducing.equations.deletion import delete, drop_outputs
+from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs
 from jaxsight.repro.reducing.equations.emission import Form
 from jaxsight.repro.reducing.equations.evaluation import observed
 from jaxsight.repro.reducing.equations.inlining import flatten
 from jaxsight.repro.reducing.equations.recording import record
 from jaxsight.repro.reducing.equations.sizes import narrow, shrink
 from jaxsight.repro.reducing.flakiness import calibrate
-from jaxsight.repro.reducing.options import CannotReduce, Reduced
-from jaxsight.repro.reducing.task import Task
+from jaxsight.repro.reducing.options import CannotReduce, NotReproduced, Reduced
+from jaxsight.repro.reducing.task import Task, fails
 
 
 def reduce(task: Task) -> Reduced:
@@ -33,7 +34,7 @@ def reduce(task: Task) -> Reduced:
     Raises:
         Unloadable: it cannot be traced.
         CannotEmit: it has parts that cannot be written.
-        CannotReduce: it does not fail as expected.
+        NotReproduced: it does not fail as expected.
     """
     candidate = loading.traced(task.loaded, loading.inputs_of(task.loaded, task.limits))
     checker, jitted, confidence = _checker(task, candidate)
@@ -68,27 +69,38 @@ def _checker(task: Task, candidate: Candidate) -> tuple[Checker[Candidate], bool
         A checker, whether the program is compiled, and the fraction of runs that fail.
 
     Raises:
-        CannotReduce: it does not fail as expected.
+        NotReproduced: it does not fail as expected.
     """
     finite = task.check.finite and is_finite(candidate)
-    problem: CannotReduce | None = None
+    problem: NotReproduced | None = None
     for jitted in (True, False):
         settings = Settings(task.check, Failure(HANG), task.limits, task.options.jobs)
-        kind = _kind(settings, jitted, finite)
+        kind = _kind(task, settings, jitted, finite)
         checker = Checker(settings, kind, task.journal, task.report, [candidate])
         try:
             return checker, jitted, calibrate(checker, candidate, task.is_expected)
-        except CannotReduce as error:
+        except NotReproduced as error:
             problem = problem or error
     assert problem is not None
     raise problem
 
 
-def _kind(settings: Settings, jitted: bool, finite: bool) -> Kind[Candidate]:
+def _kind(task: Task, settings: Settings, jitted: bool, finite: bool) -> Kind[Candidate]:
     digests = Digests()
+
+    def in_place(candidate: Candidate) -> Failure:
+        return observed(candidate, settings.check, jitted)
+
+    def in_file(candidate: Candidate) -> Failure:
+        form = Form(settings.check, jitted, settings.expected, task.environment)
+        with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
+            path = Path(folder, "candidate.py")
+            emission.write_here(candidate, form, path)
+            return fails(path, task.limits)
+
     return Kind(
         "equations",
-        observe=lambda candidate: observed(candidate, settings.check, jitted),
+        observe=in_file if task.check.as_file else in_place,
         digest=lambda candidate: f"{digests.of(candidate)}{'j' * jitted}",
         count=lambda candidate: candidate.count,
         admits=is_finite if finite else lambda candidate: True,
@@ -111,6 +123,7 @@ def _to_fixed_point(
         if candidate.count < before[0]:
             emit()
         candidate = drop_outputs(candidate, checker)
+        candidate = bypass(candidate, checker)
         candidate = unwrap(candidate, checker, recorded)
         candidate = thin(candidate, checker)
         candidate = prune(candidate, checker)

@@ -29,7 +29,7 @@ from jaxsight.repro.reducing.statements.texts import (
     of_file,
     written,
 )
-from jaxsight.repro.reducing.task import Task
+from jaxsight.repro.reducing.task import Task, fails
 
 
 def reduce(task: Task) -> Reduced:
@@ -128,12 +128,24 @@ def _observer(task: Task) -> Callable[[Text], Failure]:
     if isinstance(check, Script):
         return lambda text: _run_script(check, text, task.loaded.file)
 
+    if check.as_file:
+        return lambda text: _in_file(task, text)
+
     def observe(text: Text) -> Failure:
         namespace = {"__name__": "__main__", "__file__": file}
         code = compile(text.body, file, "exec")
         return raised(lambda: exec(code, namespace))  # noqa: S102 - runs user code
 
     return observe
+
+
+def _in_file(task: Task, text: Text) -> Failure:
+    """Run a candidate as a file, in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
+        path = Path(folder, task.loaded.file.name)
+        path.write_text(text.whole, encoding="utf-8")
+        _copy_arrays(task.loaded.file, path)
+        return fails(path, task.limits)
 
 
 def _run_script(check: Script, text: Text, file: Path) -> Failure:
