@@ -5,7 +5,7 @@ A call of JAX is an equation, too, of a primitive that exists only here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -111,6 +111,9 @@ class Equations:
 
     def _called(self, item: Item) -> CallEquation:
         reads = [self.atom(Ref(number)) for number in self.read_by(item)]
+        if isinstance(item, Call):
+            for bind in item.binds:
+                reads += [self.atom(part) for part in bind.operands if isinstance(part, Ref)]
         results: list[Any] = []
         if isinstance(item, Call) and item.result is not None:
             results = [self.variable(number) for number in numbers(item.result)]
@@ -154,6 +157,10 @@ class Equations:
                 yield from item.results
             elif isinstance(item, Call) and item.result is not None:
                 yield from numbers(item.result)
+
+    def of_binds(self, binds: Sequence[Bind]) -> list[Any]:
+        """Return the equations of primitives."""
+        return [equation for bind in binds for equation in self._bound(bind)]
 
     def _bound(self, bind: Bind) -> list[Any]:
         name = bind.primitive.name
