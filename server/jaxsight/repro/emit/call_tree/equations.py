@@ -15,6 +15,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import (
     abstract,
+    is_jaxpr,
     is_literal,
     new_literal,
     new_variable,
@@ -37,6 +38,7 @@ from jaxsight.repro.capture.call_tree.records import (
 from jaxsight.repro.compat import primitive_binds
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.folding.steps import Returned
+from jaxsight.sourcerizer.primal import primal
 
 CALL = "jaxsight_call"
 """The name of the primitive that stands for calls of JAX."""
@@ -68,11 +70,12 @@ _FAILING = frozenset({"it raises an error"})
 class Equations:
     """The variables and equations of a tree."""
 
-    def __init__(self, tree: Tree, owner: Any) -> None:
+    def __init__(self, tree: Tree, owner: Any, *, derivatives: bool) -> None:
         self.tree = tree
         self.constants: list[tuple[Var, object]] = []
         """Variables for the constants of inlined functions, with their values."""
         self._owner = owner
+        self._derivatives = derivatives
         self._variables: dict[int, Any] = {}
         self._visited: set[int] = set()
         """The functions, by identity, whose reads are being listed: rules may call each other."""
@@ -196,8 +199,11 @@ class Equations:
                 else next(passed)
                 for operand, atom in zip(bind.operands, invars, strict=True)
             ]
-            return bind.primitive.bind(*operands, **bind.params)
+            return bind.primitive.bind(*operands, **params)
 
+        params = bind.params
+        if not self._derivatives:
+            params = {name: _without_rules(value) for name, value in params.items()}
         program = stage(bound, [atom.aval for atom in variables]).program
         atoms: dict[int, Any] = {
             id(var): atom for var, atom in zip(program.jaxpr.invars, variables, strict=True)
@@ -215,6 +221,13 @@ class Equations:
         for number, atom in zip(bind.results, program.jaxpr.outvars, strict=True):
             self._aliases[id(self.variable(number))] = replaced(atom)
         return equations
+
+
+def _without_rules(value: Any) -> Any:
+    """Return a parameter with the calls of functions with derivative rules inlined."""
+    if isinstance(value, tuple):
+        return tuple(map(_without_rules, value))
+    return primal(value) if is_jaxpr(value) else value
 
 
 def numbers(packed: Packed) -> Iterator[int]:

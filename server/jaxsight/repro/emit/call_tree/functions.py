@@ -64,7 +64,8 @@ class Functions:
     def __init__(self, tree: Tree, writer: Writer) -> None:
         self.tree = tree
         self.writer = writer
-        self.equations = Equations(tree, self)
+        derivatives = writer.options.derivatives != "primal"
+        self.equations = Equations(tree, self, derivatives=derivatives)
         self.stand_ins = StandIns(writer.names)
         self.parameters: set[tuple[int, str]] = set()
         """The names of parameters, with the identity of the function's scope."""
