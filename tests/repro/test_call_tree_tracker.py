@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-_PROGRAM = '''
+_PROGRAM = """
 import functools
 import inspect
 
@@ -84,7 +84,7 @@ print(traces, compiled, type(jitted), inspect.signature(jitted), jitted.__wrappe
 print(jitted.__name__, jax.vmap(f).__wrapped__ is f, inspect.signature(jax.grad(f)))
 print(jitted.lower(x).as_text(), jitted.trace(x).jaxpr)
 print(jax.make_jaxpr(jax.value_and_grad(lambda v: ruled(lax.scan(step, v, x)[0]).sum()))(x[0]))
-'''
+"""
 
 _TRACKED = """
 from jaxsight.repro.capture.call_tree.tracker import Tracker

@@ -91,6 +91,9 @@ BINDS_PROGRAMS = frozenset(
 )  # fmt: skip
 """The functions that bind primitives with programs in them, or few others."""
 
+RETURN_FUNCTIONS = frozenset({"jax.vjp", "jax.linearize"})
+"""The functions whose second result is a function, which is a pytree of what it captured."""
+
 CUSTOM = {
     "jax.custom_jvp": ("fun", "jvp"),
     "jax.custom_vjp": ("fun", "fwd", "bwd"),

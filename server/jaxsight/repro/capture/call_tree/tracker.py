@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxsight.repro.capture.call_tree import apis, failing, public_functions, wrapping
 from jaxsight.repro.capture.call_tree.building import SMALL, Building, State, weak
-from jaxsight.repro.capture.call_tree.packing import Values
+from jaxsight.repro.capture.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capture.call_tree.records import (
     Arguments,
     Bind,
@@ -271,7 +271,12 @@ class Tracker:
         @functools.wraps(original)
         def called(pullback: Any, *args: Any, **kwargs: Any) -> Any:
             state = self._state
-            if self._is_internal(state) or state.building is None:
+            building = state.building
+            if (
+                self._is_internal(state)
+                or building is None
+                or not building.values.is_known(pullback)
+            ):
                 return original(pullback, *args, **kwargs)
             with self._call("pullback", None, ((pullback, *args), kwargs)) as done:
                 return done(original(pullback, *args, **kwargs))
@@ -341,8 +346,11 @@ class Tracker:
         state.binds = call.binds if records else None
 
         def done(result: Any) -> Any:
+            if name in apis.RETURN_FUNCTIONS and isinstance(result, tuple):
+                values.made = result[1]
             call.bound = values.packed(result) if call.binds else None
             call.result = values.packed(result, values.result)
+            values.made = NOTHING
             return result
 
         raised: BaseException | None = None
