@@ -110,6 +110,11 @@ class Call:
     failed: bool = False
     error: int = 0
     """The identity of the exception that it raised."""
+    binds: list[Bind] = field(default_factory=list)
+    """The primitives that it bound itself, with whole programs in them: a second form of the call.
+    """
+    bound: Packed | None = None
+    """Its result as these have it."""
 
     def operands(self) -> Iterator[Operand]:
         """Yield the operands of both argument lists."""
