@@ -19,7 +19,7 @@ from jaxsight.repro.explaining import run as explaining
 from jaxsight.repro.explaining.system import information
 from jaxsight.repro.explanation import TITLES, Explanation
 from jaxsight.repro.failures import Failure
-from jaxsight.text.inert import block, one_line
+from jaxsight.text.inert import one_line, visible
 
 ALL = "all"
 
@@ -117,4 +117,5 @@ def explain(file: Path, python: str, failure: Failure, wanted: Wanted) -> Explan
 def print_explanation(explanation: Explanation | None) -> None:
     """Print the tables."""
     if explanation is not None:
-        Printer().print("\n" + block(explanation.text()).rstrip("\n"))
+        for line in ["", *explanation.text().rstrip("\n").split("\n")]:
+            Printer().print(visible(line))

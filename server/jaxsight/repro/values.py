@@ -56,7 +56,7 @@ def value_of(argument: object) -> Value:
         data = np.array(jax.random.key_data(argument))
         return Value(data, key=str(jax.random.key_impl(argument)), axes=axes, spec=spec)
     weak = bool(getattr(argument, "weak_type", False))
-    return Value(np.array(argument), weak=weak, axes=axes, spec=spec)
+    return Value(np.asarray(argument), weak=weak, axes=axes, spec=spec)
 
 
 def _layout(argument: jax.Array) -> tuple[tuple[tuple[str, int], ...], tuple[Any, ...]]:

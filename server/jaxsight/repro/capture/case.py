@@ -3,11 +3,12 @@
 * `info.json`: interpreter, versions, arguments, variables of the environment, options of JAX.
 * `programs/N.pickle`: a primitive with its parameters, written before its first execution.
 * `programs/N.first`: the arguments of its first execution.
-* `current.pickle`: the number and the arguments of the execution in flight, or of the last one.
+* `current`: the number and the arguments of the execution in flight, or of the last one.
 * `tree.pickle`: the call tree around a failure, if there is one.
 * `ended.json`: how the program ended; missing if the process died.
 
-Files are written beside and renamed, so that a process that dies leaves whole ones.
+All files but `current` are written beside and renamed, so that a process that dies leaves whole
+ones.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from jaxsight.repro.failures import Failure
 
 INFO = "info.json"
 ENDED = "ended.json"
-CURRENT = "current.pickle"
+CURRENT = "current"
 TREE = "tree.pickle"
 PROGRAMS = "programs"
 
@@ -50,6 +51,36 @@ def write(folder: Path, name: str, content: bytes) -> None:
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     beside.write_bytes(content)
     beside.replace(path)
+
+
+class Slot:
+    """A file of the case that is written often: in place, with its length written last."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+
+    def write(self, content: bytes) -> None:
+        """Replace the content."""
+        os.pwrite(self._descriptor, bytes(_LENGTH), 0)
+        os.pwrite(self._descriptor, content, _LENGTH)
+        os.pwrite(self._descriptor, len(content).to_bytes(_LENGTH, "little"), 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+_LENGTH = 8
+"""Bytes of the length at the beginning of a slot."""
+
+
+def read_slot(folder: Path, name: str) -> bytes:
+    """Return the content of a slot. Raise `FileNotFoundError` if it has none."""
+    data = (folder / name).read_bytes()
+    content = data[_LENGTH:][: int.from_bytes(data[:_LENGTH], "little")]
+    if not content:
+        raise FileNotFoundError(name)
+    return content
 
 
 def write_json(folder: Path, name: str, value: object) -> None:

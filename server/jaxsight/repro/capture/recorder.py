@@ -60,6 +60,7 @@ class Recorder:
         self._values: list[Value] = []
         self._lock = threading.Lock()
         (folder / case.PROGRAMS).mkdir(parents=True, exist_ok=True)
+        self._slot = case.Slot(folder, case.CURRENT)
 
     def starting(
         self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
@@ -90,7 +91,11 @@ class Recorder:
             self._numbers[key] = (number, kept)
             if primitive.name == "jit":
                 self.write_tree(self._tree(), tree_file(number))
-        case.write(self.folder, case.CURRENT, pickle.dumps((number, values)))
+        self._slot.write(pickle.dumps((number, values), pickle.HIGHEST_PROTOCOL))
+
+    def close(self) -> None:
+        """Close the case's open file."""
+        self._slot.close()
 
     def write_tree(self, tree: object, name: str) -> None:
         """Write a tree of calls, with the options that apply now."""
@@ -104,7 +109,7 @@ class Recorder:
         with self._lock:
             self.failures.append((self._current, error))
             with contextlib.suppress(OSError):
-                written = (self.folder / case.CURRENT).read_bytes()
+                written = case.read_slot(self.folder, case.CURRENT)
                 case.write(self.folder, failed_file(self._current), written)
 
     def finished(self, results: object) -> None:

@@ -82,6 +82,8 @@ class Capture:
         ended = self._ended(error)
         if error is not None and self.recorder is not None:
             self.recorder.write_tree(self._tracker.failed(error), case.TREE)
+        if self.recorder is not None:
+            self.recorder.close()
         case.write_ended(self.folder, ended)
         return ended
 

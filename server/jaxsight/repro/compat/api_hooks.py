@@ -94,7 +94,7 @@ class _AfterImport:
     ) -> ModuleSpec | None:
         if name != self._name:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         loader: Any = spec.loader if spec is not None else None
         if loader is not None:
@@ -128,10 +128,12 @@ def wrap_calls(cls_name: str, wrapper: Callable[[Callable[..., Any]], Any]) -> N
     cls.__call__ = wrapper(cls.__call__)
 
 
-def wrap_pullbacks(wrapper: Callable[[Callable[..., Any]], Any]) -> None:
-    """Wrap the `__call__` of the functions that `jax.vjp` returns."""
-    api = importlib.import_module("jax._src.api")
-    api.VJP.__call__ = wrapper(api.VJP.__call__)
+def wrap_pullbacks(wrapper: Callable[[Callable[..., Any]], Any]) -> type:
+    """Wrap the `__call__` of the functions that `jax.vjp` returns; return their type."""
+    api: Any = importlib.import_module("jax._src.api")
+    cls: type[Any] = api.VJP
+    cls.__call__ = wrapper(cls.__call__)
+    return cls
 
 
 def wrap_jitted(

@@ -5,7 +5,7 @@ Applies to JAX 0.8 to 0.12. There is no public hook before a compile and before 
 Private API used: `core.EvalTrace.process_primitive`, through which primitives are executed;
 `pjit._pjit_call_impl_python`, which compiles and runs what `jax.jit` traced, given the parameters
 of its primitive (without the executable in its result, `jax.jit` does not bypass Python on later
-calls); `pjit.jit_p`; `traceback_util.register_exclusion` and `source_info_util.register_exclusion`,
+calls, and clearing `pjit._cpp_pjit_cache_…` for functions called before); `pjit.jit_p`; `traceback_util.register_exclusion` and `source_info_util.register_exclusion`,
 which keep this module out of the user's tracebacks.
 """
 
@@ -41,6 +41,9 @@ def observed(observer: Observer) -> Iterator[None]:
         exclusions.register_exclusion(__file__)
     trace_class: Any = core.EvalTrace
     dispatch: Any = pjit
+    # Functions that were called before go through Python again; JAX's other caches are kept.
+    for cache in ("_cpp_pjit_cache_fun_only", "_cpp_pjit_cache_explicit_attributes"):
+        getattr(dispatch, cache).clear()
     process = trace_class.process_primitive
     call_jitted = dispatch._pjit_call_impl_python
     within = threading.local()

@@ -2,13 +2,15 @@
 
 Applies to JAX 0.8 to 0.12. JAX has no hook for `Primitive.bind` that the call tree could use.
 
-Private API used: `Primitive._true_bind` (until 0.9: every subclass calls it), `Primitive.bind` (from
-0.9 on), `core.new_jaxpr_eqn`, `core.JaxprEqnContext`, `core.current_jaxpr_eqn_context`,
-`core.Tracer`, `core.trace_ctx`.
+Private API used: `Primitive._true_bind` (until 0.9: every subclass calls it), `Primitive.bind`
+(from 0.9 on), `core.new_jaxpr_eqn`, `core.JaxprEqnContext`, `core.current_jaxpr_eqn_context`,
+`core.Tracer`, `core.trace_ctx`, `Primitive.abstract_eval`,
+`config._check_vma`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -43,15 +45,34 @@ def current_trace() -> Callable[[], Any]:
     return lambda: context.trace
 
 
-def current_context() -> Any:
-    """Return the settings under which a primitive is being bound."""
+def current_axes() -> tuple[tuple[Any, int], ...]:
+    """Return the names and sizes of the mapped axes."""
     core: Any = importlib.import_module("jax._src.core")
-    current = getattr(core, "current_jaxpr_eqn_context", None)
+    return tuple(core.trace_ctx.axis_env.axis_sizes.items())
+
+
+def checks_variance() -> bool:
+    """Return whether JAX tracks the axes of a mesh over which values vary."""
+    config: Any = importlib.import_module("jax._src.config")
+    return bool(config._check_vma.value)
+
+
+def with_variance(checked: bool) -> contextlib.AbstractContextManager[Any]:
+    """Have JAX track the axes of a mesh over which values vary, or not."""
+    config: Any = importlib.import_module("jax._src.config")
+    context: contextlib.AbstractContextManager[Any] = config._check_vma(checked)
+    return context
+
+
+def current_context() -> Callable[[], Any]:
+    """Return a function that returns the settings under which a primitive is bound."""
+    core: Any = importlib.import_module("jax._src.core")
+    current: Callable[[], Any] | None = getattr(core, "current_jaxpr_eqn_context", None)
     if current is not None:
-        return current()
+        return current
     config: Any = importlib.import_module("jax._src.config")
     metadata: Any = importlib.import_module("jax._src.xla_metadata_lib")
-    return core.JaxprEqnContext(
+    return lambda: core.JaxprEqnContext(
         config.compute_on_context_manager.value,
         config.threefry_partitionable.value,
         metadata.current_xla_metadata(),
@@ -74,15 +95,18 @@ def equation(
 
 
 def effects_of(primitive: Any, avals: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    """Return the effects of an equation; those of primitives without abstract rule are none."""
-    core: Any = importlib.import_module("jax._src.core")
-    effects = set()
+    """Return the effects of an equation: those of the programs in it, or of its abstract rule."""
+    effects: set[Any] = set()
+    programs = False
     for value in params.values():
         for part in value if isinstance(value, (tuple, list)) else (value,):
-            effects |= set(getattr(part, "effects", ()) or ())
-    if not effects and primitive.name.endswith("callback"):
-        try:
-            _, effects = primitive.abstract_eval(*avals, **params)
-        except Exception:  # noqa: BLE001 - abstract rules of other packages
-            return core.no_effects
-    return frozenset(effects)
+            if hasattr(part, "eqns"):
+                programs = True
+                effects |= set(part.effects or ())
+    if programs:
+        return frozenset(effects)
+    try:
+        _, own = primitive.abstract_eval(*avals, **params)
+        return frozenset(own)
+    except Exception:  # noqa: BLE001 - rules may depend on what surrounds the equation
+        return frozenset()

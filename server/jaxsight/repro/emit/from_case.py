@@ -155,7 +155,7 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
     number = ended.program
     if number is None:
         with contextlib.suppress(FileNotFoundError):
-            number = pickle.loads((folder / case.CURRENT).read_bytes())[0]
+            number = pickle.loads(case.read_slot(folder, case.CURRENT))[0]
     if number is None:
         raise CannotEmit("the program failed before JAX executed anything")
     return [_Subject((case.TREE, tree_file(number)), number, (failed_file(number), case.CURRENT))]
@@ -212,6 +212,8 @@ def _first(folder: Path, names: Sequence[str]) -> bytes | None:
     """Return the content of the first file that exists."""
     for name in names:
         with contextlib.suppress(FileNotFoundError):
+            if name == case.CURRENT:
+                return case.read_slot(folder, name)
             return (folder / name).read_bytes()
     return None
 
@@ -256,9 +258,10 @@ def _relative(where: str) -> str:
     return where.removeprefix(folder)
 
 
-def emit_in_fresh_process(python: str, folder: Path, out: Path) -> str:
+def emit_in_fresh_process(python: str, folder: Path, out: Path, *, anonymous: bool = False) -> str:
     """Write the repro of a case from another process; return a line that says what came of it."""
-    command = [python, str(_BOOT), "emit", str(folder), str(out)]
+    options = json.dumps({"anonymous": anonymous})
+    command = [python, str(_BOOT), "emit", str(folder), str(out), options]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         record = json.loads(finished.stdout.strip().split("\n")[-1])

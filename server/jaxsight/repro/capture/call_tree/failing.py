@@ -7,14 +7,25 @@ or an operator of an array, with its arguments as the frame has them.
 from __future__ import annotations
 
 import inspect
-import traceback
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from jaxsight.repro.capture.call_tree import public_functions
 from jaxsight.repro.capture.call_tree.packing import Values
-from jaxsight.repro.capture.call_tree.records import LEAF, Arguments, Constant, Packed, Step
+from jaxsight.repro.capture.call_tree.records import (
+    LEAF,
+    Arguments,
+    Call,
+    Constant,
+    Packed,
+    Step,
+)
+from jaxsight.repro.capture.call_tree.source_calls import call_at
 from jaxsight.repro.capture.call_tree.wrapping import is_jax_file, is_ours
+
+Jitted = Callable[[Any], "tuple[tuple[Any, ...], dict[str, Any]] | None"]
+"""Returns the arguments of `jax.jit` for a function that it returned, or None."""
 
 _CONVERSIONS = {
     "__bool__": "bool",
@@ -37,22 +48,56 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def step_of(error: BaseException, values: Values, tracer: type) -> Step | None:
-    """Return the step that raised an error in a user's function; None if it is not known."""
-    frames = [
-        frame
-        for frame, _ in traceback.walk_tb(error.__traceback__)
-        if not is_ours(frame.f_code.co_filename)
-    ]
+def step_of(
+    error: BaseException,
+    values: Values,
+    tracer: type,
+    jitted: Jitted,
+    *,
+    eagerly: bool = False,
+) -> Step | Call | None:
+    """Return the step that raised an error in a user's function; None if it is not known.
+
+    `jitted` returns the options of a jitted function; `eagerly` says that no function of the
+    user's is being traced.
+    """
+    frames: list[FrameType] = []
+    instructions: list[int] = []
+    part = error.__traceback__
+    while part is not None:
+        if not is_ours(part.tb_frame.f_code.co_filename):
+            frames.append(part.tb_frame)
+            instructions.append(part.tb_lasti)
+        part = part.tb_next
     users = [index for index, frame in enumerate(frames) if not _is_jax(frame)]
     below = frames[users[-1] + 1 :] if users else frames
     if not below:
-        return _raised(error)
+        called = _called(frames[-1], instructions[-1], values, jitted) if frames else None
+        return called or _raised(error)
+    if eagerly and users:  # arguments that JAX traced itself are not in memory any more
+        called = _called(frames[users[-1]], instructions[users[-1]], values, jitted)
+        if called is not None:
+            return called
     for frame in below:
         step = _step(frame, values, tracer)
         if step is not None:
             return step
     return None
+
+
+def _called(
+    frame: FrameType, instruction: int, values: Values, jitted: Jitted
+) -> Step | Call | None:
+    """Return the call of a function written in C that raised an error, if it is one of JAX's."""
+    call = call_at(frame, instruction)
+    if call is None:
+        return None
+    options = jitted(call.function)
+    inner = values.arguments(call.args, call.kwargs)
+    if options is not None:
+        return Call("jax.jit", values.arguments(*options), inner, failed=True)
+    path = public_functions.path_of(call.function)
+    return None if path is None else Step("function", path, inner)
 
 
 def _is_jax(frame: FrameType) -> bool:
@@ -63,8 +108,10 @@ def _raised(error: BaseException) -> Step:
     """Return the step of an error that the user's code raised."""
     cls = type(error)
     path = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
-    message = Packed(LEAF, (Constant(str(error)),))
-    return Step("raise", path, Arguments((message,) if str(error) else ()))
+    args = error.args if all(isinstance(arg, (str, int, float)) for arg in error.args) else ()
+    if not args and str(error):
+        args = (str(error),)
+    return Step("raise", path, Arguments(tuple(Packed(LEAF, (Constant(arg),)) for arg in args)))
 
 
 def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
@@ -74,6 +121,10 @@ def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
     own = local.get("self")
     if isinstance(own, (tracer, values.array_type)) and code.co_name.startswith("__"):
         return _of_method(code.co_name, own, local, values)
+    if code.co_name == "op" and {"name", "args", "self"} <= local.keys():
+        return _of_method(f"__{local['name']}__", own, local | _named(local["args"]), values)
+    if code.co_name == "_unimplemented_setitem":
+        return Step("set", "", values.arguments((own, local.get("i"), local.get("x")), {}))
     if code.co_name == "__call__" and (path := public_functions.path_of(own)) is not None:
         return Step("function", path, values.arguments(local.get("args", ()), {}))
     method = public_functions.method_of_code(code)
@@ -84,6 +135,11 @@ def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
     if method is not None and args:
         return Step("method", method, values.arguments(args, kwargs))
     return Step("function", path or "", values.arguments(args, kwargs))
+
+
+def _named(args: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the argument of a special method under the names that such methods give it."""
+    return {"other": args[0], "idx": args[0]} if args else {}
 
 
 def _bounded(local: dict[str, Any], values: Values) -> Step | None:
@@ -99,9 +155,7 @@ def _bounded(local: dict[str, Any], values: Values) -> Step | None:
     return Step("function", path, values.arguments(local["args"], local["kwargs"]))
 
 
-def _of_method(
-    name: str, own: object, local: dict[str, Any], values: Values
-) -> Step | None:
+def _of_method(name: str, own: object, local: dict[str, Any], values: Values) -> Step | None:
     """Return the step that called a special method of an array."""
     conversion = _CONVERSIONS.get(name)
     if conversion is not None:

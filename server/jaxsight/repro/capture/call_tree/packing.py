@@ -33,55 +33,61 @@ _NONE = Node("none")
 class Values:
     """The values of one tree."""
 
-    def __init__(self, is_tracer: Callable[[object], bool], jax: Any) -> None:
+    def __init__(
+        self, is_tracer: Callable[[object], bool], jax: Any, opaque: tuple[type, ...] = ()
+    ) -> None:
         self.avals: dict[int, Any] = {}
         self.arrays: dict[int, Any] = {}
         self.function_of: Callable[[object], int | None] = lambda value: None
         self._jax = jax
         self._is_tracer = is_tracer
-        self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._known: dict[int, tuple[weakref.ref[Any], Ref]] = {}
         self._metas: dict[str, list[object]] = {}
+        self.opaque = opaque
+        """The types of functions that are pytrees of what they captured."""
         self.array_type: type = jax.Array
 
     def release(self, small: int) -> None:
-        """Hold arrays of more than `small` bytes weakly from now on: drop them."""
+        """Drop the functions, and arrays of more than `small` bytes."""
+        self.function_of = lambda value: None
         self.arrays = {
             number: array for number, array in self.arrays.items() if array.nbytes <= small
         }
 
     def operand(self, value: object) -> Operand:
         """Return a leaf as an operand; arrays that are not known yet are captured."""
+        known = self._known.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
         if not self._is_tracer(value):
+            if isinstance(value, self.opaque):
+                return self.define(value)
+            if type(value).__name__ == "TypedNdArray":  # until JAX 0.9, of `jnp.ones`
+                value = _untyped(value)
             if not isinstance(value, (self._jax.Array, np.ndarray)) or (
                 isinstance(value, np.ndarray) and not value.ndim
             ):
                 number = self.function_of(value)
                 return Constant(value) if number is None else FunctionRef(number)
-            number = self._number(value)
-            if number is None:
-                number = self.define(value)
-                self.arrays[number] = value
-            return Ref(number)
-        number = self._number(value)
-        return Ref(self.define(value) if number is None else number)
+            captured = self.define(value)
+            self.arrays[captured.number] = value
+            return captured
+        return self.define(value)
 
-    def _number(self, value: object) -> int | None:
-        known = self._known.get(id(value))
-        return known[1] if known is not None and known[0]() is value else None
-
-    def define(self, value: Any) -> int:
+    def define(self, value: Any) -> Ref:
         """Return a new number for a value that was passed to, or returned by, a function."""
         number = next(_NUMBERS)
-        self._known[id(value)] = (weakref.ref(value), number)
+        ref = Ref(number)
+        self._known[id(value)] = (weakref.ref(value), ref)
         aval = getattr(value, "aval", None)
         if aval is not None:
             self.avals[number] = aval
-        return number
+        return ref
 
     def result(self, value: object) -> Operand:
         """Return a leaf of a result: traced values and arrays get a new number."""
-        if self._is_tracer(value) or isinstance(value, self._jax.Array):
-            return Ref(self.define(value))
+        if self._is_tracer(value) or isinstance(value, (self._jax.Array, *self.opaque)):
+            return self.define(value)
         return self.operand(value)
 
     def packed(self, value: object, leaf: Callable[[object], Operand] | None = None) -> Packed:
@@ -110,7 +116,11 @@ class Values:
         tree_util = self._jax.tree_util
         if self.function_of(value) is not None:
             return LEAF, [value]
-        leaves, tree = tree_util.tree_flatten(value)
+
+        def is_opaque(part: object) -> bool:
+            return isinstance(part, self.opaque)
+
+        leaves, tree = tree_util.tree_flatten(value, is_opaque)
         if tree_util.treedef_is_leaf(tree) and len(leaves) == 1 and leaves[0] is value:
             return LEAF, leaves
         paths: list[tuple[Any, ...]] | None = None
@@ -118,14 +128,12 @@ class Values:
         def keys_at(start: int, depth: int) -> Any:
             nonlocal paths
             if paths is None:
-                paths = [path for path, _ in tree_util.tree_flatten_with_path(value)[0]]
+                paths = [path for path, _ in tree_util.tree_flatten_with_path(value, is_opaque)[0]]
             return paths[start][depth] if depth < len(paths[start]) else None
 
         return self._node(tree, 0, 0, keys_at), leaves
 
-    def _node(
-        self, tree: Any, start: int, depth: int, keys_at: Callable[[int, int], Any]
-    ) -> Node:
+    def _node(self, tree: Any, start: int, depth: int, keys_at: Callable[[int, int], Any]) -> Node:
         data = tree.node_data()
         if data is None:
             return LEAF if tree.num_leaves else _NONE
@@ -166,6 +174,11 @@ class Values:
                     return index
         metas.append(static)
         return len(metas) - 1
+
+
+def _untyped(value: Any) -> Any:
+    """Return an array with a dtype of JAX's own as one of NumPy's, or as a Python number."""
+    return value.item() if getattr(value, "weak_type", False) else np.asarray(value)
 
 
 def _field(key: object, index: int) -> str:

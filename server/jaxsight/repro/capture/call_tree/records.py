@@ -143,6 +143,12 @@ class UserCall:
     body: list[Item] = field(default_factory=list)
     result: Packed | None = None
     failed: bool = False
+    context: Any = None
+    """The settings under which JAX called it, such as the mesh."""
+    axes: tuple[tuple[Any, int], ...] = ()
+    """The sizes of the mapped axes around it, by name."""
+    checks_variance: bool = False
+    """Whether values vary over some axes of a mesh (`check_vma` of `jax.shard_map`)."""
 
 
 @dataclass(slots=True)
@@ -160,7 +166,7 @@ class Function:
 
 @dataclass(slots=True)
 class Tree:
-    """The outermost call, and what its values are.
+    """The outermost call, or the step that raised an error, and what its values are.
 
     Attributes:
         avals: abstract values by number.
@@ -168,7 +174,7 @@ class Tree:
         names: the names of traced values that belong to a finished trace: the functions traced.
     """
 
-    root: Call
+    root: Call | Step
     functions: dict[int, Function] = field(default_factory=dict)
     avals: dict[int, Any] = field(default_factory=dict)
     arrays: dict[int, Any] = field(default_factory=dict)

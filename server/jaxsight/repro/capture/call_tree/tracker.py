@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from jaxsight.repro.capture.call_tree import apis, failing, public_functions, wrapping
+from jaxsight.repro.capture.call_tree.building import SMALL, Building, State, weak
 from jaxsight.repro.capture.call_tree.packing import Values
 from jaxsight.repro.capture.call_tree.records import (
     Arguments,
     Bind,
     Call,
-    Function,
     FunctionRef,
-    Item,
     Packed,
+    Step,
     Tree,
     UserCall,
 )
@@ -29,68 +28,10 @@ from jaxsight.repro.compat import api_hooks, primitive_binds
 _MOST_CALLS = 4
 """How many calls of a function are kept, for later calls that JAX answers from its caches."""
 
-_SMALL = 4096
-"""Bytes of an array that is held after its call has ended."""
-
-_RULES = ("subfuns", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees", "fun", "call")
+_RULES = frozenset(
+    {"subfuns", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees", "fun", "call"}
+)
 """Parameters of binds that are functions, which may hold tracers."""
-
-
-class _State(threading.local):
-    """Where a thread is in the tree."""
-
-    def __init__(self) -> None:
-        self.building: Building | None = None
-        self.body: list[Item] | None = None
-        """The body of the user's function that runs, if any."""
-        self.call: Call | None = None
-        """The innermost call of JAX."""
-        self.trace: Any = None
-        """What that function is traced by: within JAX's own jitted functions, it is another."""
-        self.inside = False
-        """Whether JAX's own code runs, whose calls are not recorded."""
-        self.jit_options: tuple[tuple[Any, ...], dict[str, Any]] | None = None
-
-
-class Building:
-    """A tree that is being recorded."""
-
-    def __init__(self, root: Call, values: Values) -> None:
-        self.root = root
-        self.values = values
-        self.functions: dict[int, Function] = {}
-        self.others: list[Values] = []
-        """The values of earlier trees, to which calls from JAX's caches refer."""
-        self.numbers: dict[int, int] = {}
-        self.wrappers: list[Wrapped] = []
-
-    def function(self, wrapper: Wrapped) -> Function:
-        """Return the function of a wrapper."""
-        number = self.numbers.get(id(wrapper))
-        if number is None:
-            number = len(self.functions)
-            self.numbers[id(wrapper)] = number
-            self.wrappers.append(wrapper)
-            fun = wrapper.__wrapped__
-            name, parameters = wrapping.name_of(fun), wrapping.parameters_of(fun)
-            self.functions[number] = Function(number, name, parameters)
-            made_by = getattr(fun, "_jaxsight_made_by", None)
-            if made_by is not None:
-                api, args, kwargs = made_by
-                self.functions[number].made_by = api, self.values.arguments(args, kwargs)
-        return self.functions[number]
-
-    def function_of(self, value: object) -> int | None:
-        return self.function(value).number if isinstance(value, Wrapped) else None
-
-    def tree(self, error: BaseException | None = None) -> Tree:
-        """Return what has been recorded so far."""
-        avals: dict[int, Any] = {}
-        arrays: dict[int, Any] = {}
-        for values in (*self.others, self.values):
-            avals.update(values.avals)
-            arrays.update(values.arrays)
-        return Tree(self.root, dict(self.functions), avals, arrays, str(error) if error else "")
 
 
 class Tracker:
@@ -98,11 +39,13 @@ class Tracker:
 
     def __init__(self) -> None:
         self.active = False
-        self._state = _State()
+        self._state = State()
         self._installed = False
         self._jax: Any = None
         self._tracer: type = object
+        self._pullbacks: tuple[type, ...] = ()
         self._current_trace: Callable[[], Any] = lambda: None
+        self._current_context: Callable[[], Any] = lambda: None
         self._last: Tree | None = None
         self._failed: tuple[int, Tree] | None = None
 
@@ -126,7 +69,26 @@ class Tracker:
                 return self._failed[1]
             seen.add(id(cause))
             cause = cause.__cause__ or cause.__context__
-        return None
+        return self._failed_outside(error)
+
+    def _failed_outside(self, error: BaseException) -> Tree | None:
+        """Return the tree of an error that a function of JAX raised outside of all calls."""
+        if self._jax is None:
+            return None
+        building = self._new_building("")
+        step = failing.step_of(error, building.values, self._tracer, _jit_options, eagerly=True)
+        if step is None or (isinstance(step, Step) and step.kind == "raise"):
+            return None
+        tree = building.tree(error)
+        tree.root = step
+        building.forget()
+        return tree
+
+    def _new_building(self, name: str) -> Building:
+        values = Values(lambda value: isinstance(value, self._tracer), self._jax, self._pullbacks)
+        building = Building(Call(name, None, Arguments()), values)
+        values.function_of = building.function_of
+        return building
 
     def last(self) -> Tree | None:
         """Return the tree of the last outermost call that succeeded."""
@@ -150,13 +112,14 @@ class Tracker:
         self._jax = importlib.import_module("jax")
         self._tracer = primitive_binds.tracer_type()
         self._current_trace = primitive_binds.current_trace()
+        self._current_context = primitive_binds.current_context()
         primitive_binds.observe(self._bind)
         for name, attributes in apis.CUSTOM.items():
             api_hooks.wrap_calls(name, functools.partial(self._custom, name, attributes))
         with contextlib.suppress(AttributeError):
-            api_hooks.wrap_pullbacks(self._pullback)
+            self._pullbacks = (api_hooks.wrap_pullbacks(self._pullback),)
         api_hooks.wrap_jitted(self._jitted, self._jit_method)
-        for module in (__file__, wrapping.__file__):
+        for module in (__file__, wrapping.__file__, primitive_binds.__file__):
             api_hooks.exclude(module)
 
     def _boundary(self, fun: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -172,7 +135,7 @@ class Tracker:
         setattr(wrapped, api_hooks.WRAPPED, True)
         return wrapped
 
-    def _is_internal(self, state: _State) -> bool:
+    def _is_internal(self, state: State) -> bool:
         """Return whether calls are not recorded now: JAX's own code calls, or nothing records."""
         if not self.active or state.inside or self._jax is None:
             return True
@@ -220,8 +183,8 @@ class Tracker:
                 return fun(*args, **kwargs)
             wrapped = self._with_functions(api, args, kwargs)
             if wrapped is None:
-                if not args and not any(name == kwargs for _, name in api.functions):
-                    return self._factory(called, fun(**kwargs), kwargs)
+                if not args and not any(name in kwargs for _, name in api.functions):
+                    return functools.partial(called, **kwargs)
                 return fun(*args, **kwargs)
             try:
                 made = fun(*wrapped[0], **wrapped[1])
@@ -231,14 +194,6 @@ class Tracker:
             return self._transformed(api, wrapped, made)
 
         return called
-
-    def _factory(
-        self, called: Callable[..., Any], made: Any, kwargs: dict[str, Any]
-    ) -> Callable[..., Any]:
-        """Return what `jax.jit(static_argnums=0)` returns: a decorator."""
-        if not callable(made):
-            return made  # type: ignore[no-any-return]
-        return functools.partial(called, **kwargs)
 
     def _transformed(self, api: apis.Api, outer: Any, made: Callable[..., Any]) -> Any:
         """Wrap the function that a transformation returned."""
@@ -253,7 +208,7 @@ class Tracker:
 
         fun = getattr(made, "__wrapped__", None)
         if isinstance(fun, Wrapped):
-            transformed.__wrapped__ = fun.__wrapped__  # type: ignore[attr-defined]
+            transformed.__wrapped__ = fun.__wrapped__
         transformed._jaxsight_made_by = (api.name, *outer)  # type: ignore[attr-defined]
         transformed.__dict__.pop("_jaxsight_wrapper", None)
         return transformed
@@ -283,9 +238,7 @@ class Tracker:
 
         return called
 
-    def _jitted(
-        self, miss: Callable[..., Any], fun: Callable[..., Any]
-    ) -> Callable[..., Any]:
+    def _jitted(self, miss: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function that a jitted one calls if it has no compiled program."""
         options = self._state.jit_options
         if options is None or not isinstance(fun, Wrapped):
@@ -350,9 +303,7 @@ class Tracker:
 
         return called
 
-    def _library(
-        self, custom: Any, original: Callable[..., Any], args: Any, kwargs: Any
-    ) -> Any:
+    def _library(self, custom: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call a function of JAX's own that has custom derivatives, such as `jax.nn.relu`."""
         path = None if self._state.body is None else public_functions.path_of(custom)
         if path is None:
@@ -375,9 +326,7 @@ class Tracker:
         building = state.building
         root = building is None
         if building is None:
-            values = Values(lambda value: isinstance(value, self._tracer), self._jax)
-            building = Building(Call(name, None, Arguments()), values)
-            values.function_of = building.function_of
+            building = self._new_building(name)
         values = building.values
         call = building.root if root else Call(name, None, Arguments())
         call.method = method
@@ -427,15 +376,17 @@ class Tracker:
     def _ended(self, building: Building, error: BaseException | None) -> None:
         if error is not None:
             self._failed = id(error), building.tree(error)
+            building.forget()
             return
         tree = building.tree()
         self._last = Tree(
             tree.root,
             tree.functions,
             tree.avals,
-            {number: _weak(array) for number, array in tree.arrays.items()},
+            {number: weak(array) for number, array in tree.arrays.items()},
         )
-        building.values.release(_SMALL)
+        building.values.release(SMALL)
+        building.forget()
 
     def _user_call(self, wrapper: Wrapped, args: Any, kwargs: Any) -> Any:
         """Call a user's function, and record its body."""
@@ -445,7 +396,13 @@ class Tracker:
             return wrapper.__wrapped__(*args, **kwargs)
         function = building.function(wrapper)
         values = building.values
-        call = UserCall(function.number, values.parameters(args, kwargs))
+        call = UserCall(
+            function.number,
+            values.parameters(args, kwargs),
+            context=self._current_context(),
+            axes=primitive_binds.current_axes(),
+            checks_variance=primitive_binds.checks_variance(),
+        )
         parent.users.append(call)
         function.calls.append(call)
         wrapper.history = [*wrapper.history[1 - _MOST_CALLS :], (call, values)]
@@ -469,7 +426,7 @@ class Tracker:
         last = call.body[-1] if call.body else None
         if isinstance(last, Call) and last.failed and last.error == id(error):
             return
-        step = failing.step_of(error, values, self._tracer)
+        step = failing.step_of(error, values, self._tracer, _jit_options)
         if step is not None:
             if isinstance(last, Bind) and last.failed:
                 call.body.pop()
@@ -495,10 +452,11 @@ class Tracker:
         building = state.building
         assert building is not None
         values = building.values
-        kept = {name: value for name, value in params.items() if name not in _RULES}
-        context = primitive_binds.current_context()
-        operands = tuple(values.operand(arg) for arg in args if not _is_rule(arg))
-        bind = Bind(primitive, kept, operands, (), context)
+        kept = params
+        if not _RULES.isdisjoint(params):
+            kept = {name: value for name, value in params.items() if name not in _RULES}
+        operands = tuple([values.operand(arg) for arg in args if not _is_rule(arg)])
+        bind = Bind(primitive, kept, operands, (), self._current_context())
         body.append(bind)
         state.inside = True
         try:
@@ -509,8 +467,15 @@ class Tracker:
         finally:
             state.inside = False
         listed = results if isinstance(results, (list, tuple)) else (results,)
-        bind.results = tuple(values.define(result) for result in listed)
+        bind.results = tuple([values.define(result).number for result in listed])
         return results
+
+
+def _jit_options(fun: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the arguments of `jax.jit` for a function that it returned, or None."""
+    options: tuple[tuple[Any, ...], dict[str, Any]] | None
+    options = getattr(fun, "_jaxsight_options", None)
+    return options
 
 
 def _is_rule(arg: object) -> bool:
@@ -522,8 +487,3 @@ def _packed_result(values: Values, result: object) -> Packed | None:
         return values.packed(result)
     except Exception:  # noqa: BLE001 - JAX reports results that it cannot flatten
         return None
-
-
-def _weak(array: Any) -> Any:
-    """Return an array, weakly if it is large."""
-    return array if getattr(array, "nbytes", 0) <= _SMALL else weakref.ref(array)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 _DEEPEST = 4
 """How many functions that other functions hold are looked at."""
 
-_OURS = os.path.join("repro", "capture", "call_tree")
+_OURS = str(Path(__file__).resolve().parents[2])
 
 
 class Wrapped:
@@ -22,9 +24,7 @@ class Wrapped:
     so JAX's caches find what they would find without it.
     """
 
-    def __init__(
-        self, fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]
-    ) -> None:
+    def __init__(self, fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]) -> None:
         self.__wrapped__ = fun
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__module__ = getattr(fun, "__module__", __name__)
@@ -59,9 +59,7 @@ def _same(fun: Callable[..., Any]) -> Callable[..., Any]:
     return fun
 
 
-def wrapper_of(
-    fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]
-) -> Wrapped:
+def wrapper_of(fun: Callable[..., Any], called: Callable[[Wrapped, Any, Any], Any]) -> Wrapped:
     """Return the wrapper of a function: the same one as long as the function lives."""
     if isinstance(fun, Wrapped):
         return fun
@@ -79,13 +77,13 @@ def wrapper_of(
 def is_jax_file(file: str) -> bool:
     """Return whether a file belongs to JAX."""
     jax = sys.modules.get("jax")
-    folder = os.path.dirname(getattr(jax, "__file__", "") or "")
-    return bool(folder) and file.startswith(folder + os.sep)
+    init = str(getattr(jax, "__file__", None) or "")
+    return bool(init) and file.startswith(str(Path(init).parent) + os.sep)
 
 
 def is_ours(file: str) -> bool:
     """Return whether a file belongs to the tracker."""
-    return _OURS in file
+    return file.startswith(_OURS + os.sep)
 
 
 def is_users(fun: Any, depth: int = _DEEPEST) -> bool:
@@ -97,38 +95,53 @@ def is_users(fun: Any, depth: int = _DEEPEST) -> bool:
         return any(is_users(part, depth - 1) for part in inside if callable(part))
     if inspect.ismethod(fun):
         fun = fun.__func__
-    inner = getattr(fun, "_jaxsight_made_by", None)
-    if inner is not None:
+    if getattr(fun, "_jaxsight_made_by", None) is not None:
         return True
-    if getattr(fun, "__wrapped__", None) is not None and depth and not inspect.isfunction(fun):
-        return is_users(fun.__wrapped__, depth - 1)  # a jitted function
-    code = getattr(fun, "__code__", None)
-    if code is None:
+    if getattr(fun, "__code__", None) is None:
         return _is_users_object(fun, depth)
-    if not is_jax_file(code.co_filename):
+    if _has_users_code(fun):
         return True
-    if not depth:
-        return False
-    for cell in fun.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:
-            continue
-        if callable(content) and not isinstance(content, type) and is_users(content, depth - 1):
+    return bool(depth) and any(is_users(held, depth - 1) for held in _held(fun))
+
+
+def _has_users_code(fun: Any) -> bool:
+    """Return whether a function, or one that it wraps, is not JAX's."""
+    for _ in range(_DEEPEST):
+        code = getattr(fun, "__code__", None)
+        if code is not None and not is_jax_file(code.co_filename):
+            return True
+        fun = getattr(fun, "__wrapped__", None)
+        if fun is None:
+            return False
+        if isinstance(fun, Wrapped):
             return True
     return False
 
 
+def _held(fun: Any) -> Iterator[Any]:
+    """Yield the functions that a function captures."""
+    for cell in fun.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            content = cell.cell_contents
+            if callable(content) and not isinstance(content, type):
+                yield content
+
+
 def _is_users_object(fun: Any, depth: int) -> bool:
     """Return whether a callable object, or a built-in function, is not one of JAX's own."""
+    inner = getattr(fun, "__wrapped__", None)
+    if inner is not None and depth:  # a jitted function
+        return is_users(inner, depth - 1)
     call = getattr(type(fun), "__call__", None)  # noqa: B004
-    code = getattr(call, "__code__", None)
-    if code is None or isinstance(fun, type):
+    if getattr(call, "__code__", None) is None or isinstance(fun, type):
         return not str(getattr(type(fun), "__module__", "")).startswith(("jax", "builtins"))
-    if not is_jax_file(code.co_filename):
+    if _has_users_code(call):
         return True
     inner = getattr(fun, "fun", None)
     return bool(depth) and callable(inner) and is_users(inner, depth - 1)
+
+
+_STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 
 
 def parameters_of(fun: Callable[..., Any]) -> tuple[str, ...]:
@@ -139,7 +152,7 @@ def parameters_of(fun: Callable[..., Any]) -> tuple[str, ...]:
         return ()
     names = []
     for parameter in signature.parameters.values():
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        star = _STARS.get(str(parameter.kind.name), "")
         marked = "=" if parameter.kind is parameter.KEYWORD_ONLY else ""
         names.append(f"{star}{parameter.name}{marked}")
     return tuple(names)

@@ -5,21 +5,21 @@ A call of JAX is an equation, too, of a primitive that exists only here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from jaxsight.interpreters.compat.jaxpr_types import Atom, Var
+from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import (
     abstract,
-    folded,
     is_literal,
     new_literal,
     new_variable,
-    opened,
+    stage,
+    surroundings,
 )
 from jaxsight.repro.capture.call_tree.records import (
     Bind,
@@ -74,8 +74,10 @@ class Equations:
         """Variables for the constants of inlined functions, with their values."""
         self._owner = owner
         self._variables: dict[int, Any] = {}
-        self._literals: dict[int, Any] = {}
-        """Literals by the identity of the variables that they replace."""
+        self._visited: set[int] = set()
+        """The functions, by identity, whose reads are being listed: rules may call each other."""
+        self._aliases: dict[int, Any] = {}
+        """What variables stand for, by identity: others, or literals."""
 
     def variable(self, number: int) -> Any:
         """Return the variable of a value."""
@@ -83,16 +85,14 @@ class Equations:
             aval = self.tree.avals.get(number)
             if aval is None and number in self.tree.arrays:
                 aval = abstract(self.tree.arrays[number])
-            self._variables[number] = (
-                Returned("function") if aval is None else new_variable(_at_level(aval))
-            )
+            self._variables[number] = Returned("function") if aval is None else new_variable(aval)
         return self._variables[number]
 
     def atom(self, operand: Operand) -> Any:
         """Return the variable or literal of an operand."""
         if isinstance(operand, Ref):
             variable = self.variable(operand.number)
-            return self._literals.get(id(variable), variable)
+            return self._aliases.get(id(variable), variable)
         if isinstance(operand, Constant) and isinstance(
             operand.value, (bool, int, float, complex, np.generic, np.ndarray)
         ):
@@ -110,7 +110,7 @@ class Equations:
         return equations
 
     def _called(self, item: Item) -> CallEquation:
-        reads = [self.variable(number) for number in self.read_by(item)]
+        reads = [self.atom(Ref(number)) for number in self.read_by(item)]
         results: list[Any] = []
         if isinstance(item, Call) and item.result is not None:
             results = [self.variable(number) for number in numbers(item.result)]
@@ -119,20 +119,15 @@ class Equations:
 
     def read_by(self, item: Item) -> Iterator[int]:
         """Yield the numbers of the values that a call reads, also in the functions passed to it."""
-        match item:
-            case Bind():
-                operands: Sequence[Operand] = item.operands
-            case Call():
-                operands = list(item.operands())
-            case Step():
-                operands = list(item.arguments.operands())
-        for operand in operands:
+        for operand in item.operands if isinstance(item, Bind) else _operands(item):
             if isinstance(operand, Ref):
                 yield operand.number
             elif isinstance(operand, FunctionRef) and isinstance(item, Call):
                 user = self._owner.body_of(operand.number, item)
-                if user is not None:
+                if user is not None and id(user) not in self._visited:
+                    self._visited.add(id(user))
                     yield from self.read_in(user)
+                    self._visited.discard(id(user))
 
     def read_in(self, user: UserCall) -> Iterator[int]:
         """Yield the numbers of the values that a function reads."""
@@ -141,6 +136,25 @@ class Equations:
         if user.result is not None:
             yield from numbers(user.result)
 
+    def read_directly(self, user: UserCall) -> Iterator[int]:
+        """Yield the numbers of the values that a function reads outside of inner functions."""
+        for item in user.body:
+            operands = item.operands if isinstance(item, Bind) else _operands(item)
+            yield from (operand.number for operand in operands if isinstance(operand, Ref))
+        if user.result is not None:
+            yield from numbers(user.result)
+
+    def defined_in(self, user: UserCall) -> Iterator[int]:
+        """Yield the numbers of the values that a function gets or computes."""
+        for operand in user.arguments.operands():
+            if isinstance(operand, Ref):
+                yield operand.number
+        for item in user.body:
+            if isinstance(item, Bind):
+                yield from item.results
+            elif isinstance(item, Call) and item.result is not None:
+                yield from numbers(item.result)
+
     def _bound(self, bind: Bind) -> list[Any]:
         name = bind.primitive.name
         if name.startswith(("custom_jvp_call", "custom_vjp_call")) and "call_jaxpr" not in (
@@ -148,53 +162,52 @@ class Equations:
         ):
             raise Unwritable(name, "its rules are not public functions")
         invars = [self.atom(operand) for operand in bind.operands]
-        outvars = [self.variable(number) for number in bind.results]
-        params, avals = bind.params, [atom.aval for atom in invars]
-        effects = primitive_binds.effects_of(bind.primitive, avals, params)
-        equation = primitive_binds.equation(
-            bind.primitive, invars, outvars, params, effects, bind.context
-        )
-        literal = folded(equation, invars)
-        if literal is not None:
-            self._literals[id(outvars[0])] = literal
-            return []
-        if name in ("jit", "pjit") and _is_inlined(params.get("inline")):
-            return self._inlined(equation)
-        return [equation]
+        try:
+            with surroundings(bind.context):
+                return self._staged(bind, invars)
+        except Exception:  # noqa: BLE001 - rules may depend on what surrounds the call
+            outvars = [self.variable(number) for number in bind.results]
+            avals = [atom.aval for atom in invars]
+            effects = primitive_binds.effects_of(bind.primitive, avals, bind.params)
+            return [
+                primitive_binds.equation(
+                    bind.primitive, invars, outvars, bind.params, effects, bind.context
+                )
+            ]
 
-    def _inlined(self, equation: Any) -> list[Any]:
-        """Return the equations of a function that JAX inlines while tracing."""
-        program = opened(equation.params["jaxpr"])
+    def _staged(self, bind: Bind, invars: list[Any]) -> list[Any]:
+        """Return the equations that JAX makes of a bind: it folds and inlines some."""
+        variables = [atom for atom in invars if not is_literal(atom)]
+
+        def bound(*values: object) -> object:
+            passed = iter(values)
+            operands = [
+                operand.value
+                if is_literal(atom) and isinstance(operand, Constant)
+                else atom.val
+                if is_literal(atom)
+                else next(passed)
+                for operand, atom in zip(bind.operands, invars, strict=True)
+            ]
+            return bind.primitive.bind(*operands, **bind.params)
+
+        program = stage(bound, [atom.aval for atom in variables]).program
         atoms: dict[int, Any] = {
-            id(var): atom for var, atom in zip(program.jaxpr.invars, equation.invars, strict=True)
+            id(var): atom for var, atom in zip(program.jaxpr.invars, variables, strict=True)
         }
-        self.constants += zip(program.jaxpr.constvars, program.consts, strict=False)
+        for var, value in zip(program.jaxpr.constvars, program.consts, strict=True):
+            self.constants.append((var, value))
 
         def replaced(atom: Any) -> Any:
             return atom if is_literal(atom) else atoms.get(id(atom), atom)
 
-        equations = []
-        for inner in program.jaxpr.eqns:
-            invars = [replaced(atom) for atom in inner.invars]
-            literal = folded(inner, invars)
-            if literal is not None:
-                atoms[id(inner.outvars[0])] = literal
-                continue
-            outvars = [new_variable(var.aval) for var in inner.outvars]
-            atoms.update((id(var), new) for var, new in zip(inner.outvars, outvars, strict=True))
-            nested = inner.replace(invars=invars, outvars=outvars)
-            if inner.primitive.name in ("jit", "pjit") and _is_inlined(inner.params.get("inline")):
-                equations.extend(self._inlined(nested))
-            else:
-                equations.append(nested)
-        for var, atom in zip(equation.outvars, program.jaxpr.outvars, strict=True):
-            self._literals[id(var)] = replaced(atom)
-        return [self._resolved(inner) for inner in equations]
-
-    def _resolved(self, equation: Any) -> Any:
-        """Return an equation that reads the values of inlined functions."""
-        invars: list[Atom] = [self._literals.get(id(atom), atom) for atom in equation.invars]
-        return equation.replace(invars=invars)
+        equations = [
+            inner.replace(invars=[replaced(atom) for atom in inner.invars])
+            for inner in program.jaxpr.eqns
+        ]
+        for number, atom in zip(bind.results, program.jaxpr.outvars, strict=True):
+            self._aliases[id(self.variable(number))] = replaced(atom)
+        return equations
 
 
 def numbers(packed: Packed) -> Iterator[int]:
@@ -204,10 +217,5 @@ def numbers(packed: Packed) -> Iterator[int]:
             yield leaf.number
 
 
-def _is_inlined(inline: object) -> bool:
-    return inline is True or getattr(inline, "name", "") == "JAX_EARLY"
-
-
-def _at_level(aval: Any) -> Any:
-    """Return an abstract value as jaxprs have it."""
-    return aval
+def _operands(item: Call | Step) -> Iterator[Operand]:
+    return item.operands() if isinstance(item, Call) else item.arguments.operands()

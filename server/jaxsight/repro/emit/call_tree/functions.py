@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import numpy as np
+
+from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.repro.capture.call_tree import public_functions
 from jaxsight.repro.capture.call_tree.apis import CUSTOM
 from jaxsight.repro.capture.call_tree.records import (
@@ -22,30 +26,32 @@ from jaxsight.repro.capture.call_tree.records import (
     Tree,
     UserCall,
 )
+from jaxsight.repro.compat import primitive_binds
+from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equations, numbers
+from jaxsight.repro.emit.call_tree.paths import path_of
 from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
+from jaxsight.sourcerizer.rules.functions.checkpoint import policy_expr
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
     Attribute,
-    Binary,
     Expr,
     Index,
     Item,
+    Lambda,
     Sequence_,
     call,
     is_identifier,
     keywords,
     tuple_,
 )
-from jaxsight.sourcerizer.text.imports import AT_HAND, SHORT
 from jaxsight.sourcerizer.text.names import identifier
-from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Raw, Return, Statement
-from jaxsight.sourcerizer.values import public_names
-from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Raw, Return
+from jaxsight.sourcerizer.values.spelling import struct, value
 from jaxsight.sourcerizer.writing.scope import WRITTEN, Scope
 from jaxsight.sourcerizer.writing.writer import Writer
 
@@ -60,6 +66,13 @@ class Functions:
         self.writer = writer
         self.equations = Equations(tree, self)
         self.stand_ins = StandIns(writer.names)
+        self.parameters: set[tuple[int, str]] = set()
+        """The names of parameters, with the identity of the function's scope."""
+        self._leaks = ""
+        """The name of the list of leaked tracers."""
+        self._leaked_count = 0
+        self._active: dict[int, str] = {}
+        """The functions with custom rules whose rules are being written: these may call them."""
         self._defined: dict[tuple[Any, ...], tuple[Scope | None, str]] = {}
 
     def body_of(self, number: int, caller: Call | None) -> UserCall | None:
@@ -90,7 +103,10 @@ class Functions:
         around: Scope | None = scope
         while around is not None:
             if (id(around), *key) in self._defined:
-                return self._defined[id(around), *key][1]
+                name = self._defined[id(around), *key][1]
+                if name not in self.writer.names.module:
+                    _capture(scope, around, name)
+                return name
             around = around.around
         return None
 
@@ -108,23 +124,33 @@ class Functions:
         if user is None:
             names = [parameter.rstrip("=") for parameter in function.parameters] or ["*args"]
             statement = Function(name, tuple(names), [Raw([_NEVER])], list(decorators))
+            inner = scope.inner()
         else:
             inner = scope.inner()
             parameters = self._parameters(inner, function.parameters, user)
             self.body(inner, user)
             statement = Function(name, parameters, inner.body, list(decorators))
-        scope.body.append(statement)
+        body = scope.body
+        if scope.around is None and not inner.captured and not decorators:
+            self.writer.names.keep(name)
+            body = self.writer.functions.statements
+        body.append(statement)
+        if name != function.name and function.name in self.tree.message:
+            body.append(Effect(Atom(f"{name}.__name__ = {function.name!r}")))
         return name
 
     def _signature(self, user: UserCall | None) -> tuple[Any, ...]:
         if user is None:
             return ()
+        return (*self._kinds(user.arguments), user.failed, len(user.body))
+
+    def _kinds(self, arguments: Arguments) -> tuple[Any, ...]:
+        """Return the types of arguments."""
         kinds = [
             str(self.tree.avals.get(operand.number)) if isinstance(operand, Ref) else repr(operand)
-            for operand in user.arguments.operands()
+            for operand in arguments.operands()
         ]
-        nodes = [packed.node for packed in user.arguments.args]
-        return (tuple(kinds), tuple(nodes), user.failed, len(user.body))
+        return (tuple(kinds), tuple(packed.node for packed in arguments.args))
 
     def _composed(self, scope: Scope, number: int, user: UserCall | None) -> Expr | None:
         """Return `jax.vmap(f)` for a function that only calls what `jax.vmap` returned."""
@@ -141,11 +167,9 @@ class Functions:
             if inner.api != made_by[0] or inner.method or not same:
                 return None
         api, outer = made_by
-        return call(_path(api), *self._arguments(scope, outer, inner))
+        return call(path_of(api), *self.arguments(scope, outer, inner))
 
-    def _parameters(
-        self, scope: Scope, names: tuple[str, ...], user: UserCall
-    ) -> tuple[str, ...]:
+    def _parameters(self, scope: Scope, names: tuple[str, ...], user: UserCall) -> tuple[str, ...]:
         """Name the parameters of a function; write the assignments of their parts."""
         positional = [name for name in names if not name.endswith("=")]
         parameters: list[str] = []
@@ -160,14 +184,50 @@ class Functions:
                 self._take(scope, Atom(name), Packed(node, leaves), used, name)
                 break
             base = positional[index] if index < len(positional) else f"x_{index}"
-            name = scope.names.fresh(base)
+            name = self._parameter(scope, base, used)
             parameters.append(name)
             self._take(scope, Atom(name), packed, used, name)
         for name, packed in user.arguments.kwargs.items():
             scope.names.keep(name)
             parameters.append(name)
             self._take(scope, Atom(name), packed, used, name)
+        absent = [name.rstrip("=") for name in names[len(user.arguments.args) :]]
+        if any(parameter.startswith("*") for parameter in parameters):
+            return tuple(parameters)
+        for name in absent:  # options of `jax.jit` may name them
+            if not name.startswith("*") and name not in user.arguments.kwargs:
+                scope.names.keep(name)
+                parameters.append(f"{name}=None")
         return tuple(parameters)
+
+    def _parameter(self, scope: Scope, base: str, used: set[int]) -> str:
+        """Return a name for a parameter: the user's, which JAX's messages contain.
+
+        It may hide a parameter of an enclosing function that this one does not read.
+        """
+        around = scope.around
+        while around is not None and not around.names.owns(base):
+            around = around.around
+        if (
+            around is None
+            or (id(around), base) not in self.parameters
+            or base in self._captured(around, used)
+        ):
+            name = scope.names.fresh(base)
+        else:
+            name = base
+            scope.names.keep(base)
+        self.parameters.add((id(scope), name))
+        return name
+
+    def _captured(self, around: Scope, used: set[int]) -> set[str]:
+        """Return the names of values of an enclosing function that are used."""
+        names = set()
+        for number in used:
+            with contextlib.suppress(KeyError):
+                expr = around.read(self.equations.variable(number))
+                names.add(expr.text if isinstance(expr, Atom) else "")
+        return names
 
     def _take(self, scope: Scope, expr: Expr, packed: Packed, used: set[int], base: str) -> None:
         """Write the assignments of the parts of a value that are used."""
@@ -191,21 +251,61 @@ class Functions:
 
     def body(self, scope: Scope, user: UserCall) -> None:
         """Write the body of a function."""
+        proofs = self.writer.proofs
+        around, proofs.prover.axes = proofs.prover.axes, list(user.axes)
+        try:
+            with (
+                primitive_binds.with_variance(user.checks_variance),
+                surroundings(_settings(user.context), user.axes),
+            ):
+                self._body(scope, user)
+        finally:
+            proofs.prover.axes = around
+
+    def _body(self, scope: Scope, user: UserCall) -> None:
         equations = self.equations.of_body(user)
-        outputs = [] if user.result is None else [
-            self.equations.atom(leaf) for leaf in user.result.leaves if isinstance(leaf, Ref)
-        ]
+        outputs = (
+            []
+            if user.result is None
+            else [self.equations.atom(leaf) for leaf in user.result.leaves if isinstance(leaf, Ref)]
+        )
         for var, array in self.equations.constants:
             scope.write(var, self.writer.constants.constant(array))
         self.equations.constants.clear()
+        self._leaked(scope, user)
         if user.failed and not (equations and equations[-1].effects):
             raise Unwritable(user.function, "the step that raised the error is not known")
         scope.equations(equations, outputs)
         if user.result is not None:
-            leaves = [self._leaf(scope, leaf, None) for leaf in user.result.leaves]
+            leaves = [self.leaf(scope, leaf, None) for leaf in user.result.leaves]
             scope.body.append(Return(self.stand_ins.expr(user.result.node, leaves)))
         elif not scope.body:
             scope.body.append(Return(NONE))
+
+    def _leaked(self, scope: Scope, user: UserCall) -> None:
+        """Write values that belong to traces that have ended as such: they raise an error."""
+        defined = set(self.equations.defined_in(user))
+        for number in self.equations.read_directly(user):
+            variable = self.equations.variable(number)
+            try:
+                scope.read(variable)
+            except KeyError:
+                if number not in defined:
+                    aval = self.tree.avals.get(number)
+                    if aval is None or "unexpected tracer" not in self.tree.message:
+                        raise Unwritable(number, "the value is of a call that has ended") from None
+                    scope.write(variable, self._leak(aval))
+
+    def _leak(self, aval: Any) -> Expr:
+        """Write statements that leak a tracer; return an expression for it."""
+        top = self.writer.constants
+        if not self._leaks:
+            self._leaks = self.writer.names.fresh("leaked")
+            top.statements.append(Assign(self._leaks, Atom("[]")))
+        leak = Lambda(("value",), call(Atom(self._leaks).dot("append"), Atom("value")))
+        top.statements.append(Effect(call("jax.eval_shape", leak, struct(aval))))
+        self._leaked_count += 1
+        return Index(Atom(self._leaks), (Atom(str(self._leaked_count - 1)),))
 
     # Calls.
 
@@ -213,10 +313,10 @@ class Functions:
         """Write a call as a statement."""
         item = equation.item
         if isinstance(item, Step):
-            scope.body.append(self._step(scope, item))
+            scope.body.append(steps.step(self, scope, item))
             return
         if isinstance(item, Bind):
-            scope.body.append(Effect(self._bind(scope, item)))
+            scope.body.append(Effect(steps.bind(self, scope, item)))
             return
         assert isinstance(item, Call)
         expr = self.call(scope, item)
@@ -261,14 +361,14 @@ class Functions:
         """Return the expression of a call; write the functions in it."""
         if item.api == "pullback":
             function, *args = item.inner.args
-            pullback = self._packed(scope, function, item)
-            return call(pullback, *self._arguments(scope, Arguments(tuple(args)), item))
-        inner = self._arguments(scope, item.inner, item)
+            pullback = self.packed(scope, function, item)
+            return call(pullback, *self.arguments(scope, Arguments(tuple(args)), item))
+        inner = self.arguments(scope, _without_static(item), item)
         if item.api in CUSTOM:
             return call(self._custom(scope, item), *inner)
         if item.outer is None:
-            return call(_path(item.api), *inner)
-        made: Expr = call(_path(item.api), *self._arguments(scope, item.outer, item))
+            return call(path_of(item.api), *inner)
+        made: Expr = call(path_of(item.api), *self.arguments(scope, item.outer, item))
         if item.method:
             made = Attribute(made, item.method)
         return call(made, *inner)
@@ -280,8 +380,8 @@ class Functions:
         if not isinstance(fun, FunctionRef):
             raise Unwritable(item.api, "it has no function")
         user = self.body_of(fun.number, item)
-        key = (fun.number, item.api, self._signature(user))
-        written = self._visible(scope, key)
+        key = (fun.number, item.api, *self._kinds(item.inner))
+        written = self._visible(scope, key) or self._active.get(fun.number)
         if written is not None:
             return Atom(written)
         options = dict(item.outer.kwargs)
@@ -289,31 +389,35 @@ class Functions:
             del options["nondiff_argnums"]
         decorator: Expr = Atom(item.api)
         if options:
-            named = self._arguments(scope, Arguments((), options), item)
-            decorator = call("functools.partial", decorator, *named)
+            named = self.arguments(scope, Arguments((), options), item)
+            decorator = call(Atom("functools.partial", "functools"), decorator, *named)
         name = self._defined_as(scope, key, user, [decorator])
+        self._active[fun.number] = name
         defined = [
-            self.function(scope, rule.number, None) for rule in rules if isinstance(rule, FunctionRef)
+            self.function(scope, rule.number, None)
+            for rule in rules
+            if isinstance(rule, FunctionRef)
         ]
+        del self._active[fun.number]
         if defined:
             method = "defjvp" if item.api == "jax.custom_jvp" else "defvjp"
             scope.body.append(Effect(call(Atom(name).dot(method), *defined)))
         return Atom(name)
 
-    def _arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]:
-        positional = [self._packed(scope, packed, caller) for packed in arguments.args]
+    def arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]:
+        positional = [self.packed(scope, packed, caller) for packed in arguments.args]
         named = {
-            name: self._packed(scope, packed, caller) for name, packed in arguments.kwargs.items()
+            name: self.packed(scope, packed, caller) for name, packed in arguments.kwargs.items()
         }
         if not all(map(is_identifier, named)):
             raise Unwritable(named, "its names are not Python identifiers")
         return [*positional, *keywords(named)]
 
-    def _packed(self, scope: Scope, packed: Packed, caller: Call | None) -> Expr:
-        leaves = [self._leaf(scope, leaf, caller) for leaf in packed.leaves]
+    def packed(self, scope: Scope, packed: Packed, caller: Call | None) -> Expr:
+        leaves = [self.leaf(scope, leaf, caller) for leaf in packed.leaves]
         return self.stand_ins.expr(packed.node, leaves)
 
-    def _leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr:
+    def leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr:
         if isinstance(leaf, FunctionRef):
             return self.function(scope, leaf.number, caller)
         if isinstance(leaf, Ref):
@@ -322,9 +426,14 @@ class Functions:
             except KeyError:
                 raise Unwritable(leaf, "the value is of a call that has ended") from None
         constant = leaf.value
+        if isinstance(constant, jax.ShapeDtypeStruct):
+            return struct(constant)
         path = public_functions.path_of(constant) if callable(constant) else None
         if path is not None:
-            return _path(path)
+            return path_of(path)
+        if callable(constant):
+            with contextlib.suppress(Unwritable):
+                return policy_expr(constant)
         try:
             return value(constant)
         except Unwritable:
@@ -332,55 +441,45 @@ class Functions:
                 return NONE  # a static argument, whose value the functions have
             raise
 
-    # The step that raised the error.
 
-    def _step(self, scope: Scope, step: Step) -> Statement:
-        items = self._arguments(scope, step.arguments, None)
-        match step.kind, items:
-            case "function", _:
-                return Effect(call(_path(step.path), *items))
-            case "method", [own, *rest]:
-                return Effect(call(Attribute(_expr(own), step.path), *rest))
-            case "operator", [left, right]:
-                return Effect(Binary(step.path, _expr(left), _expr(right)))
-            case "index", [own, key]:
-                return Effect(Index(_expr(own), (_expr(key),)))
-            case "attribute", _:
-                own, name = step.arguments.args
-                assert isinstance(name.leaves[0], Constant)
-                return Effect(Attribute(self._packed(scope, own, None), str(name.leaves[0].value)))
-            case _:
-                path = step.path if hasattr(builtins, step.path) else "RuntimeError"
-                return Effect(Atom(f"raise {path}({', '.join(map(_text, items))})"))
+def _without_static(item: Call) -> Arguments:
+    """Return the arguments of a jitted function without static ones that are no simple values.
 
-    def _bind(self, scope: Scope, bind: Bind) -> Expr:
-        operands = [self._leaf(scope, operand, None) for operand in bind.operands]
-        params = {name: value(part_) for name, part_ in bind.params.items()}
-        return call(public_names.primitive(bind.primitive).dot("bind"), *operands, **params)
+    The functions have their values already.
+    """
+    if item.api != "jax.jit" or not item.users:
+        return item.inner
+
+    def replaced(packed: Packed) -> Packed:
+        simple = (bool, int, float, complex, str, type(None), np.generic)
+        if all(isinstance(leaf, Constant) for leaf in packed.leaves) and not all(
+            isinstance(leaf, Constant) and isinstance(leaf.value, simple) for leaf in packed.leaves
+        ):
+            return Packed(Node("none"), ())
+        return packed
+
+    kwargs = {name: replaced(packed) for name, packed in item.inner.kwargs.items()}
+    return Arguments(tuple(map(replaced, item.inner.args)), kwargs)
+
+
+def _settings(context: Any) -> Any:
+    """Return the settings around a function, unless they are the usual ones."""
+    mesh = getattr(context, "cur_abstract_mesh", None)
+    return None if mesh is None or mesh.empty else context
+
+
+def _capture(scope: Scope, owner: Scope, name: str) -> None:
+    """Record that the functions from `scope` to `owner` read a name of `owner`'s."""
+    inside: Scope | None = scope
+    while inside is not None and inside is not owner:
+        inside.captured[name] = None
+        inside = inside.around
 
 
 @STRUCTURES(CALL)
 def _write_call(scope: Scope, equation: CallEquation) -> Proved:
     equation.owner.write(scope, equation)
     return WRITTEN
-
-
-def _expr(item: Item) -> Expr:
-    return item  # type: ignore[return-value]
-
-
-def _text(item: Item) -> str:
-    return item.text if isinstance(item, Atom) else "''"
-
-
-def _path(path: str) -> Atom:
-    """Return the public name of a function as modules write it."""
-    module, _, name = path.rpartition(".")
-    if not module:
-        return Atom(name)
-    if module in SHORT:
-        return Atom(f"{SHORT[module]}.{name}")
-    return Atom(path, "" if module in AT_HAND or module in ("jax", "np") else module)
 
 
 _BASES = {

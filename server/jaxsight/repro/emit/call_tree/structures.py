@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jaxsight.repro.capture.call_tree.records import Node
+from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
@@ -21,32 +23,64 @@ from jaxsight.sourcerizer.text.statements import Raw
 from jaxsight.sourcerizer.values.spelling import value
 
 
+@dataclass(slots=True)
+class _Class:
+    """A stand-in for a class of the user's, `of` that name."""
+
+    kind: str
+    of: str
+    name: str
+    fields: list[str]
+    is_static: bool = False
+
+    def fits(self, keys: tuple[object, ...]) -> bool:
+        """Return whether a node has these fields; learn the names of empty ones from it."""
+        names = list(map(str, keys))
+        if len(names) != len(self.fields):
+            return False
+        pairs = list(zip(self.fields, names, strict=True))
+        if any(old != new and not _is_empty(old) and not _is_empty(new) for old, new in pairs):
+            return False
+        self.fields = [new if _is_empty(old) else old for old, new in pairs]
+        return True
+
+
+def _is_empty(name: str) -> bool:
+    return name.startswith("field_")
+
+
 class StandIns:
     """The classes that a module defines in place of the user's."""
 
     def __init__(self, names: ModuleNames) -> None:
         self._names = names
-        self._classes: dict[tuple[str, str, tuple[object, ...]], str] = {}
-        self._static: set[str] = set()
+        self._classes: list[_Class] = []
 
     def name_of(self, node: Node) -> str:
         """Return the name of the class for a node."""
-        key = (node.kind, node.name, node.keys)
-        if key not in self._classes:
-            self._classes[key] = self._names.fresh(identifier(node.name, "Node"))
-        name = self._classes[key]
-        if node.meta:
-            self._static.add(name)
-        return name
+        if node.name == "Partial":
+            raise Unwritable(node.name, "it holds a function")
+        for class_ in self._classes:
+            if class_.kind == node.kind and class_.of == node.name and class_.fits(node.keys):
+                break
+        else:
+            name = self._names.fresh(identifier(node.name, "Node"))
+            class_ = _Class(node.kind, node.name, name, list(map(str, node.keys)))
+            self._classes.append(class_)
+        class_.is_static = class_.is_static or bool(node.meta)
+        return class_.name
 
     def statements(self) -> list[Raw]:
         """Return the definitions of the classes."""
         return [
-            Raw(self._definition(kind, name, [str(key) for key in keys]))
-            for (kind, _, keys), name in self._classes.items()
+            Raw(
+                self._definition(class_.kind, class_.name, class_.fields, class_.is_static),
+                frozenset({"collections" if class_.kind == "named" else "dataclasses"}),
+            )
+            for class_ in self._classes
         ]
 
-    def _definition(self, kind: str, name: str, fields: list[str]) -> list[str]:
+    def _definition(self, kind: str, name: str, fields: list[str], is_static: bool) -> list[str]:
         if kind == "named":
             listed = ", ".join(f'"{field}"' for field in fields)
             return ["", "", f'{name} = collections.namedtuple("{name}", [{listed}])']
@@ -58,17 +92,10 @@ class StandIns:
             f"class {name}:",
             *(f"    {field}: object" for field in fields),
         ]
-        if name in self._static:
+        if is_static:
             static = 'dataclasses.field(default=0, metadata={"static": True})'
             lines.append(f"    static_parts: int = {static}")
-        return lines if fields or name in self._static else [*lines, "    pass"]
-
-    @property
-    def modules(self) -> list[str]:
-        """The modules that the definitions need."""
-        kinds = {kind for kind, _, _ in self._classes}
-        needed = {"named": "collections", "class": "dataclasses"}
-        return sorted(module for kind, module in needed.items() if kind in kinds)
+        return lines if fields or is_static else [*lines, "    pass"]
 
     def expr(self, node: Node, leaves: Sequence[Expr]) -> Expr:
         """Return the expression of a pytree."""

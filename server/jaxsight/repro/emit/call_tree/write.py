@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.repro.capture.call_tree.records import (
+    Arguments,
     Call,
     Constant,
     FunctionRef,
-    Node,
     Operand,
     Packed,
     Ref,
+    Step,
     Tree,
 )
+from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.functions import Functions
-from jaxsight.repro.emit.call_tree.structures import is_plain
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.module_text import module_lines
@@ -55,8 +55,14 @@ def write(tree: Tree, name: str = "main") -> Written:
         scope = Scope.top(writer)
         functions = Functions(tree, writer)
         arguments = _Arguments(scope, functions)
-        call = arguments.of_root()
-        scope.body.append(Return(functions.call(scope, call)))
+        root = arguments.of_root()
+        if isinstance(root, Step):
+            scope.body.append(steps.step(functions, scope, root))
+        else:
+            scope.body.append(Return(functions.call(scope, root)))
+        if writer.passed.placeholders:
+            why = writer.passed.placeholders[0].why
+            raise Unwritable(writer.passed.placeholders[0].name, why)
         read = set(names_read(scope.body))
         parameters = {
             parameter: argument
@@ -64,7 +70,8 @@ def write(tree: Tree, name: str = "main") -> Written:
             if parameter in read
         }
         main = Function(name, tuple(parameters), scope.body)
-        lines = module_lines(writer, [*functions.stand_ins.statements(), main], name)
+        writer.functions.statements[:0] = functions.stand_ins.statements()
+        lines = module_lines(writer, [main], name)
     text = "\n".join(line.text for line in lines) + "\n"
     return Written(text, tuple(parameters.values()))
 
@@ -78,14 +85,17 @@ class _Arguments:
         self._functions = functions
         self._tree = functions.tree
 
-    def of_root(self) -> Call:
+    def of_root(self) -> Call | Step:
         """Name the arguments of the outermost call, and the arrays that functions capture."""
         root = self._tree.root
+        if isinstance(root, Call):
+            root = self._with_numbers(root)
+        inner = root.inner if isinstance(root, Call) else root.arguments
         equations = self._functions.equations
         used = set(equations.read_by(root))
         named: set[int] = set()
         bases = self._bases(root)
-        for index, packed in enumerate((*root.inner.args, *root.inner.kwargs.values())):
+        for index, packed in enumerate((*inner.args, *inner.kwargs.values())):
             base = bases[index] if index < len(bases) else "x"
             for leaf in packed.leaves:
                 if isinstance(leaf, Ref) and leaf.number not in named:
@@ -96,9 +106,42 @@ class _Arguments:
                 self._name(number, "captured")
         return root
 
-    def _bases(self, root: Call) -> list[str]:
+    def _with_numbers(self, root: Call) -> Call:
+        """Return the call with the Python numbers that are traced as arguments, too."""
+        user = root.users[0] if root.users and root.outer is not None else None
+        if user is None:
+            return root
+
+        def replaced(packed: Packed, traced: Packed | None) -> Packed:
+            if traced is None or traced.node != packed.node:
+                return packed
+            pairs = zip(packed.leaves, traced.leaves, strict=True)
+            return Packed(packed.node, tuple(self._numbered(leaf, other) for leaf, other in pairs))
+
+        traced = user.arguments
+        args = tuple(map(replaced, root.inner.args, traced.args))
+        kwargs = {
+            name: replaced(packed, traced.kwargs.get(name))
+            for name, packed in root.inner.kwargs.items()
+        }
+        if len(args) != len(root.inner.args):
+            args = root.inner.args
+        return replace(root, inner=Arguments(args, kwargs))
+
+    def _numbered(self, leaf: Operand, traced: Operand) -> Operand:
+        numeric = isinstance(leaf, Constant) and isinstance(
+            leaf.value, (bool, int, float, complex, np.generic, np.ndarray)
+        )
+        if not numeric or not isinstance(traced, Ref):
+            return leaf
+        assert isinstance(leaf, Constant)
+        number = -1 - len(self._tree.arrays)
+        self._tree.arrays[number] = leaf.value
+        return Ref(number)
+
+    def _bases(self, root: Call | Step) -> list[str]:
         """Return base names for the arguments: those of the function that gets them."""
-        if root.outer is None:
+        if isinstance(root, Step) or root.outer is None:
             return []
         for leaf in root.outer.operands():
             if isinstance(leaf, FunctionRef):
@@ -112,4 +155,5 @@ class _Arguments:
             raise Unwritable(number, "the array is not in memory any more")
         name = self._scope.names.fresh(base)
         self._scope.write(self._functions.equations.variable(number), Atom(name))
+        self._functions.parameters.add((id(self._scope), name))
         self.arguments[name] = array

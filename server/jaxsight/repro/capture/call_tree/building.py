@@ -1,0 +1,82 @@
+"""A tree while it is recorded, and where each thread is in it."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+from jaxsight.repro.capture.call_tree import wrapping
+from jaxsight.repro.capture.call_tree.packing import Values
+from jaxsight.repro.capture.call_tree.records import Call, Function, Item, Tree
+from jaxsight.repro.capture.call_tree.wrapping import Wrapped
+
+SMALL = 4096
+"""Bytes of an array that is held after its call has ended."""
+
+
+class State(threading.local):
+    """Where a thread is in the tree."""
+
+    def __init__(self) -> None:
+        self.building: Building | None = None
+        self.body: list[Item] | None = None
+        """The body of the user's function that runs, if any."""
+        self.call: Call | None = None
+        """The innermost call of JAX."""
+        self.trace: Any = None
+        """What that function is traced by: within JAX's own jitted functions, it is another."""
+        self.inside = False
+        """Whether JAX's own code runs, whose calls are not recorded."""
+        self.jit_options: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+
+
+class Building:
+    """A tree that is being recorded."""
+
+    def __init__(self, root: Call, values: Values) -> None:
+        self.root = root
+        self.values = values
+        self.functions: dict[int, Function] = {}
+        self.others: list[Values] = []
+        """The values of earlier trees, to which calls from JAX's caches refer."""
+        self.numbers: dict[int, int] = {}
+        self.wrappers: list[Wrapped] = []
+
+    def function(self, wrapper: Wrapped) -> Function:
+        """Return the function of a wrapper."""
+        number = self.numbers.get(id(wrapper))
+        if number is None:
+            number = len(self.functions)
+            self.numbers[id(wrapper)] = number
+            self.wrappers.append(wrapper)
+            fun = wrapper.__wrapped__
+            name, parameters = wrapping.name_of(fun), wrapping.parameters_of(fun)
+            self.functions[number] = Function(number, name, parameters)
+            made_by = getattr(fun, "_jaxsight_made_by", None)
+            if made_by is not None:
+                api, args, kwargs = made_by
+                self.functions[number].made_by = api, self.values.arguments(args, kwargs)
+        return self.functions[number]
+
+    def function_of(self, value: object) -> int | None:
+        return self.function(value).number if isinstance(value, Wrapped) else None
+
+    def forget(self) -> None:
+        """Drop the functions: they live as long as without a tracker."""
+        self.wrappers.clear()
+        self.values.function_of = lambda value: None
+
+    def tree(self, error: BaseException | None = None) -> Tree:
+        """Return what has been recorded so far."""
+        avals: dict[int, Any] = {}
+        arrays: dict[int, Any] = {}
+        for values in (*self.others, self.values):
+            avals.update(values.avals)
+            arrays.update(values.arrays)
+        return Tree(self.root, dict(self.functions), avals, arrays, str(error) if error else "")
+
+
+def weak(array: Any) -> Any:
+    """Return an array, weakly if it is large."""
+    return array if getattr(array, "nbytes", 0) <= SMALL else weakref.ref(array)

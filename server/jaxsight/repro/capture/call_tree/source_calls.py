@@ -1,0 +1,99 @@
+"""The call that a frame makes, read from its source.
+
+Calls of jitted functions fail in C++ before any function of JAX has a frame, if a static argument
+cannot be hashed. Only names, attributes, literals and calls of functions of JAX and NumPy are
+evaluated: nothing of the user's runs again.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import textwrap
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NamedTuple
+
+
+class SourceCall(NamedTuple):
+    """A function and the arguments that it was called with."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class _Unknown(Exception):
+    """A part of an expression cannot be evaluated without running the user's code."""
+
+
+def call_at(frame: FrameType, instruction: int) -> SourceCall | None:
+    """Return the call at an instruction of a frame, or None if it cannot be read."""
+    text = _text_at(frame, instruction)
+    if text is None:
+        return None
+    try:
+        node = ast.parse(textwrap.dedent(text).strip(), mode="eval").body
+        return _call(node, frame) if isinstance(node, ast.Call) else None
+    except (SyntaxError, ValueError, _Unknown):
+        return None
+
+
+def _text_at(frame: FrameType, instruction: int) -> str | None:
+    """Return the source of the expression at an instruction."""
+    positions = list(frame.f_code.co_positions())
+    if not 0 <= instruction // 2 < len(positions):
+        return None
+    line, last, column, end = positions[instruction // 2]
+    if line is None or last is None or column is None or end is None:
+        return None
+    file = frame.f_code.co_filename
+    lines = [linecache.getline(file, number, frame.f_globals) for number in range(line, last + 1)]
+    return _slice([text.encode() for text in lines], column, end)
+
+
+def _slice(lines: Sequence[bytes], column: int, end: int) -> str | None:
+    if not lines or not all(lines):
+        return None
+    cut = [*lines[:-1], lines[-1][:end]]
+    return b"".join([cut[0][column:], *cut[1:]]).decode(errors="replace")
+
+
+def _call(node: ast.Call, frame: FrameType) -> SourceCall:
+    if any(keyword.arg is None for keyword in node.keywords):
+        raise _Unknown
+    return SourceCall(
+        _value(node.func, frame),
+        tuple(_value(arg, frame) for arg in node.args),
+        {str(keyword.arg): _value(keyword.value, frame) for keyword in node.keywords},
+    )
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    match node:
+        case ast.Constant(constant):
+            return constant
+        case ast.Name(name):
+            for names in (frame.f_locals, frame.f_globals, vars(builtins)):
+                if name in names:
+                    return names[name]
+        case ast.Attribute(inside, name):
+            own = _value(inside, frame)
+            if name in getattr(own, "__dict__", {}) or hasattr(type(own), name):
+                return getattr(own, name)
+        case ast.List(items):
+            return [_value(item, frame) for item in items]
+        case ast.Tuple(items):
+            return tuple(_value(item, frame) for item in items)
+        case ast.Dict(keys, items) if all(keys):
+            pairs = zip(keys, items, strict=True)
+            return {_value(key, frame): _value(item, frame) for key, item in pairs if key}
+        case ast.Call():
+            function, args, kwargs = _call(node, frame)
+            module = str(getattr(function, "__module__", "")).partition(".")[0]
+            if module in ("jax", "numpy", "jaxlib"):
+                return function(*args, **kwargs)
+        case _:
+            pass
+    raise _Unknown

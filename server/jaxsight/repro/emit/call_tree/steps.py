@@ -1,0 +1,56 @@
+"""Writes the step that raised the error."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Protocol
+
+from jaxsight.repro.capture.call_tree.records import Arguments, Bind, Call, Constant, Operand, Step
+from jaxsight.repro.emit.call_tree.paths import path_of
+from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Binary, Expr, Index, Item, call
+from jaxsight.sourcerizer.text.layout import flat
+from jaxsight.sourcerizer.text.statements import Assign, Effect, Statement
+from jaxsight.sourcerizer.values import public_names
+from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.writing.scope import Scope
+
+
+class Operands(Protocol):
+    """Writes the operands of calls."""
+
+    def arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]: ...
+    def leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr: ...
+
+
+def step(functions: Operands, scope: Scope, failing: Step) -> Statement:
+    """Return the statement that raises the error."""
+    items = functions.arguments(scope, failing.arguments, None)
+    match failing.kind, items:
+        case "function", _:
+            return Effect(call(path_of(failing.path), *items))
+        case "method", [own, *rest]:
+            return Effect(call(Attribute(_expr(own), failing.path), *rest))
+        case "operator", [left, right]:
+            return Effect(Binary(failing.path, _expr(left), _expr(right)))
+        case "index", [own, key]:
+            return Effect(Index(_expr(own), (_expr(key),)))
+        case "set", [own, key, new]:
+            return Assign(flat(Index(_expr(own), (_expr(key),))), _expr(new))
+        case "attribute", [own, _]:
+            name = failing.arguments.args[1].leaves[0]
+            assert isinstance(name, Constant)
+            return Effect(Attribute(_expr(own), str(name.value)))
+        case _:
+            path = failing.path if hasattr(builtins, failing.path) else "RuntimeError"
+            return Effect(call(Atom(f"raise {path}"), *items))
+
+
+def bind(functions: Operands, scope: Scope, failing: Bind) -> Expr:
+    """Return the expression that binds a primitive whose rule raised the error."""
+    operands = [functions.leaf(scope, operand, None) for operand in failing.operands]
+    params = {name: value(param) for name, param in failing.params.items()}
+    return call(public_names.primitive(failing.primitive).dot("bind"), *operands, **params)
+
+
+def _expr(item: Item) -> Expr:
+    return item  # type: ignore[return-value]
