@@ -29,6 +29,9 @@ _VARIABLE = (
 )
 """What varies in messages between runs, machines and sizes, with its replacement."""
 
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*")
+"""The frames of a traceback within a message, as errors of callbacks have it."""
+
 _LONGEST = 300
 """The number of characters of a message that are compared."""
 

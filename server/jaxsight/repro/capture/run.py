@@ -52,15 +52,17 @@ class Capture:
         """Capture from now on: at once if JAX is imported, else once it is."""
         self._tracker.install()
         if "jax" in sys.modules and hasattr(sys.modules["jax"], "jit"):
-            self._patch()
+            self._patch(imported_before=True)
         else:
             sys.meta_path.insert(0, _AfterImport("jax", self._patch))
 
-    def _patch(self) -> None:
+    def _patch(self, *, imported_before: bool = False) -> None:
         from jaxsight.repro.capture.recorder import Recorder
         from jaxsight.repro.compat import configuration, executions
 
-        self._baseline = configuration.values()
+        self._baseline = (
+            configuration.defaults() if imported_before else configuration.values()
+        )
         self.recorder = recorder = Recorder(
             self.folder, self._baseline, self._tracker.current, finds_nan=self._finds_nan
         )

@@ -21,7 +21,6 @@ if len(traced) > {limit}:
 """
 
 
-
 @dataclass(frozen=True, slots=True)
 class Script(Check):
     """A script decides: it gets the path of the candidate, and exits with 0 if interesting."""

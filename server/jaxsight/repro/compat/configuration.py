@@ -7,6 +7,10 @@ that have no effect on a program is of these versions (`jax/_src/config.py`).
 from __future__ import annotations
 
 import ast
+import functools
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 
 import jax
@@ -35,6 +39,23 @@ _PREFIXES = (
 def values() -> dict[str, object]:
     """Return every option with the value that applies in this thread now."""
     return dict(jax.config.values)
+
+
+@functools.cache
+def defaults() -> dict[str, object]:
+    """Return every option with the value that it has in a new process."""
+    command = [sys.executable, "-c", "import jax; print(dict(jax.config.values))"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    names = values()
+    return {
+        name: ast.literal_eval(text)
+        for name, text in _ITEM.findall(done.stdout)
+        if name in names
+    }
+
+
+_ITEM = re.compile(r"'(jax_\w+)': (True|False|None|-?[\d.]+|'[^']*')")
+"""An option in a printed dictionary, if its value is a literal."""
 
 
 def changed(baseline: Mapping[str, object]) -> dict[str, object]:

@@ -5,8 +5,9 @@ Applies to JAX 0.8 to 0.12. There is no public hook before a compile and before 
 Private API used: `core.EvalTrace.process_primitive`, through which primitives are executed;
 `pjit._pjit_call_impl_python`, which compiles and runs what `jax.jit` traced, given the parameters
 of its primitive (without the executable in its result, `jax.jit` does not bypass Python on later
-calls, and clearing `pjit._cpp_pjit_cache_…` for functions called before); `pjit.jit_p`; `traceback_util.register_exclusion` and `source_info_util.register_exclusion`,
-which keep this module out of the user's tracebacks.
+calls; clearing `pjit._cpp_pjit_cache_…` does the same for functions called before); `pjit.jit_p`;
+`traceback_util.register_exclusion` and `source_info_util.register_exclusion`, which keep this
+module out of the user's tracebacks.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.repro.emit.repro_file import Repro
@@ -28,19 +28,18 @@ def anonymized(repro: Repro) -> Repro:
         names.add(name)
     renamed = _Renamer(names).visit(tree)
     arrays = {names.key(name): array for name, array in repro.arrays.items()}
-    first = renamed.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        first.value.value = names.prose(str(first.value.value))
-    text = "\n".join([*lines[:end], _unparsed(renamed), ""])
+    prose = names.prose(ast.get_docstring(tree) or "").replace("\\", "\\\\").replace('"', '\\"')
+    body = _unparsed(renamed.body[1:])
+    text = "\n".join([*lines[:end], f'"""{prose}', '"""', "", body, ""])
     compile(text, "repro", "exec")
     return Repro(text, arrays)
 
 
-def _unparsed(tree: ast.Module) -> str:
-    """Return the text of a module, with empty lines around its functions and after its imports."""
+def _unparsed(body: Sequence[ast.stmt]) -> str:
+    """Return the text of statements, with empty lines around its functions and after its imports."""
     text = ""
     previous: ast.stmt | None = None
-    for statement in tree.body:
+    for statement in body:
         apart = isinstance(statement, (ast.FunctionDef, ast.ClassDef, ast.If))
         same = type(statement) is type(previous) or previous is None
         imports = isinstance(statement, (ast.Import, ast.ImportFrom))

@@ -10,44 +10,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
-
-import jax
-import numpy as np
+from typing import Any, Generic, TypeVar
 
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.candidates import Candidate, Digests, cost, is_finite
 from jaxsight.repro.reducing.children import Child, Limits
-from jaxsight.repro.reducing.evaluation import arrays_of, function_of
 from jaxsight.repro.reducing.journal import Journal
 
 _MOST_OTHERS = 8
 """The number of other failures that are kept."""
 
+C = TypeVar("C")
 Report = Callable[[dict[str, Any]], None]
-
-
-def observed(candidate: Candidate, check: Check, jitted: bool) -> Failure:
-    """Run the demonstration of a check on a candidate, in this process."""
-    namespace = {
-        "jax": jax,
-        "jnp": jax.numpy,
-        "np": np,
-        "main": function_of(candidate),
-        "inputs": lambda: arrays_of(candidate.arguments),
-    }
-    return raised(lambda: exec("\n".join(check.lines(jitted)), namespace))
-
-
-def raised(action: Callable[[], object]) -> Failure:
-    """Return how a call failed."""
-    try:
-        action()
-    except BaseException as error:  # noqa: BLE001 - whatever a program raises
-        return children.failure_of(error)
-    return Failure(FINISHED)
 
 
 @dataclass(slots=True)
@@ -61,94 +36,105 @@ class Settings:
     expected: Failure
     limits: Limits
     jobs: int
-    jitted: bool
     repeats: int = 1
     needed: int = 1
-    finite: bool = False
-    """Whether arguments must be finite, as those of the original are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[C]):
+    """What the checker needs to know about candidates.
+
+    Attributes:
+        unit: `equations` or `statements`.
+        observe: runs a candidate in this process, and returns how it failed.
+        digest: identifies a candidate in every process.
+        count: returns how many units a candidate has.
+        admits: whether a candidate is run at all.
+    """
+
+    unit: str
+    observe: Callable[[C], Failure]
+    digest: Callable[[C], str]
+    count: Callable[[C], int]
+    admits: Callable[[C], bool] = lambda candidate: True
 
 
 @dataclass(slots=True)
-class Checker:
-    """Checks candidates, in parallel."""
+class Checker(Generic[C]):
+    """Checks candidates, in parallel.
+
+    Attributes:
+        accepted: the interesting candidates so far, of which the first is the original.
+        others: other failures, each with a candidate that fails so.
+        tried: the number of candidates that were decided.
+    """
 
     settings: Settings
+    kind: Kind[C]
     journal: Journal
     report: Report
-    others: dict[tuple[str, ...], tuple[Failure, Candidate]] = field(default_factory=dict)
+    accepted: list[C] = field(default_factory=list)
+    others: dict[tuple[str, ...], tuple[Failure, C]] = field(default_factory=dict)
     tried: int = 0
-    started: float = field(default_factory=time.monotonic)
-    best: Candidate | None = None
-    on_accept: Callable[[Candidate], None] | None = None
-    _digests: Digests = field(default_factory=Digests)
+    _started: float = field(default_factory=time.monotonic)
     _reported: float = 0.0
 
-    def first(self, candidates: Iterable[Candidate | None]) -> Candidate | None:
-        """Return the first interesting candidate, or None; the best so far is replaced by it."""
-        window: deque[tuple[Candidate, str, list[Child]]] = deque()
+    def first(self, candidates: Iterable[C | None]) -> C | None:
+        """Return the first interesting candidate, which is then accepted; None if none is."""
+        window: deque[tuple[C, str, list[Child]]] = deque()
         remaining = (
             candidate
             for candidate in candidates
-            if candidate is not None and (not self.settings.finite or is_finite(candidate))
+            if candidate is not None and self.kind.admits(candidate)
         )
         try:
             while True:
                 self._fill(window, remaining)
                 if not window:
                     return None
-                candidate, digest, running = window.popleft()
-                others = [child for _, _, group in window for child in group]
+                candidate, digest, running = window[0]
+                others = [child for _, _, group in window for child in group[-1:]]
                 if self._interesting(candidate, digest, running, others):
-                    self.best = candidate
+                    self.accepted.append(candidate)
                     self.progress(force=True)
-                    if self.on_accept is not None:
-                        self.on_accept(candidate)
                     return candidate
+                window.popleft()
         finally:
             for _, _, group in window:
                 for child in group:
                     child.kill()
 
-    def _fill(
-        self,
-        window: deque[tuple[Candidate, str, list[Child]]],
-        remaining: Iterator[Candidate],
-    ) -> None:
+    def _fill(self, window: deque[tuple[C, str, list[Child]]], remaining: Iterator[C]) -> None:
         """Start the next candidates, as many as there are jobs."""
         while len(window) < self.settings.jobs:
             candidate = next(remaining, None)
             if candidate is None:
                 return
-            digest = self._digests.of(candidate)
+            digest = self.kind.digest(candidate)
             known = self.journal.failure(digest)
-            group = [] if known is not None else [self._start(candidate)]
-            window.append((candidate, digest, group))
+            window.append(
+                (candidate, digest, [] if known is not None else [self._start(candidate)])
+            )
 
-    def _start(self, candidate: Candidate) -> Child:
-        settings = self.settings
-
+    def _start(self, candidate: C) -> Child:
         def task() -> bytes:
-            failure = observed(candidate, settings.check, settings.jitted)
-            return json.dumps(failure.record()).encode()
+            return json.dumps(self.kind.observe(candidate).record()).encode()
 
-        return children.start(task, settings.limits)
+        return children.start(task, self.settings.limits)
 
     def _interesting(
-        self, candidate: Candidate, digest: str, running: list[Child], others: list[Child]
+        self, candidate: C, digest: str, running: list[Child], others: list[Child]
     ) -> bool:
         """Return whether a candidate fails as expected; keep other failures aside."""
         failure = self.journal.failure(digest)
         if failure is None:
-            try:
-                failure = self._decide(candidate, running, others)
-            finally:
-                for child in running:
-                    child.kill()
+            if not running:
+                running.append(self._start(candidate))
+            failure = self._decide(candidate, running, others)
             self.journal.add(digest, failure)
         self.tried += 1
         self.progress()
-        settings = self.settings
-        if settings.check.same(failure, settings.expected):
+        if self.settings.check.same(failure, self.settings.expected):
             return True
         if failure.kind != FINISHED:
             key = failure.signature
@@ -156,7 +142,7 @@ class Checker:
                 self.others[key] = (failure, candidate)
         return False
 
-    def _decide(self, candidate: Candidate, running: list[Child], others: list[Child]) -> Failure:
+    def _decide(self, candidate: C, running: list[Child], others: list[Child]) -> Failure:
         """Run a candidate until enough runs failed as expected, or too many did not."""
         settings = self.settings
         hits = 0
@@ -164,56 +150,57 @@ class Checker:
         for attempt in range(settings.repeats):
             if attempt:
                 running.append(self._start(candidate))
-            child = running[-1]
-            failure = ended(child, children.wait(child, others))
+            failure = _ended(running[-1], children.wait(running[-1], others))
             if settings.check.same(failure, settings.expected):
                 hits += 1
-                last = failure
                 if hits >= settings.needed:
                     return failure
-            elif hits == 0:
+            elif not hits:
                 last = failure
             if hits + settings.repeats - attempt - 1 < settings.needed:
                 break
         return Failure(FINISHED) if hits else last
 
-    @property
-    def rate(self) -> float:
-        """Candidates per second."""
-        return self.tried / max(time.monotonic() - self.started, 1e-9)
-
-    def runs(self, candidate: Candidate, count: int) -> list[Failure]:
-        """Run a candidate several times, whatever is remembered."""
-        found: list[Failure] = []
-        while len(found) < count:
+    def runs(self, candidate: C, count: int) -> list[Failure]:
+        """Run a candidate several times, whatever is remembered; return how each run failed."""
+        failures: list[Failure] = []
+        while len(failures) < count:
             group: list[Child] = []
             try:
-                wanted = min(self.settings.jobs, count - len(found))
-                group += [self._start(candidate) for _ in range(wanted)]
-                found += [ended(child, children.wait(child, group)) for child in group]
+                jobs = min(self.settings.jobs, count - len(failures))
+                group.extend(self._start(candidate) for _ in range(jobs))
+                failures += [_ended(child, children.wait(child, group)) for child in group]
             finally:
                 for child in group:
                     child.kill()
-        return found
+        return failures
+
+    @property
+    def rate(self) -> float:
+        """Candidates per second."""
+        return self.tried / max(time.monotonic() - self._started, 1e-9)
 
     def progress(self, *, force: bool = False) -> None:
-        """Report the number of equations and of candidates, at most ten times a second."""
+        """Report the size and the number of candidates, at most ten times a second."""
         now = time.monotonic()
-        if self.best is None or (now - self._reported < 0.1 and not force):
+        if not force and now - self._reported < 0.1:
             return
         self._reported = now
-        self.report(
-            {
-                "event": "progress",
-                "equations": self.best.count,
-                "cost": list(cost(self.best)),
-                "tried": self.tried,
-                "rate": round(self.rate, 1),
-            }
-        )
+        count = self.kind.count(self.accepted[-1])
+        rate = round(self.rate, 1)
+        self.report({"event": "progress", self.kind.unit: count, "tried": self.tried, "rate": rate})
 
 
-def ended(child: Child, ending: Failure) -> Failure:
+def raised(action: Callable[[], object]) -> Failure:
+    """Return how a call failed."""
+    try:
+        action()
+    except BaseException as error:  # noqa: BLE001 - whatever a program raises
+        return children.failure_of(error)
+    return Failure(FINISHED)
+
+
+def _ended(child: Child, ending: Failure) -> Failure:
     """Return the failure that a child observed, or how it ended itself."""
     if ending.kind != FINISHED:
         return ending

@@ -1,8 +1,8 @@
 """Loads a repro and traces its program, without initializing a backend in this process.
 
-The values of the inputs are computed in a child. Here, the file is executed while a trace is active:
-operations on arrays at the file's top level and in `inputs()` become equations, which are not
-computed.
+The values of the inputs are computed in a child. Here, the file is executed while a trace is
+active: operations on arrays at the file's top level and in `inputs()` become equations, which are
+not computed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat import avals
-from jaxsight.interpreters.compat.staging import stage
+from jaxsight.interpreters.compat.staging import Program, stage
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.candidates import Candidate, Keys, Value, of_program
 from jaxsight.repro.reducing.children import Limits
-from jaxsight.repro.reducing.evaluation import value_of
+from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
+from jaxsight.repro.reducing.equations.evaluation import value_of
 
 NAME = "repro"
 """The name of the module."""
@@ -32,11 +32,6 @@ NAME = "repro"
 
 class Unloadable(Exception):
     """A file is not a repro, or its program cannot be traced here; the text says why."""
-
-    def __init__(self, words: str, help: str = "", error: BaseException | None = None) -> None:
-        super().__init__(words)
-        self.help = help
-        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +96,7 @@ def _is_setting(statement: ast.stmt) -> bool:
 def configure(loaded: Loaded) -> None:
     """Execute the settings of a file."""
     module = ast.Module(loaded.settings, [])
-    exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})
+    exec(compile(module, str(loaded.file), "exec"), {"__name__": NAME})  # noqa: S102
 
 
 def execute(loaded: Loaded) -> types.ModuleType:
@@ -112,7 +107,7 @@ def execute(loaded: Loaded) -> types.ModuleType:
     folder = str(loaded.file.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    exec(compile(loaded.tree, str(loaded.file), "exec"), vars(module))
+    exec(compile(loaded.tree, str(loaded.file), "exec"), vars(module))  # noqa: S102
     return module
 
 
@@ -127,34 +122,37 @@ class Inputs:
 
 
 def inputs_of(loaded: Loaded, limits: Limits) -> Inputs:
-    """Compute the arguments of `main` in a child.
+    """Compute the arguments of `main` in a child, and trace it there, which may crash or hang.
 
     Raises:
-        Unloadable: that failed.
+        Unloadable: that failed; the file may still run.
     """
 
     def task() -> bytes:
         try:
-            arguments = execute(loaded).inputs()
-            return pickle.dumps((None, _split(arguments)))
-        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+            inputs = _split(execute(loaded).inputs())
+            _trace(loaded, inputs)
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
             return pickle.dumps((children.failure_of(error).headline, None))
+        return pickle.dumps(("", inputs))
 
     ending, output = children.run(task, limits)
     if ending.kind != FINISHED or not output:
-        raise Unloadable(f"inputs() failed: {ending.headline}")
+        raise Unloadable(f"cannot trace main: {ending.headline}")
     problem, inputs = pickle.load(io.BytesIO(output))
     if problem:
-        raise Unloadable(f"inputs() failed: {problem}")
-    found: Inputs = inputs
-    return found
+        raise Unloadable(f"cannot trace main: {problem}")
+    typed: Inputs = inputs
+    return typed
 
 
 def _split(arguments: Any) -> Inputs:
     leaves, tree = jax.tree.flatten(arguments)
     values = [value_of(leaf) for leaf in leaves]
     positions = tuple(index for index, value in enumerate(values) if value is not None)
-    others = [None if value is not None else leaf for leaf, value in zip(leaves, values, strict=True)]
+    others = [
+        None if value is not None else leaf for leaf, value in zip(leaves, values, strict=True)
+    ]
     structure: tuple[Any, list[Any]] | None = (tree, others)
     module = sys.modules.pop(NAME, None)  # the reader of the pickle does not have it
     try:
@@ -168,12 +166,19 @@ def _split(arguments: Any) -> Inputs:
 
 
 def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
-    """Trace `main` at the types of its arguments.
+    """Trace `main` at the types of its arguments, in this process.
 
     Raises:
-        Unloadable: tracing failed, with the error; the file may still run.
+        Unloadable: that failed, because the file needs values at its top level.
     """
+    try:
+        return of_program(_trace(loaded, inputs), inputs.values)
+    except Exception as error:
+        first = str(error).strip().split("\n", 1)[0]
+        raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}") from error
 
+
+def _trace(loaded: Loaded, inputs: Inputs) -> Program:
     def program(*arrays: object) -> object:
         module = execute(loaded)
         if inputs.structure is not None:
@@ -185,16 +190,11 @@ def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
             leaves[position] = array
         return module.main(*jax.tree.unflatten(tree, leaves))
 
-    try:
-        staged = stage(program, [_aval(value) for value in inputs.values])
-        return of_program(staged.program, inputs.values)
-    except Exception as error:
-        first = str(error).strip().split("\n", 1)[0]
-        raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}", "", error) from error
+    return stage(program, [_aval(value) for value in inputs.values]).program
 
 
 def _aval(value: Value) -> Any:
     if isinstance(value, Keys):
         shape = value.data.shape[:-1]
         return avals.of(avals.key_struct(value.impl, shape))
-    return avals.of(jax.ShapeDtypeStruct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype)))
+    return avals.of(avals.struct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype)))

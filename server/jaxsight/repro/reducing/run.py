@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import ast
 import builtins
+import hashlib
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import jax
+
 from jaxsight.repro.checks import parsing
 from jaxsight.repro.checks.base import Check, InvalidCheck
 from jaxsight.repro.compat import configuration
+from jaxsight.repro.emit.repro_file import CannotEmit
 from jaxsight.repro.environment import current
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
-from jaxsight.repro.reducing import emission, loading, programs
+from jaxsight.repro.reducing import journal, loading
 from jaxsight.repro.reducing.children import Limits
+from jaxsight.repro.reducing.equations import reduction as equations
 from jaxsight.repro.reducing.loading import Loaded, Unloadable
 from jaxsight.repro.reducing.options import CannotReduce, Options, Reduced, Report
-from jaxsight.repro.reducing.programs import Task
+from jaxsight.repro.reducing.statements import reduction as statements
+from jaxsight.repro.reducing.task import Task, fails
 
 
 def reduce(file: Path, out: Path, options: Options, report: Report) -> Reduced:
@@ -39,17 +45,22 @@ def reduce(file: Path, out: Path, options: Options, report: Report) -> Reduced:
     report({"event": "progress", "stage": "run"})
     original: Failure | None = None
     if not check.text:
-        original = emission.failure_of_file(file, limits)
+        original = fails(file, limits)
         if original.kind == FINISHED:
             help = "name the failure with --check, such as --check nan"
             raise CannotReduce(f"{file.name} does not fail", help)
         check = _own(check, loaded, original)
     loading.configure(loaded)
     environment = current(configuration.changed(baseline))
-    task = Task(loaded, out, check, limits, options, report, environment, original, start)
-    if not loading.is_repro(loaded):
-        raise CannotReduce(f"{file.name} does not define main and inputs")
-    return programs.reduce(task)
+    title = repr((loaded.text, check.text, jax.__version__, environment.python))
+    log = journal.opened(options.state, hashlib.sha256(title.encode()).hexdigest())
+    task = Task(loaded, out, check, limits, options, report, environment, original, log, start)
+    if check.level == "program" and loading.is_repro(loaded):
+        try:
+            return equations.reduce(task)
+        except (CannotEmit, Unloadable) as error:
+            report({"event": "progress", "stage": "statements", "reason": str(error)})
+    return statements.reduce(task)
 
 
 def _own(check: Check, loaded: Loaded, failure: Failure) -> Check:

@@ -82,9 +82,7 @@ def reads(equations: Iterable[Equation]) -> set[int]:
     return {id(atom) for equation in equations for atom in equation.invars}
 
 
-def cut(
-    candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]
-) -> Candidate | None:
+def cut(candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]) -> Candidate | None:
     """Return the program of some equations of a candidate.
 
     Variables that they use but do not produce become inputs; those that none of them reads become
@@ -106,7 +104,7 @@ def cut(
     for equation in equations:
         for atom in equation.invars:
             if not is_literal(atom) and id(atom) not in produced:
-                inputs.setdefault(id(atom), atom)  # type: ignore[arg-type]
+                inputs.setdefault(id(atom), atom)
     arguments: list[Value] = []
     for key, var in inputs.items():
         value = own.get(key, values.get(key))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ from jaxsight.repro.emit.repro_file import About, CannotEmit, write
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import FINISHED, Failure
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.candidates import Candidate, Keys, Value
 from jaxsight.repro.reducing.children import Limits
-from jaxsight.repro.reducing.evaluation import function_of
-from jaxsight.repro.running import run_file
+from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value
+from jaxsight.repro.reducing.equations.evaluation import function_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +48,7 @@ def emit(candidate: Candidate, form: Form, path: Path, limits: Limits) -> None:
 
 
 def _write(candidate: Candidate, form: Form, path: Path) -> None:
-    about = About(
-        form.failure, form.environment, form.check.lines(form.jitted), notes=form.notes
-    )
+    about = About(form.failure, form.environment, form.check.lines(form.jitted), notes=form.notes)
     names = [f"x{index}" if index else "x" for index in range(len(candidate.inputs))]
     arguments = [_value(value) for value in candidate.arguments]
     write(function_of(candidate), arguments, names, about).save(path)
@@ -62,10 +58,3 @@ def _value(value: Value) -> values.Value:
     if isinstance(value, Keys):
         return values.Value(value.data, key=value.impl)
     return values.Value(value)
-
-
-def failure_of_file(path: Path, limits: Limits) -> Failure:
-    """Run a repro in a fresh process, and return how it failed."""
-    return run_file(
-        sys.executable, path, timeout=limits.seconds, memory=limits.memory
-    ).failure

@@ -13,7 +13,10 @@ from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.equations import bind, called
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal, opened
-from jaxsight.repro.reducing.candidates import Candidate, Keys, Value
+from jaxsight.repro.checks.base import Check
+from jaxsight.repro.failures import Failure
+from jaxsight.repro.reducing.checker import raised
+from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value
 
 
 def function_of(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
@@ -33,7 +36,7 @@ def function_of(candidate: Candidate) -> Callable[..., tuple[Any, ...]]:
 def arrays_of(values: Sequence[Value]) -> tuple[Any, ...]:
     """Return arguments as JAX's arrays; this initializes the backend."""
     return tuple(
-        jax.random.wrap_key_data(value.data, impl=value.impl)
+        jax.random.wrap_key_data(jax.numpy.asarray(value.data), impl=value.impl)
         if isinstance(value, Keys)
         else jax.numpy.asarray(value)
         for value in values
@@ -50,7 +53,7 @@ def value_of(array: Any) -> Value | None:
     return None
 
 
-def steps(candidate: Candidate) -> Iterator[tuple[int, list[Any], list[Any]]]:
+def steps(candidate: Candidate) -> Iterator[tuple[int, list[Any], Sequence[Any]]]:
     """Run equation by equation; yield each position with the operands and the results."""
     arguments = arrays_of(candidate.arguments)
     values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
@@ -73,7 +76,7 @@ def _read(values: dict[int, Any], atom: Atom) -> Any:
 
 def _results(equation: Equation, operands: list[Any]) -> Sequence[Any]:
     with equation.ctx.manager:
-        if jax.config.jax_disable_jit:
+        if jax.config.values["jax_disable_jit"]:
             split = _split(equation, operands)
             if split is not None:
                 return split
@@ -125,3 +128,16 @@ def _while(equation: Equation, operands: list[Any]) -> list[Any]:
     while bool(_program(test, [*for_test, *carry])[0]):
         carry = _program(body, [*for_body, *carry])
     return carry
+
+
+def observed(candidate: Candidate, check: Check, jitted: bool) -> Failure:
+    """Run the demonstration of a check on a candidate, in this process."""
+    namespace = {
+        "jax": jax,
+        "jnp": jax.numpy,
+        "np": np,
+        "main": function_of(candidate),
+        "inputs": lambda: arrays_of(candidate.arguments),
+    }
+    lines = "\n".join(check.lines(jitted))
+    return raised(lambda: exec(lines, namespace))  # noqa: S102 - its own text

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jaxsight.repro.reducing.candidates import Candidate, cost, inner
-from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.retyping import Change
-from jaxsight.interpreters.compat.staging import opened
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.staging import opened
+from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.equations.candidates import Candidate, cost, inner
+from jaxsight.repro.reducing.equations.retyping import Change
 
 _NARROWER = {
     "float64": "float32",
@@ -20,7 +20,7 @@ _NARROWER = {
 }
 
 
-def shrink(candidate: Candidate, checker: Checker) -> Candidate:
+def shrink(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate of which no size can be made smaller."""
     candidate = checker.first(_all_at_once(candidate)) or candidate
     done: set[int] = set()
@@ -31,7 +31,7 @@ def shrink(candidate: Candidate, checker: Checker) -> Candidate:
     return candidate
 
 
-def narrow(candidate: Candidate, checker: Checker) -> Candidate:
+def narrow(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate with narrower dtypes."""
     dtypes = {np.dtype(old): np.dtype(new) for old, new in _NARROWER.items()}
     changes = [Change(dtypes=dtypes), *(Change(dtypes={o: n}) for o, n in dtypes.items())]
@@ -69,50 +69,47 @@ def _all_at_once(candidate: Candidate) -> Iterator[Candidate | None]:
             yield _cheaper(Change({size: min(size, most) for size in sizes}), candidate)
 
 
-def _smaller(candidate: Candidate, size: int, checker: Checker) -> Candidate:
+def _smaller(candidate: Candidate, size: int, checker: Checker[Candidate]) -> Candidate:
     """Make one size as small as possible."""
     tries = sorted({1, 2, 3, *(1 << power for power in range(2, size.bit_length()))})
     tries = [new for new in tries if new < size]
-    low, found, reached = 0, None, size
     for joint in (True, False):
-        sized: dict[int, int] = {}
-        kept: list[Candidate] = []
-
-        def changed(joint: bool = joint) -> Iterator[Candidate | None]:
-            for new in tries:
-                yield _resized(candidate, size, new, joint, sized, kept)
-
-        found = checker.first(changed())
+        found = checker.first(_resized(candidate, size, new, joint) for new in tries)
         if found is not None:
-            reached = sized[id(found)]
-            low = max((new for new in tries if new < reached), default=0)
-            break
-    while found is not None and reached - low > 1:
+            return _refined(candidate, found, size, tries, joint, checker)
+    return candidate
+
+
+def _refined(
+    candidate: Candidate,
+    found: Candidate,
+    size: int,
+    tries: list[int],
+    joint: bool,
+    checker: Checker[Candidate],
+) -> Candidate:
+    """Look for sizes between the one that was found and the next smaller one that was tried."""
+    reached = next(
+        new
+        for new in tries
+        if (again := _resized(candidate, size, new, joint)) is not None
+        and cost(again) == cost(found)
+    )
+    low = max((new for new in tries if new < reached), default=0)
+    while reached - low > 1:
         middle = (low + reached) // 2
-        sized, kept = {}, []
-        closer = checker.first([_resized(candidate, size, middle, joint, sized, kept)])
+        closer = checker.first([_resized(candidate, size, middle, joint)])
         if closer is None:
             low = middle
         else:
             reached, found = middle, closer
-    return found or candidate
+    return found
 
 
-def _resized(
-    candidate: Candidate,
-    size: int,
-    new: int,
-    joint: bool,
-    sized: dict[int, int],
-    kept: list[Candidate],
-) -> Candidate | None:
-    """Return a candidate with another size; `sized` stores it by the candidate's identity."""
+def _resized(candidate: Candidate, size: int, new: int, joint: bool) -> Candidate | None:
+    """Return a candidate with another size, and with multiples of it if `joint`."""
     sizes = {size: new}
     if joint:
         multiples = [each for each in sizes_of(candidate) if each > size and each % size == 0]
         sizes |= {each: each // size * new for each in multiples}
-    smaller = _cheaper(Change(sizes), candidate)
-    if smaller is not None:
-        sized[id(smaller)] = new
-        kept.append(smaller)
-    return smaller
+    return _cheaper(Change(sizes), candidate)

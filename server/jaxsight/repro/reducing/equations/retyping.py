@@ -19,7 +19,7 @@ from jaxsight.interpreters.compat.staging import (
     with_inner,
 )
 from jaxsight.repro.compat.retyping import retyped
-from jaxsight.repro.reducing.candidates import Candidate, Keys, Value, of_program
+from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
 
 _SIZES = frozenset(
     (

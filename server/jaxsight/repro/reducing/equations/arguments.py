@@ -9,7 +9,8 @@ import numpy as np
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import is_literal, new_literal
-from jaxsight.repro.reducing.candidates import (
+from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.equations.candidates import (
     Array,
     Candidate,
     Keys,
@@ -18,10 +19,9 @@ from jaxsight.repro.reducing.candidates import (
     pruned,
     value_digest,
 )
-from jaxsight.repro.reducing.checker import Checker
 
 
-def simplify(candidate: Candidate, checker: Checker) -> Candidate:
+def simplify(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate with simpler arguments."""
     for tries in (_together, _merged, _constants):
         while (simpler := checker.first(tries(candidate))) is not None:
@@ -74,7 +74,9 @@ def _together(candidate: Candidate) -> Iterator[Candidate | None]:
     """Replace all arguments at once, each in the same way."""
     options = [list(_simpler(value)) for value in candidate.arguments]
     for way in range(min(max(map(len, options), default=0), 3)):
-        yield _with(candidate, [o[way] if way < len(o) else v for o, v in _pairs(options, candidate)])
+        yield _with(
+            candidate, [o[way] if way < len(o) else v for o, v in _pairs(options, candidate)]
+        )
 
 
 def _pairs(options: list[list[Value]], candidate: Candidate) -> Iterator[tuple[list[Value], Value]]:
@@ -89,9 +91,7 @@ def _each(candidate: Candidate, position: int) -> Iterator[Candidate | None]:
 
 
 def _with(candidate: Candidate, arguments: list[Value]) -> Candidate | None:
-    changed = Candidate(
-        candidate.inputs, tuple(arguments), candidate.equations, candidate.outputs
-    )
+    changed = Candidate(candidate.inputs, tuple(arguments), candidate.equations, candidate.outputs)
     return changed if cost(changed) < cost(candidate) else None
 
 

@@ -23,13 +23,13 @@ from jaxsight.interpreters.compat.staging import (
     with_inner,
 )
 from jaxsight.repro.compat.pruning import needed
-from jaxsight.repro.reducing.candidates import Candidate, Keys, Value, cost, weight, zeros
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.inlining import Copy
-from jaxsight.repro.reducing.recording import Recorded
+from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, cost, weight, zeros
+from jaxsight.repro.reducing.equations.inlining import Copy
+from jaxsight.repro.reducing.equations.recording import Recorded
 
 
-def unwrap(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Replace branches and loops by a single branch or iteration, where that suffices."""
     while True:
         smaller = checker.first(_unwrapped(candidate, recorded.values))
@@ -118,7 +118,7 @@ def _feed_missing(
                 copy.feed(var, value)
 
 
-def thin(candidate: Candidate, checker: Checker) -> Candidate:
+def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Delete equations inside the inner programs of a candidate, at every level."""
     largest = max((len(opened(j).jaxpr.eqns) for j in _inner(candidate.equations)), default=0)
     size = largest
@@ -131,7 +131,7 @@ def thin(candidate: Candidate, checker: Checker) -> Candidate:
     return candidate
 
 
-def prune(candidate: Candidate, checker: Checker) -> Candidate:
+def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Remove what no output needs, such as unused carries of loops."""
     try:
         equations, used = needed(candidate.inputs, candidate.equations, candidate.outputs)
@@ -148,9 +148,7 @@ def prune(candidate: Candidate, checker: Checker) -> Candidate:
     return checker.first(_cheaper(candidate, iter([smaller]))) or candidate
 
 
-def _cheaper(
-    candidate: Candidate, tries: Iterator[Candidate | None]
-) -> Iterator[Candidate | None]:
+def _cheaper(candidate: Candidate, tries: Iterator[Candidate | None]) -> Iterator[Candidate | None]:
     before = cost(candidate)
     for smaller in tries:
         if smaller is not None and cost(smaller) < before:
@@ -176,19 +174,16 @@ def _slots(equation: Equation) -> Iterator[tuple[str, int, Any]]:
 
 
 def _with_slot(equation: Equation, name: str, index: int, jaxpr: object) -> Equation:
-    parameter = equation.params[name]
-    if index >= 0:
-        parameter = (*parameter[:index], jaxpr, *parameter[index + 1 :])
-    else:
-        parameter = jaxpr
+    if index < 0:
+        return equation.replace(params=equation.params | {name: jaxpr})
+    parts = equation.params[name]
+    parameter = (*parts[:index], jaxpr, *parts[index + 1 :])
     return equation.replace(params=equation.params | {name: parameter})
 
 
 def _thinner(candidate: Candidate, size: int) -> Iterator[Candidate | None]:
     for equations in _rewritten(candidate.equations, size):
-        yield Candidate(
-            candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs
-        )
+        yield Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
 
 
 def _rewritten(equations: Sequence[Equation], size: int) -> Iterator[list[Equation]]:
@@ -258,9 +253,7 @@ def _live(equations: Sequence[Equation], outputs: Sequence[Atom]) -> list[Equati
     return kept[::-1]
 
 
-def _filling(
-    var: Var, filling: str, inputs: Sequence[Var]
-) -> tuple[Atom, list[Equation]] | None:
+def _filling(var: Var, filling: str, inputs: Sequence[Var]) -> tuple[Atom, list[Equation]] | None:
     """Return what replaces a variable, with the equations that make it."""
     if filling == "input":
         same = [each for each in inputs if avals.text(each.aval) == avals.text(var.aval)]

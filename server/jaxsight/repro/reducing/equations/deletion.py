@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import is_literal
-from jaxsight.repro.reducing.candidates import Candidate, cut, pruned
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.recording import Recorded
+from jaxsight.repro.reducing.equations.candidates import Candidate, cut, pruned
+from jaxsight.repro.reducing.equations.recording import Recorded
+
+_MOST_ALONE = 64
+"""The number of outputs up to which each is tried alone."""
 
 
-def delete(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Return a candidate from which no single equation can be deleted."""
     candidate = _around_suspects(candidate, checker, recorded)
     if len(candidate.equations) > 8:
@@ -25,7 +29,9 @@ def delete(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candid
         size = max(min(size // 2, len(candidate.equations) // 2), 1)
 
 
-def _around_suspects(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+def _around_suspects(
+    candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
+) -> Candidate:
     """Try the equations at which something went wrong, with more and more of what they read."""
     producers = {
         id(var): index
@@ -42,14 +48,14 @@ def _around_suspects(candidate: Candidate, checker: Checker, recorded: Recorded)
                 for atom in candidate.equations[index].invars:
                     if not is_literal(atom) and id(atom) in producers:
                         kept.add(producers[id(atom)])
-            if len(kept) == len(frontier) or depth > 1 and len(kept) > 40:
+            if len(kept) == len(frontier) or (depth > 1 and len(kept) > 40):
                 break
     windows = [window for window in windows if len(window) < len(candidate.equations)]
     tries = (cut(candidate, window, recorded.values) for window in windows)
     return checker.first(tries) or candidate
 
 
-def _prefix(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+def _prefix(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Drop equations at the end, as many as possible, by search in three parts."""
     low, high = 0, len(candidate.equations)  # `low` equations do not suffice, `high` do
     whole = candidate
@@ -65,7 +71,7 @@ def _prefix(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candi
     return candidate
 
 
-def _suffix(candidate: Candidate, checker: Checker, recorded: Recorded) -> Candidate:
+def _suffix(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Drop equations at the beginning, as many as possible."""
     low, high = 0, len(candidate.equations)
     whole, count = candidate, len(candidate.equations)
@@ -89,7 +95,9 @@ def _points(low: int, high: int) -> list[int]:
     return sorted({low + max(third, 1), max(high - max(third, 1), low + 1)})
 
 
-def _sweep(candidate: Candidate, size: int, checker: Checker, recorded: Recorded) -> Candidate:
+def _sweep(
+    candidate: Candidate, size: int, checker: Checker[Candidate], recorded: Recorded
+) -> Candidate:
     """Try to delete each run of `size` equations, the last ones first."""
     end = len(candidate.equations)
     while end > 0:
@@ -121,11 +129,13 @@ def _without(candidate: Candidate, start: int, end: int) -> list[int]:
     return [*range(start), *range(end, len(candidate.equations))]
 
 
-def drop_outputs(candidate: Candidate, checker: Checker) -> Candidate:
+def drop_outputs(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Return a candidate with as few outputs as possible."""
     while len(candidate.outputs) > 1:
         outputs = candidate.outputs
-        tries = [(output,) for output in outputs] if len(outputs) <= 64 else []
+        tries: list[tuple[Atom, ...]] = []
+        if len(outputs) <= _MOST_ALONE:
+            tries += [(output,) for output in outputs]
         half = len(outputs) // 2
         tries += [outputs[:half], outputs[half:]]
         tries += [(*outputs[:index], *outputs[index + 1 :]) for index in range(len(outputs))]

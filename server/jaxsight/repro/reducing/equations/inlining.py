@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,8 +16,8 @@ from jaxsight.interpreters.compat.staging import (
     is_literal,
     new_variable,
 )
-from jaxsight.repro.reducing.candidates import Candidate, Value, pruned
 from jaxsight.repro.reducing.checker import Checker
+from jaxsight.repro.reducing.equations.candidates import Candidate, Value, pruned
 
 Chosen = Callable[[Equation], bool]
 
@@ -106,7 +108,7 @@ def inlined(candidate: Candidate, chosen: Chosen) -> Candidate:
     return copy.finish()
 
 
-def flatten(candidate: Candidate, checker: Checker) -> Candidate:
+def flatten(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     """Inline calls: all if possible, otherwise those of each kind, then one at a time."""
     calls = [equation for equation in candidate.equations if called(equation) is not None]
     if not calls:
@@ -115,12 +117,16 @@ def flatten(candidate: Candidate, checker: Checker) -> Candidate:
     if smaller is not None:
         return smaller
     for name in sorted({equation.primitive.name for equation in calls}):
-        kind = inlined(candidate, lambda equation, name=name: equation.primitive.name == name)
+        kind = inlined(candidate, partial(_is_of, name))
         candidate = checker.first([kind]) or candidate
     return _one_by_one(candidate, checker)
 
 
-def _one_by_one(candidate: Candidate, checker: Checker) -> Candidate:
+def _is_of(name: str, equation: Equation) -> bool:
+    return equation.primitive.name == name
+
+
+def _one_by_one(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     while True:
         smaller = checker.first(_single(candidate))
         if smaller is None:
@@ -131,4 +137,4 @@ def _one_by_one(candidate: Candidate, checker: Checker) -> Candidate:
 def _single(candidate: Candidate) -> Iterator[Candidate]:
     for equation in candidate.equations:
         if called(equation) is not None:
-            yield inlined(candidate, lambda other, equation=equation: other is equation)
+            yield inlined(candidate, partial(operator.is_, equation))

@@ -14,9 +14,9 @@ import numpy as np
 
 from jaxsight.repro.failures import FINISHED
 from jaxsight.repro.reducing import children
-from jaxsight.repro.reducing.candidates import Array, Candidate, Keys, Value
 from jaxsight.repro.reducing.children import Limits
-from jaxsight.repro.reducing.evaluation import steps, value_of
+from jaxsight.repro.reducing.equations.candidates import Array, Candidate, Keys, Value
+from jaxsight.repro.reducing.equations.evaluation import steps, value_of
 
 _MOST_BYTES = 4 << 30
 """The size of all recorded values together; later ones are not recorded."""

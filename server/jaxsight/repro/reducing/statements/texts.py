@@ -1,0 +1,164 @@
+"""Candidates as texts of files, and what can be read off their syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+"""The definition of a function."""
+
+_FILLED = frozenset(("zeros", "ones", "full", "key", "float", "int"))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The text of a file: the comments at its top, and the rest without comments."""
+
+    header: str
+    body: str
+
+    @property
+    def whole(self) -> str:
+        """The file's text."""
+        return f"{self.header}{self.body}\n"
+
+    @property
+    def tree(self) -> ast.Module:
+        """A new syntax tree of the text, with the positions of `body`."""
+        return ast.parse(self.body)
+
+    @property
+    def digest(self) -> str:
+        """Identifies the text in every process."""
+        return hashlib.sha256(self.whole.encode()).hexdigest()[:32]
+
+
+def of_file(text: str) -> Text:
+    """Read the text of a file."""
+    lines = text.splitlines(keepends=True)
+    count = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return written(ast.parse(text), "".join(lines[:count]))
+
+
+def written(tree: ast.Module, header: str) -> Text:
+    """Write a syntax tree, with a header."""
+    return Text(header, ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def edited(text: Text, edit: Callable[..., bool], *arguments: object) -> Text | None:
+    """Return the text after an edit, if that is smaller.
+
+    `edit(tree, *arguments)` changes the syntax tree; it returns false if it cannot.
+    """
+    tree = text.tree
+    if not edit(tree, *arguments):
+        return None
+    try:
+        smaller = written(tree, text.header)
+        compile(smaller.body, "repro", "exec")
+    except (SyntaxError, ValueError):
+        return None
+    return smaller if smaller != text and cost(smaller) < cost(text) else None
+
+
+def cost(text: Text) -> tuple[int, int, int]:
+    """Return what is minimized: statements, nodes of the syntax tree, characters."""
+    tree = text.tree
+    return statements(tree), sum(1 for _ in ast.walk(tree)), len(text.body)
+
+
+def statements(tree: ast.AST) -> int:
+    """Count statements; values that were filled in count nothing."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    return sum(not is_filled(node) and not is_text(node) for node in nodes)
+
+
+def count(text: Text) -> int:
+    """Count the statements of a text, without the values that were filled in."""
+    return statements(text.tree)
+
+
+def is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def is_demonstration(node: ast.stmt) -> bool:
+    """Return whether a statement is what runs if the file is a script."""
+    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+
+
+def is_filled(node: ast.stmt) -> bool:
+    """Return whether a statement assigns a constant, such as zeros."""
+    return isinstance(node, ast.Assign) and is_constant(node.value)
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Return whether an expression is a constant, or an array of one number."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp():
+            return is_constant(node.operand)
+        case ast.Tuple() | ast.List():
+            return all(map(is_constant, node.elts))
+        case ast.Dict():
+            return all(key is not None and is_constant(key) for key in node.keys) and all(
+                map(is_constant, node.values)
+            )
+        case ast.Attribute():
+            return isinstance(node.value, ast.Name) and node.value.id in ("np", "jnp", "jax")
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _FILLED and all(map(is_constant, node.args))
+        case ast.Name():
+            return node.id in ("bool", "int", "float", "None", "True", "False")
+    return False
+
+
+def bodies(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each list of statements as its node and the name of its field, outer ones first."""
+    for each in ast.walk(node):
+        for field in ("body", "orelse", "finalbody"):
+            value = getattr(each, field, None)
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield each, field
+
+
+def functions(tree: ast.AST) -> list[Function]:
+    """Return all definitions of functions."""
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+
+
+def own(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without those of functions inside it."""
+    pending = list(ast.iter_child_nodes(function))
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            pending += ast.iter_child_nodes(node)
+
+
+def stored(node: ast.AST) -> set[str]:
+    """Return the names that a statement assigns."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _is_store(n)}
+    names |= {n.name for n in ast.walk(node) if isinstance(n, (*_DEFINITIONS,))}
+    aliases = (n for n in ast.walk(node) if isinstance(n, ast.alias))
+    return names | {(n.asname or n.name).partition(".")[0] for n in aliases}
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _is_store(name: ast.Name) -> bool:
+    return isinstance(name.ctx, (ast.Store, ast.Del))
+
+
+def loaded(node: ast.AST) -> set[str]:
+    """Return the names that a statement reads; those that it updates are among them."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_store(n)}
+    updates = (n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign))
+    return names | {target.id for target in updates if isinstance(target, ast.Name)}

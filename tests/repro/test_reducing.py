@@ -1,0 +1,280 @@
+"""Reduces small programs, in processes like those of `jaxsight reduce`."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BOOT = Path(__file__).parents[2] / "server/jaxsight/repro/boot.py"
+
+NAN = '''\
+"""NaN in the logarithm of a difference."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def layer(x, i):
+    x = jnp.tanh(x * 0.5 + i) + jnp.cos(x)
+    return x - x.mean()
+
+
+def main(x):
+    for i in range(3):
+        x = layer(x, i)
+    y = jax.nn.relu(jnp.log(x - 10.0))
+    for i in range(3):
+        x = layer(x, i)
+    return x, y
+
+
+def inputs():
+    return (np.linspace(0, 1, 12).reshape(3, 4).astype(np.float32),)
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))
+'''
+
+LOOP = """\
+import jax
+import jax.numpy as jnp
+
+
+def main(x, ts):
+    def step(carry, t):
+        h, n = carry
+        h = jnp.tanh(h) + t
+        bad = jax.lax.cond(n >= 0, lambda h: jnp.log(-1.0 - h * h), lambda h: h, h)
+        return (h * 0.5, n + 1), (bad, h.sum())
+
+    (h, _), (bad, total) = jax.lax.scan(step, (x, 0), ts)
+    return h, jax.jit(jnp.mean)(bad), total
+
+
+def inputs():
+    return jnp.ones(4), jnp.ones((5, 4))
+
+
+if __name__ == "__main__":
+    main(*inputs())
+"""
+
+SHAPES = '''\
+"""Two shapes do not match, and then two others."""
+
+import jax
+import jax.numpy as jnp
+
+
+def scale(a):
+    return a * 2.0 + 1.0
+
+
+def join(a, b):
+    a = scale(a)
+    c = jnp.concatenate([b, b])
+    d = a @ c
+    return d
+
+
+@jax.jit
+def step(x):
+    y = jnp.sin(x)
+    z = scale(y) - jnp.cos(x)
+    out = join(z, jnp.ones(3))
+    late = jnp.stack([out, jnp.ones((7, 7))])
+    return late
+
+
+def main(x):
+    return step(x)
+
+
+def inputs():
+    return (jnp.ones((4, 8)),)
+
+
+if __name__ == "__main__":
+    jax.block_until_ready(main(*inputs()))
+'''
+
+
+@contextmanager
+def reducing(folder: Path, source: str, *options: str, name: str = "out.py") -> Iterator[Any]:
+    file = folder / "repro.py"
+    file.write_text(source)
+    command = [sys.executable, str(BOOT), "reduce", str(file), "-o", str(folder / name), *options]
+    variables = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def reduced(folder: Path, source: str, *options: str, name: str = "out.py") -> tuple[Any, str]:
+    """Return the last event, and the text of the reduced file."""
+    with reducing(folder, source, *options, name=name) as process:
+        stdout, _ = process.communicate(timeout=240)
+    event = json.loads(stdout.strip().split("\n")[-1])
+    assert event["event"] == "done", event
+    return event, (folder / name).read_text()
+
+
+def function(text: str, name: str) -> str:
+    """Return the statements of a function."""
+    node = next(
+        n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == name
+    )
+    return "\n".join(map(ast.unparse, node.body))
+
+
+def test_only_the_equation_that_returns_nan_is_left(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, NAN, "--check", "nan")
+    assert function(text, "main") == "return (jnp.log(x),)"
+    assert "[[-1.0]]" in function(text, "inputs")
+    assert (event["after"], event["unit"], event["minimal"]) == (1, "equations", True)
+    assert event["failure"]["message"] == "NaN in result[0]"
+    done = subprocess.run([sys.executable, tmp_path / "out.py"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "AssertionError: NaN in result[0]" in done.stderr
+
+
+def test_the_result_does_not_depend_on_the_number_of_jobs(tmp_path: Path) -> None:
+    one = reduced(tmp_path, NAN, "--check", "nan", "--jobs", "1")[1]
+    assert reduced(tmp_path, NAN, "--check", "nan", "--jobs", "3", name="three.py")[1] == one
+
+
+def test_a_branch_in_a_loop_is_unwrapped(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, LOOP, "--check", "nan")
+    assert event["after"] == 1
+    assert "jnp.log" in function(text, "main")
+    assert "scan" not in text
+
+
+def test_statements_around_an_error_at_trace_are_deleted(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, SHAPES)
+    assert event["unit"] == "statements"
+    assert event["failure"]["name"] == "TypeError"
+    assert "dot_general requires contracting dimensions" in event["failure"]["message"]
+    assert function(text, "main") in (
+        "jnp.zeros((1,)) @ jnp.zeros((2,))",
+        "jnp.zeros((2,)) @ jnp.zeros((1,))",
+    )
+    assert "def step" not in text
+
+
+def test_another_error_is_kept_aside(tmp_path: Path) -> None:
+    event, text = reduced(tmp_path, SHAPES, "--check", "exception")
+    assert "dot_general" in event["failure"]["message"]
+    assert "@" in text
+    others = [Path(path).read_text() for path in event["others"]]
+    assert all("@" not in other or "stack" in other or "zeros" in other for other in others)
+
+
+def test_an_interrupted_reduction_continues_after_a_kill(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    checks = state / "checks.jsonl"
+    with reducing(tmp_path, NAN, "--check", "nan", "--state", str(state)) as process:
+        while not checks.exists() or len(checks.read_text().splitlines()) < 5:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+    before = checks.read_text().splitlines()
+    _, text = reduced(tmp_path, NAN, "--check", "nan", "--state", str(state))
+    after = checks.read_text().splitlines()
+    assert after[: len(before) - 1] == before[:-1]
+    assert len({json.loads(line)[0] for line in after[1:]}) == len(after) - 1
+    assert text == reduced(tmp_path, NAN, "--check", "nan", name="fresh.py")[1]
+
+
+def test_an_interrupt_keeps_the_smallest_program_so_far(tmp_path: Path) -> None:
+    with reducing(tmp_path, LOOP, "--check", "nan") as process:
+        counts: list[int] = []
+        while len(set(counts)) < 2:
+            event = json.loads(process.stdout.readline())
+            counts += [event["equations"]] if "equations" in event else []
+        process.send_signal(signal.SIGINT)
+        stdout, _ = process.communicate(timeout=120)
+    event = json.loads(stdout.strip().split("\n")[-1])
+    assert event["interrupted"]
+    assert event["after"] <= counts[-1] < counts[0]
+    assert event["failure"]["message"].startswith("NaN in result")
+
+
+def test_a_crash_while_tracing_ends_only_a_child(tmp_path: Path) -> None:
+    source = SHAPES.replace("import jax\n", "import os\nimport jax\n").replace(
+        "d = a @ c", "os.kill(os.getpid(), 11)"
+    )
+    event, text = reduced(tmp_path, source)
+    assert (event["failure"]["kind"], event["failure"]["name"]) == ("crash", "SIGSEGV")
+    assert function(text, "main") == "os.kill(os.getpid(), 11)"
+
+
+def test_a_script_decides_about_any_file(tmp_path: Path) -> None:
+    script = tmp_path / "check.sh"
+    script.write_text('#!/bin/sh\ngrep -q "sorted" "$1" && grep -q "print" "$1"\n')
+    script.chmod(0o755)
+    source = "import os\nimport sys\n\nx = [3, 1]\ny = sorted(x)\nz = y + x\nprint(os.name, z)\n"
+    event, text = reduced(tmp_path, source, "--check", f"command:{script}")
+    assert text.splitlines() in (["sorted()", "print()"], ["print(sorted)"])
+    assert event["minimal"]
+
+
+@pytest.mark.slow
+def test_a_hang_is_a_failure(tmp_path: Path) -> None:
+    source = SHAPES.replace("import jax\n", "import time\nimport jax\n").replace(
+        "d = a @ c", "time.sleep(1000)"
+    )
+    event, text = reduced(tmp_path, source, "--check", "hang:2", "--jobs", "4")
+    assert event["failure"]["kind"] == "hang"
+    assert function(text, "main").startswith("time.sleep(")
+
+
+@pytest.mark.slow
+def test_a_flaky_failure_has_a_confidence(tmp_path: Path) -> None:
+    source = (
+        SHAPES.replace("import jax\n", "import os\nimport jax\n")
+        .replace("d = a @ c", "d = a @ c if os.urandom(1)[0] < 150 else a")
+        .replace("late = jnp.stack([out, jnp.ones((7, 7))])", "late = out")
+    )
+    event, text = reduced(tmp_path, source, "--check", "exception")
+    assert 0 < event["confidence"] < 1
+    assert "os.urandom" in text or event["after"] < 12
+
+
+def test_a_program_that_does_not_fail_cannot_be_reduced(tmp_path: Path) -> None:
+    with reducing(tmp_path, NAN) as process:
+        stdout, _ = process.communicate(timeout=60)
+    event = json.loads(stdout.strip().split("\n")[-1])
+    assert event == {
+        "event": "error",
+        "message": "repro.py does not fail",
+        "help": "name the failure with --check, such as --check nan",
+    }
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("check", "words"), [("nan", "cannot read"), ("nam", "unknown check 'nam'")]
+)
+def test_invalid_arguments_are_reported(tmp_path: Path, check: str, words: str) -> None:
+    with reducing(tmp_path, "def main(:", "--check", check) as process:
+        stdout, _ = process.communicate(timeout=60)
+    event = json.loads(stdout.strip().split("\n")[-1])
+    assert event["event"] == "error"
+    assert event["message"].startswith(words)
