@@ -176,7 +176,6 @@ class Tree:
     Attributes:
         avals: abstract values by number.
         arrays: the concrete arrays that were passed or captured, by number.
-        names: the names of traced values that belong to a finished trace: the functions traced.
     """
 
     root: Call | Step
