@@ -50,29 +50,31 @@ def parse(text: str) -> Check:
         if greater and name.strip() in _LIMITED:
             return _LIMITED[name.strip()](text, limit)
     match kind:
+        case "nan" | "gradient" if not colon:
+            return values.nan(text) if kind == "nan" else values.gradient(text)
         case "exception":
             return endings.raises(text, rest)
         case "crash":
             return endings.crashes(text, rest)
         case "hang":
             return endings.hangs(text, rest)
-        case "nan" | "gradient" if not colon:
-            return values.nan(text) if kind == "nan" else values.gradient(text)
         case "differs":
             return _differs(text, rest.strip())
-        case "kernels":
-            target, greater, limit = rest.partition(">")
-            if not greater:
-                raise InvalidCheck(f"invalid check {text!r}; expected kernels:TARGET>N")
-            return compiled.kernels(text, target.strip(), limit)
-        case "hlo":
-            target, colon, pattern = rest.partition(":")
-            if not pattern:
-                raise InvalidCheck(f"invalid check {text!r}; expected hlo:TARGET:REGEX")
-            return compiled.hlo(text, target.strip(), pattern)
+        case "kernels" | "hlo":
+            return _of_target(text, kind, rest)
         case "command" if rest:
             return outside.script(text, rest)
     raise InvalidCheck(_unknown(text, kind.partition(">")[0]))
+
+
+def _of_target(text: str, kind: str, rest: str) -> Check:
+    """Read `kernels:TARGET>N` or `hlo:TARGET:REGEX`."""
+    separator = ">" if kind == "kernels" else ":"
+    target, _, limit = rest.partition(separator)
+    if not limit:
+        raise InvalidCheck(_unknown(text, kind))
+    of_target = compiled.kernels if kind == "kernels" else compiled.hlo
+    return of_target(text, target.strip(), limit)
 
 
 def _differs(text: str, between: str) -> Check:
