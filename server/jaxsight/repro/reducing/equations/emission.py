@@ -31,23 +31,27 @@ class Form:
 def emit(candidate: Candidate, form: Form, path: Path, limits: Limits) -> None:
     """Write a candidate as a repro, in a child.
 
+    Where JAX itself fails on arrays of such values, they are written as NumPy's.
+
     Raises:
         CannotEmit: it cannot be written.
     """
-
-    def task() -> bytes:
-        try:
-            write_here(candidate, form, path)
-        except CannotEmit as error:
-            return str(error).encode() or b"unknown reason"
-        return b""
-
-    ending, output = children.run(task, limits)
+    ending, output = children.run(lambda: _task(candidate, form, path, "jax"), limits)
+    if ending.kind != FINISHED:
+        ending, output = children.run(lambda: _task(candidate, form, path, "numpy"), limits)
     if output or ending.kind != FINISHED:
         raise CannotEmit(output.decode(errors="replace") or ending.headline)
 
 
-def write_here(candidate: Candidate, form: Form, path: Path) -> None:
+def _task(candidate: Candidate, form: Form, path: Path, kind: str) -> bytes:
+    try:
+        write_here(candidate, form, path, kind)
+    except CannotEmit as error:
+        return str(error).encode() or b"unknown reason"
+    return b""
+
+
+def write_here(candidate: Candidate, form: Form, path: Path, kind: str = "jax") -> None:
     """Write a candidate as a repro, in this process; this may initialize its backend.
 
     Raises:
@@ -55,11 +59,11 @@ def write_here(candidate: Candidate, form: Form, path: Path) -> None:
     """
     about = About(form.failure, form.environment, form.check.lines(form.jitted), notes=form.notes)
     names = [f"x{index}" if index else "x" for index in range(len(candidate.inputs))]
-    arguments = [_value(value) for value in candidate.arguments]
+    arguments = [_value(value, kind) for value in candidate.arguments]
     write(function_of(candidate), arguments, names, about).save(path)
 
 
-def _value(value: Value) -> values.Value:
+def _value(value: Value, kind: str) -> values.Value:
     if isinstance(value, Keys):
         return values.Value(value.data, key=value.impl)
-    return values.Value(value)
+    return values.Value(value, kind)
