@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxsight.repro.capture.call_tree.tracker import Tracker
+from jaxsight.repro.capturing.call_tree.tracker import Tracker
 
 _RUN = """
 

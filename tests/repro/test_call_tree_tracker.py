@@ -87,7 +87,7 @@ print(jax.make_jaxpr(jax.value_and_grad(lambda v: ruled(lax.scan(step, v, x)[0])
 """
 
 _TRACKED = """
-from jaxsight.repro.capture.call_tree.tracker import Tracker
+from jaxsight.repro.capturing.call_tree.tracker import Tracker
 {before}
 tracker = Tracker()
 tracker.install()

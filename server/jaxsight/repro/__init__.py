@@ -8,7 +8,7 @@ The folders, of which each imports only those above it:
 * `failures` says how a program failed, and whether two failures are the same; `running` runs a
   file in a fresh process, with limits, and observes its failure.
 * `compat` has the private API of JAX, a module for each concern.
-* `capture` runs a program and keeps what is about to be traced, compiled or run in a folder, the
+* `capturing` runs a program and keeps what is about to be traced, compiled or run in a folder, the
   **case**: written before it happens, so that it survives the process.
 * `emit` writes a program and its inputs as a **repro**: a standalone file of public JAX and NumPy
   that fails as the program failed.
@@ -17,5 +17,19 @@ The folders, of which each imports only those above it:
   flags, versions and targets it does.
 
 A repro defines `inputs()`, which returns the arguments of `main`, and `main(*arguments)`; run as a
-script, it fails if and only if it reproduces the failure.
+script, it fails if and only if it reproduces the failure. `jaxsight.repro.capture()` is a context
+that writes a repro of the exception that leaves it.
 """
+
+from __future__ import annotations
+
+_LAZY = {"capture": "jaxsight.repro.context"}
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(module), name)

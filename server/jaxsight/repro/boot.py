@@ -37,7 +37,7 @@ def report(event: dict[str, object]) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a user's program under capture."""
-    from jaxsight.repro.capture.run import run_program
+    from jaxsight.repro.capturing.run import run_program
 
     options, rest = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
     kind, folder, *flags = options

@@ -1,4 +1,4 @@
-"""`jaxsight.repro.capture`: a context that writes a repro of the exception that leaves it."""
+"""`jaxsight.repro.capturing`: a context that writes a repro of the exception that leaves it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxsight.repro.capture.run import Capture
+from jaxsight.repro.capturing.run import Capture
 
 
 @contextlib.contextmanager

@@ -48,9 +48,7 @@ def defaults() -> dict[str, object]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     names = values()
     return {
-        name: ast.literal_eval(text)
-        for name, text in _ITEM.findall(done.stdout)
-        if name in names
+        name: ast.literal_eval(text) for name, text in _ITEM.findall(done.stdout) if name in names
     }
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.repro.capture import case
-from jaxsight.repro.capture.recorder import failed_file, tree_file
+from jaxsight.repro.capturing import case
+from jaxsight.repro.capturing.recorder import failed_file, tree_file
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.checks.parsing import parse
 from jaxsight.repro.compat import configuration, pickling

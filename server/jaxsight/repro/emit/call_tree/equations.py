@@ -22,7 +22,7 @@ from jaxsight.interpreters.compat.staging import (
     stage,
     surroundings,
 )
-from jaxsight.repro.capture.call_tree.records import (
+from jaxsight.repro.capturing.call_tree.records import (
     Bind,
     Call,
     Constant,

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from jaxsight.interpreters.compat.staging import surroundings
-from jaxsight.repro.capture.call_tree import public_functions
-from jaxsight.repro.capture.call_tree.apis import CUSTOM
-from jaxsight.repro.capture.call_tree.records import (
+from jaxsight.repro.capturing.call_tree import public_functions
+from jaxsight.repro.capturing.call_tree.apis import CUSTOM
+from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
     Call,

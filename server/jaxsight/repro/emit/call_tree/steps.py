@@ -5,7 +5,14 @@ from __future__ import annotations
 import builtins
 from typing import Protocol
 
-from jaxsight.repro.capture.call_tree.records import Arguments, Bind, Call, Constant, Operand, Step
+from jaxsight.repro.capturing.call_tree.records import (
+    Arguments,
+    Bind,
+    Call,
+    Constant,
+    Operand,
+    Step,
+)
 from jaxsight.repro.emit.call_tree.paths import path_of
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Binary, Expr, Index, Item, call
 from jaxsight.sourcerizer.text.layout import flat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxsight.repro.capture.call_tree.records import Node
+from jaxsight.repro.capturing.call_tree.records import Node
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     NONE,

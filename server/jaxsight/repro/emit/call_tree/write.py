@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.depth import room_for_nesting
-from jaxsight.repro.capture.call_tree.records import (
+from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Call,
     Constant,

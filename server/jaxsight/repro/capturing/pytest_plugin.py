@@ -30,7 +30,7 @@ class Plugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: Any) -> Generator[None]:
         """Run a test under capture."""
-        from jaxsight.repro.capture.run import Capture
+        from jaxsight.repro.capturing.run import Capture
 
         folder = self.folder / _file_name(item.nodeid)
         shutil.rmtree(folder, ignore_errors=True)

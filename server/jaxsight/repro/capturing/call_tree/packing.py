@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.repro.capture.call_tree.records import (
+from jaxsight.repro.capturing.call_tree.records import (
     LEAF,
     Arguments,
     Constant,

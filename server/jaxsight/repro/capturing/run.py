@@ -17,14 +17,14 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
 from jaxsight.repro import environment
-from jaxsight.repro.capture import case
-from jaxsight.repro.capture.call_tree.tracker import Tracker
+from jaxsight.repro.capturing import case
+from jaxsight.repro.capturing.call_tree.tracker import Tracker
 from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
 from jaxsight.wire.frames import HEADER, decode
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
-    from jaxsight.repro.capture.recorder import Recorder
+    from jaxsight.repro.capturing.recorder import Recorder
 
 _OURS = str(Path(__file__).parents[2])
 
@@ -57,12 +57,10 @@ class Capture:
             sys.meta_path.insert(0, _AfterImport("jax", self._patch))
 
     def _patch(self, *, imported_before: bool = False) -> None:
-        from jaxsight.repro.capture.recorder import Recorder
+        from jaxsight.repro.capturing.recorder import Recorder
         from jaxsight.repro.compat import configuration, executions
 
-        self._baseline = (
-            configuration.defaults() if imported_before else configuration.values()
-        )
+        self._baseline = configuration.defaults() if imported_before else configuration.values()
         self.recorder = recorder = Recorder(
             self.folder, self._baseline, self._tracker.current, finds_nan=self._finds_nan
         )
@@ -151,7 +149,7 @@ def _run_module(arguments: list[str], _: Capture) -> int:
 def _run_pytest(arguments: list[str], capture: Capture) -> int:
     import pytest
 
-    from jaxsight.repro.capture import pytest_plugin
+    from jaxsight.repro.capturing import pytest_plugin
 
     sys.path.insert(0, str(Path.cwd()))
     return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder)]))
@@ -165,7 +163,7 @@ def _run_function(arguments: list[str], _: Capture) -> int:
     sys.argv = [request.file]
     namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
     # It imports JAX, whose settings the file may have made.
-    from jaxsight.repro.capture.call_function import call_function
+    from jaxsight.repro.capturing.call_function import call_function
 
     call_function(request, namespace)
     return 0

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.repro.capture import case
+from jaxsight.repro.capturing import case
 from jaxsight.repro.compat import configuration, pickling
 from jaxsight.repro.values import Value, value_of
 

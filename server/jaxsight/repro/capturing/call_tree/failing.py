@@ -11,9 +11,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from jaxsight.repro.capture.call_tree import public_functions
-from jaxsight.repro.capture.call_tree.packing import Values
-from jaxsight.repro.capture.call_tree.records import (
+from jaxsight.repro.capturing.call_tree import public_functions
+from jaxsight.repro.capturing.call_tree.packing import Values
+from jaxsight.repro.capturing.call_tree.records import (
     LEAF,
     Arguments,
     Call,
@@ -21,8 +21,8 @@ from jaxsight.repro.capture.call_tree.records import (
     Packed,
     Step,
 )
-from jaxsight.repro.capture.call_tree.source_calls import call_at
-from jaxsight.repro.capture.call_tree.wrapping import is_jax_file, is_ours
+from jaxsight.repro.capturing.call_tree.source_calls import call_at
+from jaxsight.repro.capturing.call_tree.wrapping import is_jax_file, is_ours
 
 Jitted = Callable[[Any], "tuple[tuple[Any, ...], dict[str, Any]] | None"]
 """Returns the arguments of `jax.jit` for a function that it returned, or None."""

@@ -9,10 +9,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxsight.repro.capture.call_tree import apis, failing, public_functions, wrapping
-from jaxsight.repro.capture.call_tree.building import SMALL, Building, State, weak
-from jaxsight.repro.capture.call_tree.packing import NOTHING, Values
-from jaxsight.repro.capture.call_tree.records import (
+from jaxsight.repro.capturing.call_tree import apis, failing, public_functions, wrapping
+from jaxsight.repro.capturing.call_tree.building import SMALL, Building, State, weak
+from jaxsight.repro.capturing.call_tree.packing import NOTHING, Values
+from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
     Call,
@@ -22,7 +22,7 @@ from jaxsight.repro.capture.call_tree.records import (
     Tree,
     UserCall,
 )
-from jaxsight.repro.capture.call_tree.wrapping import Wrapped, wrapper_of
+from jaxsight.repro.capturing.call_tree.wrapping import Wrapped, wrapper_of
 from jaxsight.repro.compat import api_hooks, primitive_binds
 
 _MOST_CALLS = 4

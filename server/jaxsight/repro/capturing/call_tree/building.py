@@ -6,10 +6,10 @@ import threading
 import weakref
 from typing import Any
 
-from jaxsight.repro.capture.call_tree import wrapping
-from jaxsight.repro.capture.call_tree.packing import Values
-from jaxsight.repro.capture.call_tree.records import Bind, Call, Function, Item, Tree
-from jaxsight.repro.capture.call_tree.wrapping import Wrapped
+from jaxsight.repro.capturing.call_tree import wrapping
+from jaxsight.repro.capturing.call_tree.packing import Values
+from jaxsight.repro.capturing.call_tree.records import Bind, Call, Function, Item, Tree
+from jaxsight.repro.capturing.call_tree.wrapping import Wrapped
 
 SMALL = 4096
 """Bytes of an array that is held after its call has ended."""
