@@ -49,7 +49,8 @@ def reduction(
     event = _last_event(done.stdout)
     if event.get("event") != "done":
         words = str(event.get("message") or done.stderr.strip().rpartition("\n")[2])
-        return Reduction(-1, problem=" ".join(words.split())[:200])
+        ended = f"exit status {done.returncode}"
+        return Reduction(-1, problem=" ".join(words.split())[:200] or ended)
     try:
         left = equations(out)
     except Exception as error:  # noqa: BLE001 - counted as a file that does not run
