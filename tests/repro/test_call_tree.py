@@ -288,6 +288,15 @@ def main(p, xs):
 """,
         "(jnp.ones(2), {'u': jnp.ones((4,2)), 'v': jnp.ones(4)})",
     ),
+    "linearize": (
+        """
+@jax.jit
+def main(x):
+    y, f = jax.linearize(lambda v: jnp.sin(v) * v, x)
+    return f(x) + y + f(y)
+""",
+        "(jnp.ones(3),)",
+    ),
 }
 
 

@@ -269,6 +269,66 @@ jax.jit(f).lower(jnp.ones((2, 3)))
     "eval_shape": """
 jax.eval_shape(lambda x: x + jnp.ones(4), jax.ShapeDtypeStruct((3,), jnp.float32))
 """,
+    "linearize": """
+@jax.jit
+def f(x):
+    y, g = jax.linearize(lambda v: jnp.sin(v).sum(), x)
+    return g(jnp.ones(4))
+f(jnp.ones(3))
+""",
+    "method": """
+@jax.jit
+def f(x):
+    return x.sum(axis=3)
+f(jnp.ones(3))
+""",
+    "rmul": """
+@jax.jit
+def f(x):
+    return np.ones(4) * x
+f(jnp.ones(3))
+""",
+    "make_jaxpr": """
+jax.make_jaxpr(lambda x: x + jnp.ones(4))(jnp.ones(3))
+""",
+    "key": """
+@jax.jit
+def f(key, x):
+    a, b = jax.random.split(key)
+    return jax.random.normal(a, (x,))
+f(jax.random.PRNGKey(0), 3)
+""",
+    "reshape": """
+@jax.jit
+def f(x):
+    return x.reshape(2, 3)
+f(jnp.ones(4))
+""",
+    "relu_shape": """
+@jax.jit
+def f(x, y):
+    return jax.nn.relu(x) @ jax.nn.softmax(y)
+f(jnp.ones((2, 3)), jnp.ones(2))
+""",
+    "attribute": """
+@jax.jit
+def f(x):
+    return x.foo
+f(jnp.ones(3))
+""",
+    "hash": """
+@jax.jit
+def f(x):
+    return {x: 1}
+f(jnp.ones(3))
+""",
+    "iter0": """
+@jax.jit
+def f(x):
+    a, b = x
+    return a
+f(jnp.ones(3))
+""",
 }
 
 

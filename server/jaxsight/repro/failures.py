@@ -20,6 +20,8 @@ PROCESSES = "processes"
 
 _VARIABLE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "@"),
+    (re.compile(r"\bfunction \S+ at [^\s:]+:\d+"), "function"),
+    (re.compile(r"[\w./<>+-]+\.py:\d+"), "place"),
     (re.compile(r"\b(?:[a-z]+\d+|bool|key<\w+>)\[[^\]]*\](?:\{[^}]*\})?"), "array"),
     (re.compile(r"\((?:\s*\d+\s*,?)+\)|\[(?:\s*\d+\s*,?)+\]"), "sizes"),
     (re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?"), "#"),

@@ -36,6 +36,7 @@ Function = Callable[..., Any]
 def main(options: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="harnesses", description=__doc__)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--most", type=int, default=1 << 30, help="stop after so many")
     parser.add_argument("--batch", nargs=2, type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parsed = parser.parse_args(options)
@@ -44,7 +45,7 @@ def main(options: list[str]) -> int:
         compare(parsed.every, *parsed.batch, parsed.folder)
         return 0
     totals: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    count = len(sample(load_harnesses(), parsed.every))
+    count = min(len(sample(load_harnesses(), parsed.every)), parsed.most)
     for start in range(0, count, BATCH):
         for form, outcome, name, detail in _batch(parsed.every, start, min(start + BATCH, count)):
             totals[form][outcome] += 1

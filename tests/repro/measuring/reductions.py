@@ -48,8 +48,8 @@ def reduction(
         return Reduction(-1, limit, problem=f"not finished in {limit:g} s")
     event = _last_event(done.stdout)
     if event.get("event") != "done":
-        words = str(event.get("message") or done.stderr.strip()[-300:])
-        return Reduction(-1, problem=words)
+        words = str(event.get("message") or done.stderr.strip().rpartition("\n")[2])
+        return Reduction(-1, problem=" ".join(words.split())[:200])
     try:
         left = equations(out)
     except Exception as error:  # noqa: BLE001 - counted as a file that does not run

@@ -129,8 +129,13 @@ def wrap_calls(cls_name: str, wrapper: Callable[[Callable[..., Any]], Any]) -> N
 
 
 def wrap_pullbacks(wrapper: Callable[[Callable[..., Any]], Any]) -> type:
-    """Wrap the `__call__` of the functions that `jax.vjp` returns; return their type."""
+    """Wrap the `__call__` of the functions that `jax.vjp` returns; return their type.
+
+    `jax.linearize` returns a `jax.tree_util.Partial`, as `jax.vjp` does in JAX 0.8.
+    """
     api: Any = importlib.import_module("jax._src.api")
+    partial: Any = api.Partial
+    partial.__call__ = wrapper(partial.__call__)
     cls: type[Any] = api.VJP
     cls.__call__ = wrapper(cls.__call__)
     return cls

@@ -54,6 +54,17 @@ def loads(data: bytes) -> Any:
     return pickle.loads(data)
 
 
+def module_of(primitive: object) -> str:
+    """Return the module that defines a primitive, or an empty text if none does."""
+    place = _place(primitive)
+    return "" if place is None else place[0]
+
+
+def has_missing(data: bytes) -> bool:
+    """Return whether a function could not be pickled."""
+    return Missing.__name__.encode() in data
+
+
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         place = _place(value)

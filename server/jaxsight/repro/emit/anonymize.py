@@ -36,7 +36,7 @@ def anonymized(repro: Repro) -> Repro:
 
 
 def _unparsed(body: Sequence[ast.stmt]) -> str:
-    """Return the text of statements, with empty lines around its functions and after its imports."""
+    """Return the text of statements, with empty lines around functions and after imports."""
     text = ""
     previous: ast.stmt | None = None
     for statement in body:

@@ -31,6 +31,7 @@ from jaxsight.repro.emit.repro_file import (
     replace_headline,
     write,
 )
+from jaxsight.repro.emit.standalone import Left
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
 from jaxsight.repro.running import run_file
@@ -107,7 +108,7 @@ def emit(
     emitted: Emitted | None = None
     problems: list[str] = []
     for subject in _subjects(folder, ended, check):
-        for form in (_calls, _execution):
+        for form in (_calls, _execution) if subject.program is not None else (_calls,):
             try:
                 repro = form(folder, subject, about)
             except (CannotEmit, Unwritable, Unsourceable) as error:
@@ -119,7 +120,7 @@ def emit(
             if emitted.reproduces:
                 return emitted
     if emitted is None:
-        raise CannotEmit(problems[-1])
+        raise CannotEmit("; ".join(dict.fromkeys(problems)))
     return emitted
 
 
@@ -188,8 +189,7 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
 
 def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
     """Return the repro of the program that was executed."""
-    if subject.program is None:
-        raise CannotEmit("the failure was before an execution")
+    assert subject.program is not None
     content = _first(folder, (case.program_file(subject.program),))
     arguments = _first(folder, subject.arguments)
     if content is None or arguments is None:
@@ -201,11 +201,21 @@ def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
     configuration.apply(options)
     about = replace(about, environment=replace(about.environment, options=options))
 
+    if "jaxpr" in parameters:
+        left = Left()
+        parameters["jaxpr"] = left.standalone(parameters["jaxpr"])
+        if left.callbacks:
+            note = f"Calls of the host are left out ({left.callbacks}): their results are zeros."
+            about = replace(about, notes=(*about.notes, note))
+
     def program(*arguments: object) -> object:
         results = primitive.bind(*arguments, **parameters)
         return results[0] if isinstance(results, list) and len(results) == 1 else results
 
-    return write(program, values, _names(parameters, values), about)
+    names = _names(parameters, values)
+    if pickling.has_missing(content):  # the rules of custom derivatives, which nothing calls now
+        return write(program, values, names, about, ("primal",))
+    return write(program, values, names, about)
 
 
 def _first(folder: Path, names: Sequence[str]) -> bytes | None:

@@ -8,19 +8,29 @@ import io
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxsight.interpreters.depth import room_for_nesting
 from jaxsight.repro.emit.data import Argument, inputs_function
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import Failure
 from jaxsight.repro.values import Value, array_of
+from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.api import write as write_source
-from jaxsight.sourcerizer.errors import Unsourceable
-from jaxsight.sourcerizer.options import Derivatives, Options
+from jaxsight.sourcerizer.attempts import LEAST_REFUSED, LONGEST_RULES
+from jaxsight.sourcerizer.calls import signature
+from jaxsight.sourcerizer.calls.traced import trace
+from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
+from jaxsight.sourcerizer.main_function import write_once
+from jaxsight.sourcerizer.options import Derivatives
+from jaxsight.sourcerizer.options import Options as SourceOptions
+from jaxsight.sourcerizer.primal import equations_of, primal
+from jaxsight.sourcerizer.source import Source
+from jaxsight.sourcerizer.writing.writer import Original, Writer
 from jaxsight.text.inert import block, one_line
 
 DEMONSTRATION = ("jax.block_until_ready(main(*inputs()))",)
@@ -69,7 +79,11 @@ class Repro:
 
 
 def write(
-    function: Callable[..., object], values: Sequence[Value], names: Sequence[str], about: About
+    function: Callable[..., object],
+    values: Sequence[Value],
+    names: Sequence[str],
+    about: About,
+    levels: Sequence[Derivatives] = ("exact", "primal"),
 ) -> Repro:
     """Write a function of flat arguments as a repro.
 
@@ -77,6 +91,7 @@ def write(
         function: called as `function(*arrays)`; it is traced, not run.
         values: its arguments.
         names: a distinct identifier for each argument.
+        levels: which rules of custom derivatives to write, the best first.
 
     Raises:
         CannotEmit: the function cannot be traced or written.
@@ -84,19 +99,42 @@ def write(
     main = _with_signature(function, names)
     arguments = tuple(array_of(value) for value in values)
     problem: Exception | None = None
-    levels: tuple[Derivatives, ...] = ("exact", "primal")
-    for derivatives in levels:
-        options = Options("pretty", "npz", derivatives=derivatives, run=False)
+    for derivatives in (*levels, None):
         try:
-            source = write_source(main, arguments, {}, options, "main").source
-        except (Unsourceable, NotImplementedError, TypeError, ValueError) as error:
-            problem = error
+            source = (
+                _unproved(main, arguments)
+                if derivatives is None
+                else write_source(main, arguments, {}, _options_of(derivatives), "main").source
+            )
+        except (Unsourceable, Unwritable, NotImplementedError, TypeError, ValueError) as error:
+            problem = problem or error
             continue
         if source.passed:
             missing = ", ".join(source.passed)
             raise CannotEmit(f"the program has values that cannot be written: {missing}")
         return assemble(source, values, names, about, source.constants)
     raise CannotEmit(str(problem)) from problem
+
+
+def _options_of(derivatives: Derivatives) -> SourceOptions:
+    return SourceOptions("pretty", "npz", derivatives=derivatives, run=False)
+
+
+def _unproved(main: Callable[..., object], arguments: tuple[object, ...]) -> Source:
+    """Write a function without comparing the text with the program, which the failure does.
+
+    Rules of derivatives are left out.
+    """
+    rules.register()
+    options = replace(_options_of("primal"), fold=False)
+    with room_for_nesting():
+        call = signature.bind(main, arguments, {})
+        traced_call = trace(call)
+        traced_call = replace(traced_call, jaxpr=primal(traced_call.jaxpr))
+        equations = equations_of(traced_call.jaxpr)
+        original = Original(equations, max(equations * LONGEST_RULES, LEAST_REFUSED))
+        written, _ = write_once(call, traced_call, lambda: Writer(options, original), "main")
+        return written.source
 
 
 def assemble(

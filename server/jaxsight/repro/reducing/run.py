@@ -71,6 +71,8 @@ def _own(check: Check, loaded: Loaded, failure: Failure) -> Check:
     lines = loaded.demonstration
     if failure.kind != EXCEPTION or failure.name != "AssertionError" or not lines:
         return check
+    if failure.message.startswith("NaN in "):
+        check = parsing.parse("nan")  # whose programs have finite arguments
     tree = ast.parse("\n".join(lines))
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}

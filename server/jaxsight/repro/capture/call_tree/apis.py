@@ -82,6 +82,18 @@ _ALL = (
 APIS: dict[str, Api] = {api.name: api for api in _ALL}
 """By public name."""
 
+BINDS_PROGRAMS = frozenset(
+    {
+        "jax.checkpoint", "jax.jit", "jax.lax.associative_scan", "jax.lax.cond",
+        "jax.lax.custom_linear_solve", "jax.lax.custom_root", "jax.lax.fori_loop", "jax.lax.map",
+        "jax.lax.scan", "jax.lax.switch", "jax.lax.while_loop", "jax.shard_map",
+    }
+)  # fmt: skip
+"""The functions that bind primitives with programs in them, or few others."""
+
+RETURN_FUNCTIONS = frozenset({"jax.vjp", "jax.linearize"})
+"""The functions whose second result is a function, which is a pytree of what it captured."""
+
 CUSTOM = {
     "jax.custom_jvp": ("fun", "jvp"),
     "jax.custom_vjp": ("fun", "fwd", "bwd"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxsight.repro.capture.call_tree import wrapping
 from jaxsight.repro.capture.call_tree.packing import Values
-from jaxsight.repro.capture.call_tree.records import Call, Function, Item, Tree
+from jaxsight.repro.capture.call_tree.records import Bind, Call, Function, Item, Tree
 from jaxsight.repro.capture.call_tree.wrapping import Wrapped
 
 SMALL = 4096
@@ -26,6 +26,8 @@ class State(threading.local):
         """The innermost call of JAX."""
         self.trace: Any = None
         """What that function is traced by: within JAX's own jitted functions, it is another."""
+        self.binds: list[Bind] | None = None
+        """The primitives that the innermost call of JAX binds, if they are recorded."""
         self.inside = False
         """Whether JAX's own code runs, whose calls are not recorded."""
         self.jit_options: tuple[tuple[Any, ...], dict[str, Any]] | None = None

@@ -29,6 +29,9 @@ _NUMBERS = itertools.count(1)
 
 _NONE = Node("none")
 
+NOTHING = object()
+"""Stands for the function that a call has returned, if it returned none."""
+
 
 class Values:
     """The values of one tree."""
@@ -45,6 +48,8 @@ class Values:
         self._metas: dict[str, list[object]] = {}
         self.opaque = opaque
         """The types of functions that are pytrees of what they captured."""
+        self.made: object = NOTHING
+        """The function that a call has just returned, which is a pytree, too."""
         self.array_type: type = jax.Array
 
     def release(self, small: int) -> None:
@@ -60,7 +65,7 @@ class Values:
         if known is not None and known[0]() is value:
             return known[1]
         if not self._is_tracer(value):
-            if isinstance(value, self.opaque):
+            if isinstance(value, self.opaque) or value is self.made:
                 return self.define(value)
             if type(value).__name__ == "TypedNdArray":  # until JAX 0.9, of `jnp.ones`
                 value = _untyped(value)
@@ -74,6 +79,11 @@ class Values:
             return captured
         return self.define(value)
 
+    def is_known(self, value: object) -> bool:
+        """Return whether a value has a number."""
+        known = self._known.get(id(value))
+        return known is not None and known[0]() is value
+
     def define(self, value: Any) -> Ref:
         """Return a new number for a value that was passed to, or returned by, a function."""
         number = next(_NUMBERS)
@@ -86,7 +96,11 @@ class Values:
 
     def result(self, value: object) -> Operand:
         """Return a leaf of a result: traced values and arrays get a new number."""
-        if self._is_tracer(value) or isinstance(value, (self._jax.Array, *self.opaque)):
+        if (
+            self._is_tracer(value)
+            or isinstance(value, (self._jax.Array, *self.opaque))
+            or value is self.made
+        ):
             return self.define(value)
         return self.operand(value)
 
@@ -118,7 +132,7 @@ class Values:
             return LEAF, [value]
 
         def is_opaque(part: object) -> bool:
-            return isinstance(part, self.opaque)
+            return isinstance(part, self.opaque) or part is self.made or self.is_known(part)
 
         leaves, tree = tree_util.tree_flatten(value, is_opaque)
         if tree_util.treedef_is_leaf(tree) and len(leaves) == 1 and leaves[0] is value:

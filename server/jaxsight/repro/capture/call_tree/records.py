@@ -110,6 +110,11 @@ class Call:
     failed: bool = False
     error: int = 0
     """The identity of the exception that it raised."""
+    binds: list[Bind] = field(default_factory=list)
+    """The primitives that it bound itself, with whole programs in them: a second form of the call.
+    """
+    bound: Packed | None = None
+    """Its result as these have it."""
 
     def operands(self) -> Iterator[Operand]:
         """Yield the operands of both argument lists."""
@@ -171,7 +176,6 @@ class Tree:
     Attributes:
         avals: abstract values by number.
         arrays: the concrete arrays that were passed or captured, by number.
-        names: the names of traced values that belong to a finished trace: the functions traced.
     """
 
     root: Call | Step

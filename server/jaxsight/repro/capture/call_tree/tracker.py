@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxsight.repro.capture.call_tree import apis, failing, public_functions, wrapping
 from jaxsight.repro.capture.call_tree.building import SMALL, Building, State, weak
-from jaxsight.repro.capture.call_tree.packing import Values
+from jaxsight.repro.capture.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capture.call_tree.records import (
     Arguments,
     Bind,
@@ -271,7 +271,12 @@ class Tracker:
         @functools.wraps(original)
         def called(pullback: Any, *args: Any, **kwargs: Any) -> Any:
             state = self._state
-            if self._is_internal(state) or state.building is None:
+            building = state.building
+            if (
+                self._is_internal(state)
+                or building is None
+                or not building.values.is_known(pullback)
+            ):
                 return original(pullback, *args, **kwargs)
             with self._call("pullback", None, ((pullback, *args), kwargs)) as done:
                 return done(original(pullback, *args, **kwargs))
@@ -335,11 +340,17 @@ class Tracker:
         call.inner = values.arguments(*inner)
         if state.body is not None:
             state.body.append(call)
-        before = state.building, state.body, state.call, state.inside
+        before = state.building, state.body, state.call, state.inside, state.binds
         state.building, state.call, state.inside = building, call, True
+        records = state.body is not None and name in apis.BINDS_PROGRAMS
+        state.binds = call.binds if records else None
 
         def done(result: Any) -> Any:
+            if name in apis.RETURN_FUNCTIONS and isinstance(result, tuple):
+                values.made = result[1]
+            call.bound = values.packed(result) if call.binds else None
             call.result = values.packed(result, values.result)
+            values.made = NOTHING
             return result
 
         raised: BaseException | None = None
@@ -350,7 +361,7 @@ class Tracker:
             raised = error
             raise
         finally:
-            state.building, state.body, state.call, state.inside = before
+            state.building, state.body, state.call, state.inside, state.binds = before
             self._recall(building, call)
             if root:
                 self._ended(building, raised)
@@ -441,13 +452,8 @@ class Tracker:
     ) -> Any:
         """Bind a primitive, and record it if a user's function does so."""
         state = self._state
-        body = state.body
-        if (
-            body is None
-            or state.inside
-            or not self.active
-            or self._current_trace() is not state.trace
-        ):
+        body: list[Any] | None = state.binds if state.inside else state.body
+        if body is None or not self.active or self._current_trace() is not state.trace:
             return original(primitive, *args, **params)
         building = state.building
         assert building is not None
@@ -458,14 +464,15 @@ class Tracker:
         operands = tuple([values.operand(arg) for arg in args if not _is_rule(arg)])
         bind = Bind(primitive, kept, operands, (), self._current_context())
         body.append(bind)
-        state.inside = True
+        before = state.inside, state.binds
+        state.inside, state.binds = True, None
         try:
             results = original(primitive, *args, **params)
         except BaseException:
             bind.failed = True
             raise
         finally:
-            state.inside = False
+            state.inside, state.binds = before
         listed = results if isinstance(results, (list, tuple)) else (results,)
         bind.results = tuple([values.define(result).number for result in listed])
         return results

@@ -5,7 +5,7 @@ A call of JAX is an equation, too, of a primitive that exists only here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import (
     abstract,
+    is_jaxpr,
     is_literal,
     new_literal,
     new_variable,
@@ -37,6 +38,7 @@ from jaxsight.repro.capture.call_tree.records import (
 from jaxsight.repro.compat import primitive_binds
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.folding.steps import Returned
+from jaxsight.sourcerizer.primal import primal
 
 CALL = "jaxsight_call"
 """The name of the primitive that stands for calls of JAX."""
@@ -68,11 +70,12 @@ _FAILING = frozenset({"it raises an error"})
 class Equations:
     """The variables and equations of a tree."""
 
-    def __init__(self, tree: Tree, owner: Any) -> None:
+    def __init__(self, tree: Tree, owner: Any, *, derivatives: bool) -> None:
         self.tree = tree
         self.constants: list[tuple[Var, object]] = []
         """Variables for the constants of inlined functions, with their values."""
         self._owner = owner
+        self._derivatives = derivatives
         self._variables: dict[int, Any] = {}
         self._visited: set[int] = set()
         """The functions, by identity, whose reads are being listed: rules may call each other."""
@@ -111,6 +114,9 @@ class Equations:
 
     def _called(self, item: Item) -> CallEquation:
         reads = [self.atom(Ref(number)) for number in self.read_by(item)]
+        if isinstance(item, Call):
+            for bind in item.binds:
+                reads += [self.atom(part) for part in bind.operands if isinstance(part, Ref)]
         results: list[Any] = []
         if isinstance(item, Call) and item.result is not None:
             results = [self.variable(number) for number in numbers(item.result)]
@@ -155,6 +161,10 @@ class Equations:
             elif isinstance(item, Call) and item.result is not None:
                 yield from numbers(item.result)
 
+    def of_binds(self, binds: Sequence[Bind]) -> list[Any]:
+        """Return the equations of primitives."""
+        return [equation for bind in binds for equation in self._bound(bind)]
+
     def _bound(self, bind: Bind) -> list[Any]:
         name = bind.primitive.name
         if name.startswith(("custom_jvp_call", "custom_vjp_call")) and "call_jaxpr" not in (
@@ -189,8 +199,11 @@ class Equations:
                 else next(passed)
                 for operand, atom in zip(bind.operands, invars, strict=True)
             ]
-            return bind.primitive.bind(*operands, **bind.params)
+            return bind.primitive.bind(*operands, **params)
 
+        params = bind.params
+        if not self._derivatives:
+            params = {name: _without_rules(value) for name, value in params.items()}
         program = stage(bound, [atom.aval for atom in variables]).program
         atoms: dict[int, Any] = {
             id(var): atom for var, atom in zip(program.jaxpr.invars, variables, strict=True)
@@ -208,6 +221,13 @@ class Equations:
         for number, atom in zip(bind.results, program.jaxpr.outvars, strict=True):
             self._aliases[id(self.variable(number))] = replaced(atom)
         return equations
+
+
+def _without_rules(value: Any) -> Any:
+    """Return a parameter with the calls of functions with derivative rules inlined."""
+    if isinstance(value, tuple):
+        return tuple(map(_without_rules, value))
+    return primal(value) if is_jaxpr(value) else value
 
 
 def numbers(packed: Packed) -> Iterator[int]:

@@ -32,7 +32,7 @@ from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equation
 from jaxsight.repro.emit.call_tree.paths import path_of
 from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
-from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.rules.functions.checkpoint import policy_expr
 from jaxsight.sourcerizer.text.exprs import (
@@ -64,7 +64,8 @@ class Functions:
     def __init__(self, tree: Tree, writer: Writer) -> None:
         self.tree = tree
         self.writer = writer
-        self.equations = Equations(tree, self)
+        derivatives = writer.options.derivatives != "primal"
+        self.equations = Equations(tree, self, derivatives=derivatives)
         self.stand_ins = StandIns(writer.names)
         self.parameters: set[tuple[int, str]] = set()
         """The names of parameters, with the identity of the function's scope."""
@@ -319,11 +320,40 @@ class Functions:
             scope.body.append(Effect(steps.bind(self, scope, item)))
             return
         assert isinstance(item, Call)
-        expr = self.call(scope, item)
+        start = len(scope.body)
+        try:
+            expr = self.call(scope, item)
+        except (KeyError, Unsourceable, Unwritable):
+            if item.failed or not item.binds:
+                raise
+            del scope.body[start:]
+            self._defined = {
+                key: written for key, written in self._defined.items() if key[0] != id(scope)
+            }
+            self._write_binds(scope, item)
+            return
         if item.result is None:
             scope.body.append(Effect(expr))
             return
         self._assign(scope, item.result, expr, identifier(item.api.rpartition(".")[2]))
+
+    def _write_binds(self, scope: Scope, item: Call) -> None:
+        """Write the primitives that a call bound, in its place."""
+        assert item.bound is not None
+        assert item.result is not None
+        equations = self.equations.of_binds(item.binds)
+        atoms = [
+            self.equations.atom(leaf) if isinstance(leaf, Ref) else None
+            for leaf in item.bound.leaves
+        ]
+        for var, array in self.equations.constants:
+            scope.write(var, self.writer.constants.constant(array))
+        self.equations.constants.clear()
+        scope.equations(equations, [atom for atom in atoms if atom is not None])
+        for leaf, atom in zip(item.result.leaves, atoms, strict=True):
+            if isinstance(leaf, Ref) and atom is not None:
+                with contextlib.suppress(KeyError):  # a value that nothing reads
+                    scope.write(self.equations.variable(leaf.number), scope.operand(atom))
 
     def _assign(self, scope: Scope, result: Packed, expr: Expr, api: str) -> None:
         used = {number for number in numbers(result) if self._is_used(scope, number)}

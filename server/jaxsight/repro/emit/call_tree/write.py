@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import contextlib
+import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from jaxsight.repro.capture.call_tree.records import (
 from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.functions import Functions
 from jaxsight.sourcerizer import rules
-from jaxsight.sourcerizer.errors import Unwritable
+from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.module_text import module_lines
 from jaxsight.sourcerizer.options import Options
 from jaxsight.sourcerizer.text.exprs import Atom
@@ -49,7 +51,19 @@ def write(tree: Tree, name: str = "main") -> Written:
         Unwritable: if a part of the tree has no public form, or is not known.
     """
     rules.register()
-    writer = Writer(Options("pretty", user_names=False, fold=False))
+    options = Options("pretty", user_names=False, fold=False)
+    try:
+        return _write(tree, name, options)
+    except (KeyError, Unsourceable, Unwritable) as error:
+        with contextlib.suppress(KeyError, Unsourceable, Unwritable):
+            return _write(tree, name, dataclasses.replace(options, derivatives="primal"))
+        if isinstance(error, Unwritable):
+            raise
+        raise Unwritable(tree.message, str(error)) from error
+
+
+def _write(tree: Tree, name: str, options: Options) -> Written:
+    writer = Writer(options)
     writer.names.keep(name)
     with room_for_nesting():
         scope = Scope.top(writer)
@@ -126,7 +140,7 @@ class _Arguments:
         }
         if len(args) != len(root.inner.args):
             args = root.inner.args
-        return replace(root, inner=Arguments(args, kwargs))
+        return dataclasses.replace(root, inner=Arguments(args, kwargs))
 
     def _numbered(self, leaf: Operand, traced: Operand) -> Operand:
         numeric = isinstance(leaf, Constant) and isinstance(

@@ -18,6 +18,7 @@ from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
 from jaxsight.repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
 from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs
+from jaxsight.repro.reducing.equations.dive import dive
 from jaxsight.repro.reducing.equations.emission import Form
 from jaxsight.repro.reducing.equations.evaluation import observed
 from jaxsight.repro.reducing.equations.inlining import flatten
@@ -115,6 +116,7 @@ def _to_fixed_point(
     Raises:
         CannotEmit: it has parts that cannot be written, which stay when equations are deleted.
     """
+    candidate = dive(candidate, checker)
     while True:
         before = cost(candidate)
         candidate = flatten(candidate, checker)

@@ -1,0 +1,132 @@
+"""Programs that need nothing but JAX: no calls of the host, no primitives of other packages.
+
+What a call of the host returns becomes zeros. A primitive of another package, such as equinox's
+`unvmap_any`, becomes what its implementation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import jax.numpy as jnp
+
+from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
+from jaxsight.interpreters.compat.staging import (
+    Program,
+    inner_jaxpr,
+    is_dropped,
+    is_jaxpr,
+    is_literal,
+    new_variable,
+    stage,
+    with_inner,
+)
+from jaxsight.repro.compat.pickling import module_of
+
+_CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+
+
+@dataclass(slots=True)
+class Left:
+    """What was left out of a program."""
+
+    callbacks: int = 0
+    """The number of calls of the host."""
+    _rewritten: dict[int, tuple[object, object]] = field(default_factory=dict)
+
+    def standalone(self, jaxpr: object) -> Any:
+        """Return a jaxpr that needs nothing but JAX, at every level."""
+        if id(jaxpr) not in self._rewritten:
+            self._rewritten[id(jaxpr)] = jaxpr, self._rewrite(jaxpr)
+        return self._rewritten[id(jaxpr)][1]
+
+    def _rewrite(self, jaxpr: object) -> object:
+        inside = inner_jaxpr(jaxpr)
+        equations: list[Equation] = []
+        values: dict[int, Atom] = {}
+        changed = False
+        for equation in inside.eqns:
+            operands = [_read(atom, values) for atom in equation.invars]
+            replacement = self._replacement(equation)
+            if replacement is not None:
+                changed = True
+                _inline(replacement, operands, equation, equations, values)
+                continue
+            params = {name: self._inside(value) for name, value in equation.params.items()}
+            changed |= any(params[name] is not equation.params[name] for name in params)
+            equations.append(equation.replace(invars=operands, params=params))
+        if not changed:
+            return jaxpr
+        effects: set[object] = set()
+        for equation in equations:
+            effects |= set(cast(Any, equation).effects)
+        outputs = [_read(atom, values) for atom in inside.outvars]
+        return with_inner(jaxpr, inside.replace(eqns=equations, outvars=outputs, effects=effects))
+
+    def _inside(self, value: object) -> Any:
+        if is_jaxpr(value):
+            return self.standalone(value)
+        if isinstance(value, tuple) and any(is_jaxpr(part) for part in value):
+            parts = tuple(self._inside(part) for part in value)
+            return parts if any(a is not b for a, b in zip(parts, value, strict=True)) else value
+        return value
+
+    def _replacement(self, equation: Equation) -> Program | None:
+        """Return the program that takes the place of an equation, if one does."""
+        if equation.primitive.name in _CALLBACKS:
+            self.callbacks += 1
+            return _zeros(equation)
+        if module_of(equation.primitive).partition(".")[0] in ("", "jax"):
+            return None
+        return _implementation(equation)
+
+
+def _zeros(equation: Equation) -> Program:
+    """Return a program whose results are zeros of the types of an equation's results."""
+    avals = [var.aval for var in equation.outvars]
+    return stage(
+        lambda *_: [jnp.zeros(aval.shape, aval.dtype) for aval in avals],
+        [atom.aval for atom in equation.invars],
+    ).program
+
+
+def _implementation(equation: Equation) -> Program | None:
+    """Return what the implementation of a primitive does, if JAX can trace that."""
+    primitive: Any = equation.primitive
+
+    def implemented(*arguments: object) -> object:
+        return primitive.impl(*arguments, **equation.params)
+
+    try:
+        program = stage(implemented, [atom.aval for atom in equation.invars]).program
+    except Exception:  # noqa: BLE001 - code of another package
+        return None
+    types = [
+        [(a.aval.shape, a.aval.dtype) for a in atoms]
+        for atoms in (program.jaxpr.outvars, equation.outvars)
+    ]
+    return program if types[0] == types[1] and not program.consts else None
+
+
+def _inline(
+    program: Program,
+    operands: Sequence[Atom],
+    equation: Equation,
+    equations: list[Equation],
+    values: dict[int, Atom],
+) -> None:
+    """Append the equations of a program that takes the place of an equation."""
+    own: dict[int, Atom] = dict(zip(map(id, program.jaxpr.invars), operands, strict=True))
+    for inner in program.jaxpr.eqns:
+        results = [var if is_dropped(var) else new_variable(var.aval) for var in inner.outvars]
+        inputs = [_read(atom, own) for atom in inner.invars]
+        own.update(zip(map(id, inner.outvars), results, strict=True))
+        equations.append(inner.replace(invars=inputs, outvars=results))
+    for var, atom in zip(equation.outvars, program.jaxpr.outvars, strict=True):
+        values[id(var)] = _read(atom, own)
+
+
+def _read(atom: Atom, values: dict[int, Atom]) -> Atom:
+    return atom if is_literal(atom) else values.get(id(atom), atom)
