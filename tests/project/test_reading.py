@@ -35,7 +35,30 @@ ALLOWED = {
     "trust/store.py": "writes the decisions of the user, under a lock",
     "cli/output/file_writing.py": "writes the file that the user named",
     "sourcerizer/source.py": "writes the file that the user named",
+    "repro/capturing/case.py": "the folder of a case, which this command made",
+    "repro/capturing/run.py": "the same",
+    "repro/emit/from_case.py": "the same",
+    "repro/emit/repro_file.py": "writes the file that the user named",
+    "repro/explaining/intermediates.py": "a temporary folder of this process",
+    "repro/explaining/prefixes.py": "the same",
+    "repro/explaining/run.py": "reads the repro that the command wrote, or has read",
+    "repro/explaining/targets.py": "the same",
+    "repro/reducing/children.py": "/dev/null, and /proc, of children of this process",
+    "repro/reducing/equations/recording.py": "a temporary folder of this process",
+    "repro/reducing/journal.py": "the folder in which a reduction continues",
+    "repro/reducing/loading.py": "reads the repro that the command has read",
+    "repro/reducing/statements/reduction.py": "a temporary folder of this process",
+    "repro/running.py": "a temporary folder of this process",
 }
+
+PICKLED = {
+    "repro/capturing/recorder.py": "writes a case into a folder that this command made",
+    "repro/compat/pickling.py": "the same",
+    "repro/emit/from_case.py": "reads the case that its command wrote",
+    "repro/reducing/loading.py": "what a child of this process sent through a pipe",
+    "repro/reducing/equations/dive.py": "the same",
+}
+"""Modules that pickle. No file of unknown origin is ever unpickled."""
 
 
 def opened(file: Path) -> Iterator[str]:
@@ -75,7 +98,7 @@ def test_files_are_opened_where_that_is_safe() -> None:
         assert not READS & set(found[name])
 
 
-def test_nothing_is_pickled() -> None:
+def test_nothing_else_is_pickled() -> None:
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
@@ -85,5 +108,7 @@ def test_nothing_is_pickled() -> None:
                     modules = {module.partition(".")[0]}
                 case _:
                     continue
+            if modules & PICKLES and str(file.relative_to(PACKAGE)) in PICKLED:
+                continue
             assert not modules & PICKLES, f"{file.relative_to(PACKAGE)} imports {modules}"
             assert "marshal" not in modules or file.name == "bytecode.py"

@@ -152,7 +152,7 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
     from jaxsight.repro.capturing import pytest_plugin
 
     sys.path.insert(0, str(Path.cwd()))
-    return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder)]))
+    return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder, Capture)]))
 
 
 def _run_function(arguments: list[str], _: Capture) -> int:

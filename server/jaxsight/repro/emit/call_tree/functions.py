@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.repro.capturing.call_tree import public_functions
@@ -16,7 +15,6 @@ from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
     Call,
-    Constant,
     FunctionRef,
     Node,
     Operand,
@@ -30,6 +28,7 @@ from jaxsight.repro.compat import primitive_binds
 from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equations, numbers
 from jaxsight.repro.emit.call_tree.paths import path_of
+from jaxsight.repro.emit.call_tree.static_arguments import without_static
 from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
@@ -393,7 +392,7 @@ class Functions:
             function, *args = item.inner.args
             pullback = self.packed(scope, function, item)
             return call(pullback, *self.arguments(scope, Arguments(tuple(args)), item))
-        inner = self.arguments(scope, _without_static(item), item)
+        inner = self.arguments(scope, without_static(item), item)
         if item.api in CUSTOM:
             return call(self._custom(scope, item), *inner)
         if item.outer is None:
@@ -470,26 +469,6 @@ class Functions:
             if caller is not None and caller.api == "jax.jit" and not isinstance(constant, type):
                 return NONE  # a static argument, whose value the functions have
             raise
-
-
-def _without_static(item: Call) -> Arguments:
-    """Return the arguments of a jitted function without static ones that are no simple values.
-
-    The functions have their values already.
-    """
-    if item.api != "jax.jit" or not item.users:
-        return item.inner
-
-    def replaced(packed: Packed) -> Packed:
-        simple = (bool, int, float, complex, str, type(None), np.generic)
-        if all(isinstance(leaf, Constant) for leaf in packed.leaves) and not all(
-            isinstance(leaf, Constant) and isinstance(leaf.value, simple) for leaf in packed.leaves
-        ):
-            return Packed(Node("none"), ())
-        return packed
-
-    kwargs = {name: replaced(packed) for name, packed in item.inner.kwargs.items()}
-    return Arguments(tuple(map(replaced, item.inner.args)), kwargs)
 
 
 def _settings(context: Any) -> Any:
