@@ -67,8 +67,7 @@ async def actions(
         actions += sourcerize(path, document.module, subject, range, reply)
         actions += jaxpr_views(path, subject, reply)
         view = next((view for view in views if view.subject.name == subject.name), None)
-        wrong = repros.wrong(path, document.module, subject.name)
-        actions += extractions(engine, path, subject, range, view, wrong)
+        actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions
 
 

@@ -91,6 +91,10 @@ class Repros:
         known, wrong = self._wrong.get(path, (None, {}))
         return wrong.get(function) if known is module else None
 
+    def has(self, path: str, function: str) -> bool:
+        """Return whether a repro of a function was extracted."""
+        return self._written.get((path, function, EXTRACTED)) is not None
+
     def close(self, path: str) -> None:
         """Drop the findings of a file that was closed; its repros remain."""
         self._wrong.pop(path, None)

@@ -18,7 +18,7 @@ from jaxsight import __version__
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
-from jaxsight.lsp.features.repros import CHECKS, Repros
+from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.trust.decisions import COMMAND
@@ -178,10 +178,11 @@ class Commands:
                 )
         return VirtualDocument(self._path(file), function, kind, transform)
 
-    async def _extract_repro(self, arguments: tuple[object, ...]) -> dict[str, str] | None:
+    async def _extract_repro(self, arguments: tuple[object, ...]) -> Answer:
         """Extract a repro (`jaxsight.extractRepro FILE FUNCTION [CHECK]`), and open it.
 
-        Returns its URI, text, file and summary; null if the user cancels it.
+        Returns its URI, text, file and summary; null if the user cancels it, and at once for
+        clients that do not know jaxsight.
         """
         match arguments:
             case (str(file), str(function)):
@@ -195,7 +196,7 @@ class Commands:
                 )
         return await self._repros.extract(self._path(file), function, check)
 
-    async def _reduce_repro(self, arguments: tuple[object, ...]) -> dict[str, str]:
+    async def _reduce_repro(self, arguments: tuple[object, ...]) -> Answer:
         """Reduce the extracted repro (`jaxsight.reduceRepro FILE FUNCTION`), and open the result.
 
         Returns what `jaxsight.extractRepro` does. If the user cancels it, the result is the
