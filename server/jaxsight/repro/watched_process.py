@@ -34,6 +34,7 @@ class WatchedProcess:
         self._ending = Ending()
         self._errors = b""
         self._problem: OSError | None = None
+        self._is_interrupted = False
 
     @property
     def errors(self) -> str:
@@ -41,7 +42,8 @@ class WatchedProcess:
         return self._errors.decode(errors="replace")
 
     def interrupt(self) -> None:
-        """Interrupt the process as Ctrl-C does; it may go on."""
+        """Interrupt the process as Ctrl-C does, once it has started; it may go on."""
+        self._is_interrupted = True
         if self._ending.pid and self._ending.exit is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._ending.pid, signal.SIGINT)
@@ -66,10 +68,13 @@ class WatchedProcess:
 
     async def _read_watchdog(self) -> None:
         async for line in self._control:
+            had_started = self._ending.pid != 0
             try:
                 self._ending.take(line)
             except OSError as error:
                 self._problem = error
+            if self._is_interrupted and not had_started:
+                self.interrupt()
 
     async def _read_output(self, on_line: Callable[[str], object]) -> None:
         stdout = self._process.stdout

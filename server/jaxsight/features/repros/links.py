@@ -13,16 +13,17 @@ from jaxsight.source.text import Position, Range
 _ORIGIN = re.compile(r"Captured from (.+):(\d+) in (\S+)\.$")
 
 
-def links_of(text: str, root: str, path: str, module: Module) -> tuple[Linked, ...]:
+def links_of(text: str, root: str, path: str, module: Module, subject: str) -> tuple[Linked, ...]:
     """Return links from the functions of a repro, and from the place of its failure.
 
-    Functions are linked to the first one of the same name.
+    Functions are linked to the first one of the same name, `main` to the subject.
 
     Args:
         text: the repro.
         root: the folder in which it was written, which its places are relative to.
         path: the file that the repro is of.
         module: the module of that file.
+        subject: the qualified name of the function that was called.
     """
     links = []
     for number, line in enumerate(text.split("\n")):
@@ -31,10 +32,12 @@ def links_of(text: str, root: str, path: str, module: Module) -> tuple[Linked, .
             at = int(match[2]) - 1
             end = len(module.line(at)) if at < len(module.text.split("\n")) else 0
             links.append(Linked(number, match[3], Range(Position(at, 0), Position(at, end))))
-    places = {
-        function.qualname.rpartition(".")[2]: function.name_range.shifted(chunk.first_line)
-        for chunk, function in reversed(module.functions)
-    }
+    places = {}
+    for chunk, function in reversed(module.functions):
+        place = function.name_range.shifted(chunk.first_line)
+        places[function.qualname.rpartition(".")[2]] = place
+        if function.qualname == subject:
+            places["main"] = place
     links += [
         Linked(node.lineno - 1, node.name, places[node.name])
         for node in ast.walk(ast.parse(text))

@@ -129,7 +129,7 @@ class Repros:
             finally:
                 if not is_written:
                     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            links = links_of(text, processes.folder, path, module)
+            links = links_of(text, processes.folder, path, module, function)
             self._written.put((path, function, EXTRACTED), _Written(file, text, links, check))
             self._written.pop((path, function, REDUCED))
             summary = Failure.of_record(event["expected"]).headline
@@ -160,11 +160,14 @@ class Repros:
                 )
                 text = await asyncio.to_thread(reading.text, out)
             except (NoResult, OSError) as error:
-                raise LookupError(f"the repro of {function} is not reduced: {error}") from error
+                reason = "interrupted before anything was reduced"
+                if not interrupted.is_set():
+                    reason = str(error)
+                raise LookupError(f"the repro of {function} is not reduced: {reason}") from error
             document = self._engine.documents.get(path)
             links: tuple[Linked, ...] = ()
             if document is not None:
-                links = links_of(text, processes.folder, path, document.module)
+                links = links_of(text, processes.folder, path, document.module, function)
             self._written.put((path, function, REDUCED), _Written(out, text, links, known.check))
             return Repro(REDUCED, function, str(out), facts(event))
 

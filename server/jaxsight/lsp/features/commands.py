@@ -6,8 +6,8 @@ A command that fails shows a message; it does not answer with an error.
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -68,6 +68,9 @@ class Commands:
 
     def _handler(self, command: Command) -> Callable[..., Awaitable[Any]]:
         async def run(*arguments: Any) -> Any:
+            task = asyncio.current_task()
+            assert task is not None
+            self._context.connection.protocol.when_cancelled(task.cancel)
             try:
                 return await command(arguments)
             except LookupError as error:
@@ -122,7 +125,7 @@ class Commands:
 
     async def _ask_for_target(self) -> str | None:
         """Return the target that the user selects from those that are ready on this machine."""
-        targets = {notice(name): name for name in await to_thread(ready)}
+        targets = {notice(name): name for name in await asyncio.to_thread(ready)}
         return await self._ask("Select the target to show kernels for", targets)
 
     async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
