@@ -20,8 +20,7 @@ from jaxsight.features.model import Linked, Repro, Shown
 from jaxsight.features.named_function import question_of
 from jaxsight.features.repros.links import links_of
 from jaxsight.features.repros.processes import Processes
-from jaxsight.files import reading
-from jaxsight.files.private import cache_folder
+from jaxsight.files import private, reading
 from jaxsight.lru import Recent
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
@@ -212,8 +211,8 @@ async def _extracted(processes: Processes, call: _Call, report: Report) -> tuple
     """
     with tempfile.TemporaryDirectory(prefix="jaxsight-") as name:
         case, request, text = (Path(name, part) for part in ("case", "request", "text"))
-        await asyncio.to_thread(request.write_bytes, encode(call.trace))
-        await asyncio.to_thread(text.write_text, call.text, encoding="utf-8")
+        await asyncio.to_thread(private.write, request, encode(call.trace))
+        await asyncio.to_thread(private.write, text, call.text.encode("utf-8", "replace"))
         report(f"calling {call.trace.function} with its example inputs")
         died = await processes.call(case, request, text, call.check)
         check = "" if died is not None else call.check
@@ -230,11 +229,11 @@ def _new_folder() -> Path:
     Raises:
         LookupError: it cannot be created.
     """
-    above = cache_folder("repros")
+    above = private.cache_folder("repros")
     if above is None:
         raise LookupError("no folder for the repro: set XDG_CACHE_HOME or HOME")
     try:
-        above.mkdir(parents=True, exist_ok=True)
+        above.mkdir(0o700, parents=True, exist_ok=True)
         for oldest in sorted(above.iterdir())[:-_KEPT]:
             shutil.rmtree(oldest, ignore_errors=True)
         return Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=above))

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from jaxsight.files import reading
 from jaxsight.repro import environment
 from jaxsight.repro.capture import case
 from jaxsight.repro.capture.call_tree.tracker import Tracker
@@ -158,7 +159,7 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
 def _run_function(arguments: list[str], _: Capture) -> int:
     request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
     assert isinstance(request, Trace)
-    texts = [Path(argument).read_text(encoding="utf-8") for argument in arguments[1:]]
+    texts = [reading.text(argument) for argument in arguments[1:]]
     for folder in (Path(request.root, "src"), Path(request.root), Path(request.file).parent):
         sys.path.insert(0, str(folder))
     sys.argv = [request.file]
