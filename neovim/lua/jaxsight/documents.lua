@@ -68,6 +68,7 @@ function M.show(client, arguments, name)
       })
     end
     put(buffer, shown.text)
+    vim.b[buffer].jaxsight_file = shown.file
     vim.api.nvim_win_set_buf(split(), buffer)
     load(buffer)
   end)

@@ -78,11 +78,9 @@ class Repros:
                     return None
                 raise
         opened = await self._opened(path, repro)
-        message = f"Repro of {function}: {repro.summary}; saved as {repro.file}"
-        if context.client.shows_documents:
+        if context.client.shows_documents:  # others have the answer to show
+            message = f"Repro of {function}: {repro.summary}; saved as {repro.file}"
             context.start(self._offer(path, function, message), f"offering to reduce {function}")
-        else:
-            context.show_message(types.MessageType.Info, message)
         return opened
 
     async def _reduce(self, path: str, function: str) -> Answer:
@@ -92,7 +90,8 @@ class Repros:
             bar.when_cancelled(interrupted.set)
             repro = await context.session.reduce_repro(path, function, bar.report, interrupted)
         opened = await self._opened(path, repro)
-        context.show_message(types.MessageType.Info, f"{repro.summary}; saved as {repro.file}")
+        if context.client.shows_documents:
+            context.show_message(types.MessageType.Info, f"{repro.summary}; saved as {repro.file}")
         return opened
 
     async def _opened(self, path: str, repro: Repro) -> Answer:
