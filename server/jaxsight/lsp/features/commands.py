@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -21,6 +21,7 @@ from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
 from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.statuses import Statuses
+from jaxsight.lsp.transport.protocol import JaxsightProtocol
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
 from jaxsight.workers.compilation.environments import ready
@@ -70,7 +71,7 @@ class Commands:
         async def run(*arguments: Any) -> Any:
             task = asyncio.current_task()
             assert task is not None
-            self._context.connection.protocol.when_cancelled(task.cancel)
+            cast(JaxsightProtocol, self._context.connection.protocol).when_cancelled(task.cancel)
             try:
                 return await command(arguments)
             except LookupError as error:
