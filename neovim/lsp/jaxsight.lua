@@ -1,5 +1,11 @@
 -- Configuration of the server; change it with `vim.lsp.config('jaxsight', { … })`.
 
+-- Runs a command that makes a document.
+local function show(command, context)
+  local client = vim.lsp.get_client_by_id(context.client_id)
+  require('jaxsight.documents').show(client, command.arguments, command.command)
+end
+
 local capabilities = vim.lsp.protocol.make_client_capabilities()
 -- The plugin opens generated documents beside the source.
 capabilities.window.showDocument = { support = false }
@@ -17,9 +23,9 @@ return {
   capabilities = capabilities,
   commands = {
     -- Commands of lenses and code actions.
-    ['jaxsight.show'] = function(command, context)
-      require('jaxsight.documents').show(vim.lsp.get_client_by_id(context.client_id), command.arguments)
-    end,
+    ['jaxsight.show'] = show,
+    ['jaxsight.extractRepro'] = show,
+    ['jaxsight.reduceRepro'] = show,
   },
   handlers = {
     ['jaxsight/textDocumentContentRefresh'] = function(_, made)

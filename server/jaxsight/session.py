@@ -9,7 +9,7 @@ obsolete is cancelled, and earlier answers are shown meanwhile, marked as stale.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
@@ -20,8 +20,9 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import lenses
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Shown
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
 from jaxsight.features.panel import panel
+from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import Interpreter
@@ -41,6 +42,7 @@ class Session:
         """Create a session; pass `projects` to start their tracers before the session exists."""
         self.engine = Engine.of(projects if projects is not None else Projects())
         self._fixing = FixScheduler.of(self.engine)
+        self._repros = Repros(self.engine)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
 
@@ -110,6 +112,7 @@ class Session:
         """Close a document, and drop what is known of it."""
         self._background.stop(path)
         self._fixing.stop(path)
+        self._repros.close(path)
         self.engine.close(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
@@ -147,6 +150,7 @@ class Session:
         """Begin to verify fixes of a file's findings, unless the text has changed."""
         document = self.engine.documents.get(path)
         if document is not None and document.module is report.module:
+            self._repros.learn(path, report.module, report.owners)
             self._fixing.start(path, report.owners, report.target)
 
     async def fixes(self, path: str) -> list[Fix]:
@@ -163,7 +167,7 @@ class Session:
 
     async def actions(self, path: str, range: Range) -> list[Action]:
         """Return the code actions for a range, with the fixes that are verified within a moment."""
-        return await code_actions.actions(self.engine, self._fixing, path, range)
+        return await code_actions.actions(self.engine, self._fixing, self._repros, path, range)
 
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
         """Return the edits of a pending action; raise `LookupError` if there are none."""
@@ -175,7 +179,21 @@ class Session:
 
     async def show(self, path: str, function: str, what: str | SourceOptions = JAXPR) -> Shown:
         """Return a virtual document; raise `LookupError` if it cannot be shown."""
+        if isinstance(what, str) and what in KINDS:
+            return self._repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
+
+    async def extract_repro(
+        self, path: str, function: str, check: str, report: Callable[[str], None]
+    ) -> Repro:
+        """Write a repro of a function's failure; raise `LookupError` if there is none."""
+        return await self._repros.extract(path, function, check, report)
+
+    async def reduce_repro(
+        self, path: str, function: str, report: Callable[[str], None], interrupted: asyncio.Event
+    ) -> Repro:
+        """Make a function's repro smaller until interrupted; raise `LookupError` if it cannot."""
+        return await self._repros.reduce(path, function, report, interrupted)
 
     async def panel(self, path: str, where: Position | str) -> Panel | None:
         """Return the panel's data for the function at a position or with a name, if any."""
@@ -234,6 +252,7 @@ class Session:
     async def aclose(self) -> None:
         """Cancel all background work and end every process."""
         self._background.stop_all()
+        await self._repros.aclose()
         await self._fixing.aclose()
         await self.engine.aclose()
 

@@ -19,6 +19,8 @@ SETUP = f"vim.opt.runtimepath:prepend({str(REPOSITORY / 'neovim')!r})"
 MODULE = (
     NORMALIZED
     + '''
+import jax
+
 
 def scaled(x):
     """
@@ -28,6 +30,15 @@ def scaled(x):
         x: f32[700]
     """
     return jnp.tanh(x) * 3
+
+
+def rooted(x):
+    """
+    Example inputs:
+        x: f32[7]
+    """
+    with jax.debug_nans(True):
+        return jnp.sqrt(x - 50)
 '''
 )
 
@@ -132,6 +143,14 @@ def test_a_function_is_sourcerized_and_its_gradient_too(editor: Neovim) -> None:
     assert any("def scaled(x)" in line for line in beside(editor, "def scaled"))
     editor.lua("vim.cmd('Jaxsight lax vmap')")
     beside(editor, "lax.tanh", "vmap")
+
+
+def test_a_failure_becomes_a_repro_which_is_reduced(editor: Neovim) -> None:
+    editor.place("jnp.sq|rt")
+    editor.lua("vim.cmd('Jaxsight repro')")
+    assert "    return jnp.sqrt(x0)" in beside(editor, "def main(", "FloatingPointError")
+    editor.lua("vim.cmd('Jaxsight reduce')")
+    assert "        jnp.array([-1.0], dtype=jnp.float32),  # x" in beside(editor, "def main(x)")
 
 
 def test_kernels_show_in_a_floating_window(editor: Neovim) -> None:

@@ -25,14 +25,15 @@ export function registerCommands(
       logs.prints.show();
     }),
     command("jaxsight.chooseInterpreter", () => pythons.choose()),
-    command("jaxsight.showJaxpr", () => showFunction(["jaxpr"])),
-    command("jaxsight.sourcerizeFunction", () => showFunction(["pretty"])),
+    command("jaxsight.showJaxpr", () => runOnFunction("jaxsight.show", ["jaxpr"])),
+    command("jaxsight.sourcerizeFunction", () => runOnFunction("jaxsight.show", ["pretty"])),
+    command("jaxsight.extractReproAtCursor", () => runOnFunction("jaxsight.extractRepro", [])),
     command("jaxsight.openSample", () => openSample(context)),
   ];
 }
 
-/** Shows something about the function at the cursor; the server says what it cannot. */
-async function showFunction(what: readonly string[]): Promise<void> {
+/** Runs a command of the server on the function at the cursor; the server says what it cannot. */
+async function runOnFunction(run: string, rest: readonly string[]): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (editor === undefined) {
     return;
@@ -42,7 +43,7 @@ async function showFunction(what: readonly string[]): Promise<void> {
     void vscode.window.showInformationMessage("Place the cursor in a function with example inputs.");
     return;
   }
-  await vscode.commands.executeCommand("jaxsight.show", editor.document.uri.toString(), name, ...what);
+  await vscode.commands.executeCommand(run, editor.document.uri.toString(), name, ...rest);
 }
 
 /** A copy of the sample, for people to change. */

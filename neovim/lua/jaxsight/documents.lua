@@ -4,6 +4,7 @@ local M = {}
 
 local lit = vim.api.nvim_create_namespace('jaxsight.lit')
 local FILETYPES = { jaxpr = 'jaxpr', stablehlo = 'mlir', hlo = 'hlo', lax = 'python', pretty = 'python' }
+local SHOW = 'jaxsight.show'
 
 -- By buffer: { client, uri, kind, arguments, links }.
 local made = {}
@@ -43,20 +44,22 @@ local function split()
   return window
 end
 
--- Shows `{ file, function, kind, transformation }` beside the source; the cursor does not move.
-function M.show(client, arguments)
-  local command = { command = 'jaxsight.show', arguments = arguments }
+-- Shows what a command makes of `{ file, function, … }` beside the source; the cursor does not move.
+-- By default, that is a document: `{ file, function, kind, transformation }`.
+function M.show(client, arguments, name)
+  local command = { command = name or SHOW, arguments = arguments }
   client:request('workspace/executeCommand', command, function(problem, shown)
     if problem then return vim.notify(problem.message, vim.log.levels.WARN) end
     if not shown or shown == vim.NIL then return end -- The server has shown the reason.
-    local kind = arguments[3] or 'jaxpr'
+    local kind = command.command == SHOW and (arguments[3] or 'jaxpr') or 'pretty'
     local buffer = buffer_of(shown.uri)
     if not buffer then
       buffer = vim.api.nvim_create_buf(false, true)
       vim.bo[buffer].bufhidden = 'wipe'
       vim.api.nvim_buf_set_name(buffer, 'jaxsight://' .. shown.uri:gsub('^jaxsight%-', ''):gsub(':/+', '/', 1))
       vim.bo[buffer].filetype = FILETYPES[kind] or ''
-      made[buffer] = { client = client, uri = shown.uri, arguments = arguments, links = {} }
+      local followed = command.command == SHOW and arguments or nil
+      made[buffer] = { client = client, uri = shown.uri, arguments = followed, links = {} }
       vim.api.nvim_create_autocmd('BufWipeout', {
         buffer = buffer,
         callback = function()
@@ -65,6 +68,7 @@ function M.show(client, arguments)
       })
     end
     put(buffer, shown.text)
+    vim.b[buffer].jaxsight_file = shown.file
     vim.api.nvim_win_set_buf(split(), buffer)
     load(buffer)
   end)

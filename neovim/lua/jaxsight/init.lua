@@ -35,6 +35,12 @@ local function show(...)
   if server then documents.show(server, { uri, name, ... }) end
 end
 
+-- Shows what another command makes of the function at the cursor.
+local function show_result(command)
+  local server, uri, name = here()
+  if server then documents.show(server, { uri, name }, command) end
+end
+
 local function execute(command, ...)
   local server = client()
   if server then server:exec_cmd({ title = command, command = command, arguments = { ... } }) end
@@ -68,6 +74,16 @@ local commands = {
       show('lax', transformation)
     end,
     words = TRANSFORMATIONS,
+  },
+  repro = {
+    run = function()
+      show_result('jaxsight.extractRepro')
+    end,
+  },
+  reduce = {
+    run = function()
+      show_result('jaxsight.reduceRepro')
+    end,
   },
   kernels = {
     run = function()

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.user_python import user_environment
+from jaxsight.repro.boot_commands import Event, Events, NoResult, emit_command, run_command
 from jaxsight.repro.failures import CRASH, HANG, Failure
 from jaxsight.repro.running import signal_name
 
-BOOT = Path(__file__).parents[1] / "repro" / "boot.py"
-
 _GRACE = 5.0
 """Seconds that a program has to end after an interruption."""
-
-Event = dict[str, Any]
 
 
 def run_captured(
@@ -34,8 +29,7 @@ def run_captured(
 
     Return its exit status, and how it died if it did not end by itself.
     """
-    flags = ["--nan"] if check == "nan" else []
-    command = [python, str(BOOT), "run", kind, str(case), *flags, "--", *arguments]
+    command = run_command(python, kind, case, arguments, check)
     process = subprocess.Popen(command, env=user_environment())
     try:
         code = process.wait(timeout)
@@ -74,20 +68,20 @@ def emit(
     Raises:
         CommandError: there is nothing to write.
     """
-    options = {"died": died.record() if died else None, "anonymous": anonymous, "check": check}
-    return follow(python, ["emit", str(case), str(out.absolute()), json.dumps(options)])
+    return follow("emit", emit_command(python, case, out, died, anonymous=anonymous, check=check))
 
 
 def follow(
-    python: str, command: Sequence[str], on_event: Callable[[Event], None] = lambda event: None
+    name: str, command: Sequence[str], on_event: Callable[[Event], None] = lambda event: None
 ) -> Event:
     """Run another command of the boot script; return its last event, `done`.
 
     Raises:
         CommandError: it reports an error, or ends without a result.
     """
+    events = Events(name, on_event)
     process = subprocess.Popen(
-        [python, str(BOOT), *command],
+        command,
         env=user_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -95,38 +89,22 @@ def follow(
         text=True,
         errors="replace",
     )
-    done: Event | None = None
+    is_interrupted = False
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
             for line in process.stdout:
-                event = _event(line)
-                match event.get("event"):
-                    case "done":
-                        done = event
-                    case "error":
-                        message, help = event.get("message", ""), event.get("help", "")
-                        raise CommandError(f"{message}; {help}" if help else message)
-                    case _:
-                        on_event(event)
+                events.take(line)
         except KeyboardInterrupt:
+            is_interrupted = True
             process.send_signal(signal.SIGINT)
             for line in process.stdout:
-                event = _event(line)
-                done = event if event.get("event") == "done" else done
-            if done is None:
-                raise
+                events.take(line)
         errors = process.stderr.read()
-    if done is None:
-        last_lines = errors.strip().splitlines()[-3:]
-        raise CommandError(f"`repro {command[0]}` ended without a result: {' '.join(last_lines)}")
-    return done
-
-
-def _event(line: str) -> Event:
     try:
-        event = json.loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}
+        return events.result(errors)
+    except NoResult as error:
+        if is_interrupted:
+            raise KeyboardInterrupt from error
+        raise CommandError(str(error)) from error

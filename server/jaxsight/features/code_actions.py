@@ -14,6 +14,8 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.model import Action
+from jaxsight.features.repros.actions import extractions
+from jaxsight.features.repros.repros import Repros
 from jaxsight.features.virtual_documents.show import current
 from jaxsight.features.virtual_documents.sourcerized import label
 from jaxsight.queries.documents import Subject, module_name, subject_at
@@ -42,7 +44,9 @@ _SCALAR = re.compile(r"b?f\w+\[\]")
 """The output type of a function that `jax.grad` accepts: a floating-point scalar."""
 
 
-async def actions(engine: Engine, fixing: FixScheduler, path: str, range: Range) -> list[Action]:
+async def actions(
+    engine: Engine, fixing: FixScheduler, repros: Repros, path: str, range: Range
+) -> list[Action]:
     """Return the code actions for a range, with the fixes that are verified within a moment."""
     document = await engine.documents.read(path)
     if document is None:
@@ -62,6 +66,8 @@ async def actions(engine: Engine, fixing: FixScheduler, path: str, range: Range)
         reply = answer.reply if answer is not None else None
         actions += sourcerize(path, document.module, subject, range, reply)
         actions += jaxpr_views(path, subject, reply)
+        view = next((view for view in views if view.subject.name == subject.name), None)
+        actions += extractions(engine, path, document.module, subject, range, view, repros)
     return actions
 
 

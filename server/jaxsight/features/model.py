@@ -121,6 +121,17 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Repro:
+    """A repro of a function: a file, which is also shown as the virtual document `kind`."""
+
+    kind: str
+    function: str
+    file: str
+    summary: str
+    """How it fails, or how much smaller it is, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """An equation of the program, with the user's text of it and its place."""
 

@@ -6,11 +6,11 @@ Ranges and positions in answers refer to the text at the time of the answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from jaxsight.events import Consent, Event
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Shown
+from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
 
@@ -73,6 +73,14 @@ class EngineSession(Configurable, Protocol):
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]: ...
 
     async def show(self, path: str, function: str, what: str | SourceOptions) -> Shown: ...
+
+    async def extract_repro(
+        self, path: str, function: str, check: str, report: Callable[[str], None]
+    ) -> Repro: ...
+
+    async def reduce_repro(
+        self, path: str, function: str, report: Callable[[str], None], interrupted: asyncio.Event
+    ) -> Repro: ...
 
     async def panel(self, path: str, where: Position | str) -> Panel | None: ...
 

@@ -291,11 +291,11 @@ class Project:
             self.interpreter.path,
             request,
             limits=Limits(memory=self.settings.memory_limit),
-            variables=self._variables,
+            variables=self.variables,
         )
 
     @property
-    def _variables(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """The environment variables that the settings define."""
         return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
 
@@ -320,7 +320,7 @@ class Project:
                 self.interpreter.path,
                 self.root,
                 limits=self.limits,
-                variables=self._variables,
+                variables=self.variables,
                 locate=self._owner.locate,
                 spare=self._owner.may_keep_spare(self),
             )

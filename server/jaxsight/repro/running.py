@@ -167,7 +167,7 @@ def run_command(
 def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[Failure, int]:
     """Return how the watched process ended, and its exit status."""
     received = b""
-    limit: Failure | None = None
+    ending = Ending()
     while True:
         control.settimeout(max(deadline - time.monotonic(), 0.001))
         try:
@@ -177,18 +177,48 @@ def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[Fai
         except ConnectionError:
             data = b""
         if not data:
-            return limit or Failure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
+            return ending.result
         *lines, received = (received + data).split(b"\n")
         for line in lines:
-            match line.decode(errors="replace").split():
-                case ["error", *words]:
-                    raise OSError(" ".join(words))
-                case ["memory", _, most]:
-                    limit = Failure(MEMORY, message=f"of {int(most) >> 20} MiB")
-                case ["processes", *_]:
-                    limit = Failure(PROCESSES)
-                case ["exit", code, number]:
-                    return limit or _ended(int(code), int(number)), int(code) or -int(number)
+            ending.take(line)
+            if ending.exit is not None:
+                return ending.result
+
+
+class Ending:
+    """How a watched process ended, from the lines of its watchdog."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.exit: tuple[int, int] | None = None
+        """Its exit status and its signal."""
+        self._limit: Failure | None = None
+
+    def take(self, line: bytes) -> None:
+        """Handle a line.
+
+        Raises:
+            OSError: the command could not be started.
+        """
+        match line.decode(errors="replace").split():
+            case ["started", pid]:
+                self.pid = int(pid)
+            case ["error", *words]:
+                raise OSError(" ".join(words))
+            case ["memory", _, most]:
+                self._limit = Failure(MEMORY, message=f"of {int(most) >> 20} MiB")
+            case ["processes", *_]:
+                self._limit = Failure(PROCESSES)
+            case ["exit", code, number]:
+                self.exit = int(code), int(number)
+
+    @property
+    def result(self) -> tuple[Failure, int]:
+        """How it ended, and its exit status; without an exit, its watchdog was killed."""
+        if self.exit is None:
+            return self._limit or Failure(CRASH, "SIGKILL"), -int(signal.SIGKILL)
+        code, number = self.exit
+        return self._limit or _ended(code, number), code or -number
 
 
 def _ended(code: int, number: int) -> Failure:

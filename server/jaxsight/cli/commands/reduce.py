@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from jaxsight.cli.boot_process import Event, emit, follow, run_captured
+from jaxsight.cli.boot_process import emit, follow, run_captured
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED
 from jaxsight.cli.execution import command as as_command
@@ -28,15 +27,14 @@ from jaxsight.cli.explaining import (
     table_names,
 )
 from jaxsight.cli.options import AsJson, Python
-from jaxsight.cli.output.printing import Printer, Spinner, Text, print_json, styled
+from jaxsight.cli.output.printing import Printer, Text, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.files.private import cache_folder
 from jaxsight.files.reading import UnreadableError, source
+from jaxsight.repro.boot_commands import Event, facts, progress, reduce_command
 from jaxsight.repro.checks.base import InvalidCheck
 from jaxsight.repro.checks.parsing import KINDS, parse
 from jaxsight.repro.failures import Failure
 from jaxsight.text.inert import one_line
-from jaxsight.text.units import count, time
 
 Repro = Annotated[Path, typer.Argument(metavar="REPRO.py", help="A repro, or a script that fails.")]
 
@@ -111,11 +109,10 @@ def reduce(
         file = repro.absolute()
         if not _is_repro(text) and not check.startswith("command:"):
             file = _captured(interpreter, file, Path(folder), check)
-        options = ["--check", check, "--jobs", str(jobs), "--timeout", str(timeout)]
-        state = _state(text, options)
-        kept = ["--state", str(state)] if state else []
-        command = ["reduce", str(file), "-o", str(out.absolute()), *options, *kept]
-        event = _followed(interpreter, command)
+        command = reduce_command(
+            interpreter, file, out, text, check=check, jobs=jobs, timeout=timeout
+        )
+        event = _followed(command)
     explanation = explain(out.absolute(), interpreter, Failure.of_record(event["failure"]), wanted)
     if as_json:
         record = {key: value for key, value in event.items() if key != "event"}
@@ -148,29 +145,14 @@ def _captured(python: str, script: Path, folder: Path, check: str) -> Path:
     return out
 
 
-def _state(text: str, options: Sequence[str]) -> Path | None:
-    """Return the folder in which a reduction of this text continues."""
-    digest = hashlib.blake2b("\0".join([text, *options]).encode(), digest_size=12).hexdigest()
-    return cache_folder("reduce", digest)
-
-
-def _followed(python: str, arguments: Sequence[str]) -> Event:
+def _followed(command: Sequence[str]) -> Event:
     """Run a reduction, and show its progress."""
     errors = Printer(stderr=True)
     if not errors.is_terminal:
-        return follow(python, arguments)
+        return follow("reduce", command)
     with errors.status("starting JAX") as status:
-        return follow(python, arguments, lambda event: _show_progress(status, event))
-
-
-def _show_progress(status: Spinner, event: dict[str, Any]) -> None:
-    left = event.get("equations", event.get("statements"))
-    if left is None:
-        status.update(Text("running the file"))
-        return
-    unit = "equation" if "equations" in event else "statement"
-    tried = count(int(event.get("tried", 0)), "candidate")
-    status.update(Text(one_line(f"{count(int(left), unit)} left, {tried} tried")))
+        show: Callable[[Event], None] = lambda event: status.update(Text(one_line(progress(event))))
+        return follow("reduce", command, show)
 
 
 def _print_result(event: Event) -> None:
@@ -178,13 +160,6 @@ def _print_result(event: Event) -> None:
     failure = Failure.of_record(event["failure"])
     path = one_line(os.path.relpath(event["path"]))
     printer.print(styled((path, "bold"), f": {one_line(failure.headline)}"))
-    before, after = event["before"], event["after"]
-    tried = count(event["tried"], "candidate")
-    facts = [f"{before:,} → {after:,} {event['unit']}", f"{tried} in {time(event['seconds'])}"]
-    if event["minimal"]:
-        facts.append("no single one can be deleted")
-    if event["confidence"] < 1:
-        facts.append(f"fails in {event['confidence']:.0%} of runs")
-    printer.print(", ".join(facts))
+    printer.print(facts(event))
     for other in event["others"]:
         printer.print(f"note: another failure turned up: {one_line(os.path.relpath(other))}")

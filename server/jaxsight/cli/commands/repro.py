@@ -24,6 +24,7 @@ from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.files.private import cache_folder
+from jaxsight.repro.boot_commands import difference
 from jaxsight.repro.failures import Failure
 from jaxsight.text.inert import one_line
 from jaxsight.wire.frames import encode
@@ -217,19 +218,10 @@ class _Options:
 
 
 def _print_verdict(event: dict[str, Any]) -> None:
-    expected, observed = (Failure.of_record(event[key]) for key in ("expected", "observed"))
     path = os.path.relpath(event["path"])
-    printer = Printer()
-    if event["reproduces"]:
-        printer.print(styled((one_line(path), "bold"), f": {one_line(expected.headline)}"))
-        return
-    printer.print(
-        styled(
-            (one_line(path), "bold"),
-            f": does not fail in the same way: {one_line(observed.headline)}, "
-            f"expected {one_line(expected.headline)}",
-        )
-    )
+    headline = Failure.of_record(event["expected"]).headline
+    verdict = headline if event["reproduces"] else difference(event)
+    Printer().print(styled((one_line(path), "bold"), f": {one_line(verdict)}"))
 
 
 def _new_case() -> Path:

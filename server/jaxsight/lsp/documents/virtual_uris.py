@@ -24,7 +24,12 @@ VIEW = "view"
 PLAIN = {JAXPR: ".jaxpr", "stablehlo": ".stablehlo", "hlo": ".hlo", "kernels": ".kernels.txt"}
 """Kinds of documents of the function itself, with their file endings."""
 
-_ENDINGS = {**PLAIN, VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
+REPROS = {"repro": ".repro.py", "reduced": ".reduced.py"}
+"""Kinds of repros of the function, which exist once they were extracted or reduced."""
+
+_OF_FUNCTION = PLAIN | REPROS
+
+_ENDINGS = {**_OF_FUNCTION, VIEW: ".txt"} | {style: f".{style}.py" for style in STYLES}
 
 KINDS = tuple(_ENDINGS)
 """Kinds of virtual documents of a function; each has its own scheme.
@@ -51,7 +56,7 @@ class VirtualDocument:
     def what(self) -> str | SourceOptions:
         """The corresponding request to the engine."""
         match self.kind:
-            case plain if plain in PLAIN:
+            case plain if plain in _OF_FUNCTION:
                 return plain
             case "view":
                 return self.transform
@@ -88,7 +93,7 @@ class VirtualDocument:
                 file = file[1].lower() + file[2:]
             file = file.replace("/", "\\")
         function = title.removesuffix(_ENDINGS[kind])
-        if kind in PLAIN:
+        if kind in _OF_FUNCTION:
             return VirtualDocument(file, function, kind)
         pattern = _VIEWED if kind == VIEW else _TRANSFORMED
         if (match := pattern.fullmatch(function)) is not None:

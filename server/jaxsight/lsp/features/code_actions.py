@@ -52,7 +52,8 @@ def _is_supported(context: Context, action: Action) -> bool:
     """Return whether the client supports the action: late edits, or opening a document."""
     if action.pending:
         return context.client.resolves_edits
-    return context.client.shows_documents or not action.command
+    client = context.client
+    return client.shows_documents or client.knows_us or not action.command
 
 
 async def resolve(context: Context, action: types.CodeAction) -> types.CodeAction:

@@ -6,31 +6,32 @@ A command that fails shows a message; it does not answer with an error.
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import sys
-from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
+from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.statuses import Statuses
+from jaxsight.lsp.transport.protocol import JaxsightProtocol
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
 from jaxsight.workers.compilation.environments import ready
-
-log = logging.getLogger(__name__)
 
 RESTART = "jaxsight.restart"
 CHOOSE_SET = "jaxsight.chooseSet"
 CHOOSE_TARGET = "jaxsight.chooseTarget"
 SHOW = "jaxsight.show"
+EXTRACT_REPRO = "jaxsight.extractRepro"
+REDUCE_REPRO = "jaxsight.reduceRepro"
 INFO = "jaxsight.info"
 TRUST = COMMAND
 
@@ -49,6 +50,7 @@ class Commands:
         self._context = context
         self._virtual_documents = virtual_documents
         self._statuses = statuses
+        self._repros = Repros(context, virtual_documents)
 
     def register(self) -> None:
         """Serve the commands."""
@@ -57,6 +59,8 @@ class Commands:
             CHOOSE_SET: self._choose_set,
             CHOOSE_TARGET: self._choose_target,
             SHOW: self._show,
+            EXTRACT_REPRO: self._extract_repro,
+            REDUCE_REPRO: self._reduce_repro,
             TRUST: self._trust,
             INFO: self._info,
         }
@@ -65,6 +69,9 @@ class Commands:
 
     def _handler(self, command: Command) -> Callable[..., Awaitable[Any]]:
         async def run(*arguments: Any) -> Any:
+            task = asyncio.current_task()
+            assert task is not None
+            cast(JaxsightProtocol, self._context.connection.protocol).when_cancelled(task.cancel)
             try:
                 return await command(arguments)
             except LookupError as error:
@@ -119,7 +126,7 @@ class Commands:
 
     async def _ask_for_target(self) -> str | None:
         """Return the target that the user selects from those that are ready on this machine."""
-        targets = {notice(name): name for name in await to_thread(ready)}
+        targets = {notice(name): name for name in await asyncio.to_thread(ready)}
         return await self._ask("Select the target to show kernels for", targets)
 
     async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
@@ -151,23 +158,10 @@ class Commands:
         Clients that can open documents are asked to open it, or a file with its text if they can
         open only files.
         """
-        context = self._context
         document = self._virtual_document(arguments)
         content = await self._virtual_documents.compute(document)
-        uri = document.uri()
-        if context.client.shows_documents:
-            shows_virtual = context.client.asks_content or context.client.knows_us
-            shown_uri = (
-                uri
-                if shows_virtual
-                else await self._virtual_documents.put_in_file(document, content.text)
-            )
-            params = types.ShowDocumentParams(uri=shown_uri, take_focus=True)
-            try:
-                await context.connection.window_show_document_async(params)
-            except JsonRpcException as error:
-                log.warning("client failed to show %s: %s", shown_uri, error)
-        return {"uri": uri, "text": content.text}
+        await self._virtual_documents.open(document, content.text)
+        return {"uri": document.uri(), "text": content.text}
 
     def _virtual_document(self, arguments: tuple[object, ...]) -> VirtualDocument:
         """Return the document that the arguments of `jaxsight.show` name."""
@@ -187,6 +181,36 @@ class Commands:
                     f"of {', '.join(TRANSFORMS)}, and for a view an interpreter"
                 )
         return VirtualDocument(self._path(file), function, kind, transform)
+
+    async def _extract_repro(self, arguments: tuple[object, ...]) -> Answer:
+        """Extract a repro (`jaxsight.extractRepro FILE FUNCTION [CHECK]`), and open it.
+
+        Returns its URI, text, file and summary; null if the user cancels it, and at once for
+        clients that do not know jaxsight.
+        """
+        match arguments:
+            case (str(file), str(function)):
+                check = CHECKS[0]
+            case (str(file), str(function), str(check)) if check in CHECKS:
+                pass
+            case _:
+                raise JsonRpcInvalidParams(
+                    f"{EXTRACT_REPRO} takes a file, a function, and optionally one of "
+                    f"{', '.join(filter(None, CHECKS))}"
+                )
+        return await self._repros.extract(self._path(file), function, check)
+
+    async def _reduce_repro(self, arguments: tuple[object, ...]) -> Answer:
+        """Reduce the extracted repro (`jaxsight.reduceRepro FILE FUNCTION`), and open the result.
+
+        Returns what `jaxsight.extractRepro` does. If the user cancels it, the result is the
+        smallest program so far.
+        """
+        match arguments:
+            case (str(file), str(function)):
+                return await self._repros.reduce(self._path(file), function)
+            case _:
+                raise JsonRpcInvalidParams(f"{REDUCE_REPRO} takes a file and a function")
 
     async def _trust(self, arguments: tuple[object, ...]) -> None:
         """Ask again for pending decisions of one folder or of all (`jaxsight.trust [FOLDER]`).

@@ -10,6 +10,7 @@ A line may have several links, and so may a range.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import shutil
 import tempfile
@@ -25,9 +26,11 @@ from jaxsight.features.caveats import commented
 from jaxsight.features.model import Shown
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.uris import uri_of
-from jaxsight.lsp.documents.virtual_uris import VirtualDocument
+from jaxsight.lsp.documents.virtual_uris import REPROS, VirtualDocument
 from jaxsight.text.inert import lines, visible
 from jaxsight.wire.messages.requests import STYLES
+
+log = logging.getLogger(__name__)
 
 REQUEST = "jaxsight/textDocumentContent"
 REFRESH = "jaxsight/textDocumentContentRefresh"
@@ -98,13 +101,13 @@ class VirtualDocuments:
     async def compute(self, document: VirtualDocument) -> Shown:
         """Return a document for an editor, with its caveats at the top.
 
-        Source stays exact; in other documents, hidden characters are made visible.
+        Source and repros stay exact; in other documents, hidden characters are made visible.
 
         Raises:
             LookupError: there is no such document.
         """
         content = await self._context.session.show(document.path, document.function, document.what)
-        text = content.text if document.kind in STYLES else visible(content.text)
+        text = content.text if document.kind in (*STYLES, *REPROS) else visible(content.text)
         return commented(replace(content, text=text), document.kind)
 
     def refresh(self, path: str) -> None:
@@ -122,9 +125,25 @@ class VirtualDocuments:
         except JsonRpcException:
             self._shown.pop(document, None)
 
-    async def put_in_file(self, document: VirtualDocument, text: str) -> str:
-        """Write the text to a file and return its URI, for clients that open only files."""
-        return uri_of(str(await asyncio.to_thread(self._write, document, text)))
+    async def open(self, document: VirtualDocument, text: str, file: str = "") -> None:
+        """Ask the client to open a document, if it can: as a file if it opens only files.
+
+        Args:
+            document: the document.
+            text: its text.
+            file: the file that has this text, if there is one.
+        """
+        context = self._context
+        if not context.client.shows_documents:
+            return
+        uri = document.uri()
+        if not (context.client.asks_content or context.client.knows_us):
+            uri = uri_of(file or str(await asyncio.to_thread(self._write, document, text)))
+        try:
+            params = types.ShowDocumentParams(uri=uri, take_focus=True)
+            await context.connection.window_show_document_async(params)
+        except JsonRpcException as error:
+            log.warning("client failed to show %s: %s", uri, error)
 
     def _write(self, document: VirtualDocument, text: str) -> Path:
         if self._folder is None:

@@ -1,10 +1,14 @@
-"""`$/progress`: progress bars for the engine's long operations, one per key."""
+"""`$/progress`: progress bars for the engine's long operations, and for commands."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import logging
+import uuid
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -57,3 +61,61 @@ class ProgressBars:
                 bar.report(token, types.WorkDoneProgressReport(message=notice(step.detail) or None))
         bar.end(token, types.WorkDoneProgressEnd(message=notice(step.detail) or None))
         bar.tokens.pop(token, None)
+
+
+class CancellableBar:
+    """The progress bar of a command."""
+
+    def __init__(self, context: Context, token: str = "") -> None:
+        """Return a bar; without a token, the client shows none."""
+        self._context = context
+        self._token = token
+        self._actions: list[Callable[[], object]] = []
+        self.is_cancelled = False
+
+    def report(self, text: str) -> None:
+        """Show what is being done."""
+        if self._token:
+            report = types.WorkDoneProgressReport(message=notice(text))
+            self._context.connection.work_done_progress.report(self._token, report)
+
+    def when_cancelled(self, action: Callable[[], object]) -> None:
+        """Call a function once the user cancels."""
+        self._actions.append(action)
+        if self.is_cancelled:
+            action()
+
+    def cancel(self) -> None:
+        """Handle that the user cancels."""
+        self.is_cancelled = True
+        for action in self._actions:
+            action()
+
+
+@asynccontextmanager
+async def cancellable(context: Context, title: str) -> AsyncIterator[CancellableBar]:
+    """Show a progress bar for a command, if the client shows progress."""
+    progress = context.connection.work_done_progress
+    token = f"jaxsight/{uuid.uuid4()}" if context.client.shows_progress else ""
+    try:
+        if token:
+            await progress.create_async(token)
+    except JsonRpcException as error:
+        log.info("client rejected progress reports: %s", error)
+        token = ""
+    bar = CancellableBar(context, token)
+    if not token:
+        yield bar
+        return
+
+    def ended(future: Future[object]) -> None:
+        if future.cancelled():
+            bar.cancel()
+
+    progress.tokens[token].add_done_callback(ended)
+    progress.begin(token, types.WorkDoneProgressBegin(title=notice(title), cancellable=True))
+    try:
+        yield bar
+    finally:
+        progress.end(token, types.WorkDoneProgressEnd())
+        progress.tokens.pop(token, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cattrs import transform_error
@@ -89,6 +89,16 @@ class JaxsightProtocol(LanguageServerProtocol):
         if isinstance(msg_id, int | str):  # the converter lets everything through
             super()._handle_cancel_notification(msg_id)
 
+    def when_cancelled(self, action: Callable[[], object]) -> None:
+        """Call a function if the client cancels the request that is being handled.
+
+        pygls cancels the handlers of requests, but not those of commands.
+        """
+        request = self.msg_id
+        future = self._request_futures.get(request) if request is not None else None
+        if future is not None:
+            future.add_done_callback(lambda done: action() if done.cancelled() else None)
+
     def take(self, message: dict[str, Any]) -> None:
         """Handle a message, as JSON.
 
@@ -171,6 +181,14 @@ class JaxsightProtocol(LanguageServerProtocol):
         # pygls selects the first encoding of the client's that it supports, else its own default.
         self.host.start_session(types.PositionEncodingKind(capabilities.position_encoding).value)
         return introduction
+
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *_: object) -> None:  # type: ignore[override]  # no generator is needed
+        """Cancel all other requests; a cancelled command is removed from them at once."""
+        for id, future in list(self._request_futures.items()):
+            if id != self.msg_id and not future.done():
+                future.cancel()
+        self._shutdown = True
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: object) -> None:  # type: ignore[override]  # no generator is needed

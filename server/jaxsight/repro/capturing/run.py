@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.abc
 import importlib.machinery
+import linecache
 import os
 import runpy
 import sys
@@ -14,8 +15,9 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jaxsight.files import reading
 from jaxsight.repro import environment
 from jaxsight.repro.capturing import case
 from jaxsight.repro.capturing.call_tree.tracker import Tracker
@@ -109,8 +111,9 @@ class Capture:
 def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
     """Run a program with its arguments as Python would, and return the exit status.
 
-    The kind is `script`, `module`, `pytest` or `function`. The program's exceptions print as they
-    would without capture.
+    The kind is `script`, `module`, `pytest` or `function`. A function is given by the file of its
+    request, and optionally by one with the text of its module as an editor has it. The program's
+    exceptions print as they would without capture.
     """
     capture = Capture(folder, finds_nan=finds_nan)
     if kind != "pytest":  # which captures each test for itself
@@ -158,15 +161,29 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
 def _run_function(arguments: list[str], _: Capture) -> int:
     request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
     assert isinstance(request, Trace)
+    texts = [reading.text(argument) for argument in arguments[1:]]
     for folder in (Path(request.root, "src"), Path(request.root), Path(request.file).parent):
         sys.path.insert(0, str(folder))
     sys.argv = [request.file]
-    namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
+    if texts:
+        namespace = _run_text(texts[0], request.file)
+    else:
+        namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
     # It imports JAX, whose settings the file may have made.
     from jaxsight.repro.capturing.call_function import call_function
 
     call_function(request, namespace)
     return 0
+
+
+def _run_text(text: str, file: str) -> dict[str, Any]:
+    """Run the text of a file, as it is in an editor; return the globals."""
+    module = ModuleType(Path(file).stem)
+    module.__file__ = file
+    sys.modules[module.__name__] = module
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), vars(module))  # noqa: S102 - the user's own program
+    return vars(module)
 
 
 _RUNNERS: dict[str, Callable[[list[str], Capture], int]] = {

@@ -1,0 +1,81 @@
+"""*Extract repro* and *Reduce repro*: the code actions, and where they are offered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.features.findings import failures
+from jaxsight.features.model import Action
+from jaxsight.features.repros.repros import Repros
+from jaxsight.queries.documents import Subject
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.finding import Finding
+from jaxsight.source.module import Module
+from jaxsight.source.text import Range
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.workers.compilation.compilers import Trouble
+
+EXTRACT = "jaxsight.extractRepro"
+REDUCE = "jaxsight.reduceRepro"
+KIND = "refactor.rewrite.jaxsight.repro"
+
+WRONG = "differs:jit,eager"
+"""The check of a function that is compiled wrongly."""
+
+
+def extractions(
+    engine: Engine,
+    path: str,
+    module: Module,
+    subject: Subject,
+    range: Range,
+    view: View | None,
+    repros: Repros,
+) -> Iterator[Action]:
+    """Yield the actions on a function's name, and in its body if something is wrong with it.
+
+    Args:
+        engine: the engine.
+        path: the file.
+        module: its module.
+        subject: a function with example inputs.
+        range: where actions are wanted.
+        view: the last answer about the function, if it is known.
+        repros: what is known of the function.
+    """
+    if subject.broken or subject.function.refused:
+        return
+    name = subject.name
+    wrong = repros.wrong(path, module, name)
+    is_on_name = range.touches(subject.name_range)
+    error = _error(view) if view is not None else None
+    if wrong is not None and (is_on_name or range.touches(wrong.range)):
+        yield _action(path, subject, WRONG, wrong)
+    elif error is not None and (is_on_name or range.touches(error.range)):
+        yield _action(path, subject, "", error)
+    elif is_on_name or (view is not None and _crashed(engine, view)):
+        yield _action(path, subject)
+    if is_on_name and repros.has(path, name):
+        yield Action(f"Reduce repro of {name}", KIND, command=REDUCE, arguments=(path, name))
+
+
+def _action(path: str, subject: Subject, check: str = "", finding: Finding | None = None) -> Action:
+    arguments = (path, subject.name, check) if check else (path, subject.name)
+    title = f"Extract repro of {subject.name}"
+    return Action(title, KIND, command=EXTRACT, arguments=arguments, finding=finding)
+
+
+def _error(view: View) -> Finding | None:
+    """Return the error that ended the trace, unless it is one of the example inputs."""
+    reply = view.answer.reply
+    if isinstance(reply, Traced) or (isinstance(reply, Failed) and reply.failure.stage == "inputs"):
+        return None
+    return next(failures.reported(view), None)
+
+
+def _crashed(engine: Engine, view: View) -> bool:
+    """Return whether the compiler ended while it compiled the function."""
+    result = engine.programs.refusal(view)
+    outcome = result.outcome if result is not None else None
+    return isinstance(outcome, Trouble) and outcome.kind == "death"

@@ -1,0 +1,241 @@
+"""The repros of a session: extracts them, reduces them, and shows them as virtual documents.
+
+A repro is a file in the user's cache folder, so that it can be run and sent. The functions are
+called in processes of their own; a repro that is cancelled leaves neither a process nor a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.features.model import Linked, Repro, Shown
+from jaxsight.features.named_function import question_of
+from jaxsight.features.repros.links import links_of
+from jaxsight.features.repros.processes import Processes
+from jaxsight.files import private, reading
+from jaxsight.lru import Recent
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.repro.boot_commands import Event, NoResult, difference, facts, progress
+from jaxsight.repro.failures import Failure
+from jaxsight.rules.finding import Finding
+from jaxsight.rules.jx413_miscompiled import rule as miscompiled
+from jaxsight.source.module import Module
+from jaxsight.wire.frames import encode
+from jaxsight.wire.messages.requests import Trace
+
+EXTRACTED = "repro"
+REDUCED = "reduced"
+KINDS = (EXTRACTED, REDUCED)
+"""The virtual documents of repros."""
+
+_KEPT = 32
+"""How many repros are kept, in memory and as files."""
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A repro that was written."""
+
+    file: Path
+    text: str
+    links: tuple[Linked, ...]
+    check: str
+    """What it does wrong, if it does not fail by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of a function: the question about it, the text of its module, the file to write."""
+
+    trace: Trace
+    text: str
+    file: Path
+    check: str
+
+
+class Repros:
+    """The repros of a session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._written: Recent[tuple[str, str, str], _Written] = Recent(_KEPT)
+        self._running: set[asyncio.Task[object]] = set()
+        self._wrong: dict[str, tuple[Module, dict[str, Finding]]] = {}
+        """By file, its text and the findings that functions are compiled wrongly, by function."""
+
+    def learn(self, path: str, module: Module, owners: Sequence[tuple[View, Finding]]) -> None:
+        """Take the findings of a text."""
+        self._wrong[path] = (
+            module,
+            {
+                view.subject.name: finding
+                for view, finding in reversed(owners)
+                if finding.code == miscompiled.RULE.code
+            },
+        )
+
+    def wrong(self, path: str, module: Module, function: str) -> Finding | None:
+        """Return the finding that a function is compiled wrongly, if it is."""
+        known, wrong = self._wrong.get(path, (None, {}))
+        return wrong.get(function) if known is module else None
+
+    def has(self, path: str, function: str) -> bool:
+        """Return whether a repro of a function was extracted."""
+        return self._written.get((path, function, EXTRACTED)) is not None
+
+    def close(self, path: str) -> None:
+        """Drop the findings of a file that was closed; its repros remain."""
+        self._wrong.pop(path, None)
+
+    async def extract(self, path: str, function: str, check: str, report: Report) -> Repro:
+        """Call a function with its example inputs, and write a repro of its failure.
+
+        Args:
+            path: an open document.
+            function: the function's qualified name.
+            check: what the function does wrong, if it does not fail by itself.
+            report: called with each step.
+
+        Raises:
+            LookupError: there is no repro; the message says why.
+        """
+        with self._running_task():
+            question = await question_of(self._engine, path, function)
+            processes = Processes.of(self._engine.projects.of(path))
+            module = self._engine.documents.find(path, function)[0].module
+            folder = await asyncio.to_thread(_new_folder)
+            file = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '_', function)}.py"
+            is_written = False
+            try:
+                event, check = await _extracted(
+                    processes, _Call(question.trace, module.text, file, check), report
+                )
+                text = await asyncio.to_thread(reading.text, file)
+                is_written = True
+            except (NoResult, OSError) as error:
+                raise LookupError(f"no repro of {function}: {error}") from error
+            finally:
+                if not is_written:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            links = links_of(text, processes.folder, path, module, function)
+            self._written.put((path, function, EXTRACTED), _Written(file, text, links, check))
+            self._written.pop((path, function, REDUCED))
+            summary = Failure.of_record(event["expected"]).headline
+            return Repro(EXTRACTED, function, str(file), summary)
+
+    async def reduce(
+        self, path: str, function: str, report: Report, interrupted: asyncio.Event
+    ) -> Repro:
+        """Make the repro of a function smaller while it fails in the same way.
+
+        Args:
+            path: the file of the function.
+            function: its qualified name.
+            report: called with each step.
+            interrupted: ends the reduction when it is set; the smallest program so far is kept.
+
+        Raises:
+            LookupError: it was not extracted, or cannot be reduced; the message says which.
+        """
+        with self._running_task():
+            known = self._of(path, function, EXTRACTED)
+            processes = Processes.of(self._engine.projects.of(path))
+            out = known.file.with_name(f"{known.file.stem}_min.py")
+            on_event: Callable[[Event], None] = lambda event: report(progress(event))
+            try:
+                event = await processes.reduce(
+                    known.file, out, known.text, known.check, on_event, interrupted
+                )
+                text = await asyncio.to_thread(reading.text, out)
+            except (NoResult, OSError) as error:
+                reason = "interrupted before anything was reduced"
+                if not interrupted.is_set():
+                    reason = str(error)
+                raise LookupError(f"the repro of {function} is not reduced: {reason}") from error
+            document = self._engine.documents.get(path)
+            links: tuple[Linked, ...] = ()
+            if document is not None:
+                links = links_of(text, processes.folder, path, document.module, function)
+            self._written.put((path, function, REDUCED), _Written(out, text, links, known.check))
+            return Repro(REDUCED, function, str(out), facts(event))
+
+    def shown(self, path: str, function: str, kind: str) -> Shown:
+        """Return the virtual document of a repro.
+
+        Raises:
+            LookupError: there is none.
+        """
+        written = self._of(path, function, kind)
+        return Shown(written.file.name, written.text, written.links)
+
+    async def aclose(self) -> None:
+        """Cancel what is running, and end its processes."""
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _of(self, path: str, function: str, kind: str) -> _Written:
+        written = self._written.get((path, function, kind))
+        if written is None:
+            raise LookupError(f"there is no {kind} of {function}: extract a repro first")
+        return written
+
+    @contextlib.contextmanager
+    def _running_task(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        try:
+            yield
+        finally:
+            self._running.discard(task)
+
+
+async def _extracted(processes: Processes, call: _Call, report: Report) -> tuple[Event, str]:
+    """Call a function, and write the repro; return what came of it, and the check that holds.
+
+    Raises:
+        NoResult: it does not fail, or not in the same way again; the message says which.
+    """
+    with tempfile.TemporaryDirectory(prefix="jaxsight-") as name:
+        case, request, text = (Path(name, part) for part in ("case", "request", "text"))
+        await asyncio.to_thread(private.write, request, encode(call.trace))
+        await asyncio.to_thread(private.write, text, call.text.encode("utf-8", "replace"))
+        report(f"calling {call.trace.function} with its example inputs")
+        died = await processes.call(case, request, text, call.check)
+        check = "" if died is not None else call.check
+        report("writing the repro, and running it")
+        event = await processes.emit(case, call.file, died, check)
+    if not event["reproduces"]:
+        raise NoResult(f"the file {difference(event)}")
+    return event, check
+
+
+def _new_folder() -> Path:
+    """Return a new folder for a repro, and remove the oldest ones.
+
+    Raises:
+        LookupError: it cannot be created.
+    """
+    above = private.cache_folder("repros")
+    if above is None:
+        raise LookupError("no folder for the repro: set XDG_CACHE_HOME or HOME")
+    try:
+        above.mkdir(0o700, parents=True, exist_ok=True)
+        for oldest in sorted(above.iterdir())[:-_KEPT]:
+            shutil.rmtree(oldest, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=above))
+    except OSError as error:
+        raise LookupError(f"no folder for the repro: {error}") from error

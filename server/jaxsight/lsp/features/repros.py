@@ -1,0 +1,117 @@
+"""Repros in the editor: extracted and reduced with progress, and opened as virtual documents."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from jaxsight.features.model import Repro
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.convert import notice
+from jaxsight.lsp.documents.virtual_uris import VirtualDocument
+from jaxsight.lsp.features.virtual_documents import VirtualDocuments
+from jaxsight.lsp.notifications.progress import cancellable
+
+CHECKS = ("", "nan", "differs:jit,eager")
+"""What a client may say that a function does wrong; by default, that it fails.
+
+Others could run commands.
+"""
+
+_REDUCE = "Reduce"
+
+Answer = dict[str, str] | None
+"""The URI, the text, the file and the summary of a repro."""
+
+
+class Repros:
+    """Extracts and reduces repros for one connection."""
+
+    def __init__(self, context: Context, virtual_documents: VirtualDocuments) -> None:
+        self._context = context
+        self._virtual_documents = virtual_documents
+
+    async def extract(self, path: str, function: str, check: str) -> Answer:
+        """Extract a repro, open it, and offer to reduce it; return `None` if it is cancelled.
+
+        Raises:
+            LookupError: there is no repro; the message says why.
+        """
+        return await self._answer(self._extract(path, function, check))
+
+    async def reduce(self, path: str, function: str) -> Answer:
+        """Reduce the repro of a function, and open the result.
+
+        Raises:
+            LookupError: it was not extracted, or cannot be reduced; the message says which.
+        """
+        return await self._answer(self._reduce(path, function))
+
+    async def _answer(self, work: Coroutine[object, object, Answer]) -> Answer:
+        """Return the result of a command; `None` at once to clients that do not wait for long."""
+        if self._context.client.knows_us:
+            return await work
+        self._context.start(self._in_background(work), "a repro")
+        return None
+
+    async def _in_background(self, work: Coroutine[object, object, Answer]) -> None:
+        try:
+            await work
+        except LookupError as error:
+            self._context.show_message(types.MessageType.Warning, str(error))
+
+    async def _extract(self, path: str, function: str, check: str) -> Answer:
+        context = self._context
+        async with cancellable(context, f"Extracting a repro of {function}") as bar:
+            work = asyncio.ensure_future(
+                context.session.extract_repro(path, function, check, bar.report)
+            )
+            bar.when_cancelled(work.cancel)
+            try:
+                repro = await work
+            except asyncio.CancelledError:
+                if bar.is_cancelled:
+                    return None
+                raise
+        opened = await self._opened(path, repro)
+        if context.client.shows_documents:  # others have the answer to show
+            message = f"Repro of {function}: {repro.summary}; saved as {repro.file}"
+            context.start(self._offer(path, function, message), f"offering to reduce {function}")
+        return opened
+
+    async def _reduce(self, path: str, function: str) -> Answer:
+        context = self._context
+        interrupted = asyncio.Event()
+        async with cancellable(context, f"Reducing the repro of {function}") as bar:
+            bar.when_cancelled(interrupted.set)
+            repro = await context.session.reduce_repro(path, function, bar.report, interrupted)
+        opened = await self._opened(path, repro)
+        if context.client.shows_documents:
+            context.show_message(types.MessageType.Info, f"{repro.summary}; saved as {repro.file}")
+        return opened
+
+    async def _opened(self, path: str, repro: Repro) -> Answer:
+        """Open a repro; return what the client is answered."""
+        document = VirtualDocument(path, repro.function, repro.kind)
+        content = await self._virtual_documents.compute(document)
+        self._virtual_documents.refresh(path)
+        await self._virtual_documents.open(document, content.text, repro.file)
+        uri = document.uri()
+        return {"uri": uri, "text": content.text, "file": repro.file, "summary": repro.summary}
+
+    async def _offer(self, path: str, function: str, message: str) -> None:
+        """Say what was extracted, and reduce it if the user wants that."""
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Info,
+            message=notice(message),
+            actions=[types.MessageActionItem(title=_REDUCE)],
+        )
+        connection = self._context.connection
+        with contextlib.suppress(JsonRpcException):  # the client cannot ask
+            answer = await connection.window_show_message_request_async(params)
+            if answer is not None and answer.title == _REDUCE:
+                await self._in_background(self._reduce(path, function))

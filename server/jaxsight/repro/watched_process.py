@@ -1,0 +1,140 @@
+"""A process below the watchdog, followed from an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from jaxsight.repro.failures import Failure
+from jaxsight.repro.running import Ending
+from jaxsight.workers.watchdog import guardian
+
+_GUARDIAN = Path(guardian.__file__)
+
+_MOST_ERRORS = 1 << 16
+"""Bytes of standard error that are kept: the last ones."""
+
+_LONGEST_LINE = 1 << 24
+"""Bytes; longer lines are no events."""
+
+
+class WatchedProcess:
+    """A running process: `ended` returns when it and all that it started are gone."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: asyncio.StreamReader) -> None:
+        self._process = process
+        self._control = control
+        self._ending = Ending()
+        self._errors = b""
+        self._problem: OSError | None = None
+        self._is_interrupted = False
+
+    @property
+    def errors(self) -> str:
+        """The end of what it wrote to standard error."""
+        return self._errors.decode(errors="replace")
+
+    def interrupt(self) -> None:
+        """Interrupt the process as Ctrl-C does, once it has started; it may go on."""
+        self._is_interrupted = True
+        if self._ending.pid and self._ending.exit is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._ending.pid, signal.SIGINT)
+
+    async def ended(
+        self, on_line: Callable[[str], None] = lambda line: None
+    ) -> tuple[Failure, int]:
+        """Return how the process ended, and its exit status.
+
+        Args:
+            on_line: called with each line of its standard output.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        reading = (self._read_output(on_line), self._read_errors(), self._read_watchdog())
+        await asyncio.gather(*reading)
+        await self._process.wait()
+        if self._problem is not None:
+            raise self._problem
+        return self._ending.result
+
+    async def _read_watchdog(self) -> None:
+        async for line in self._control:
+            had_started = self._ending.pid != 0
+            try:
+                self._ending.take(line)
+            except OSError as error:
+                self._problem = error
+            if self._is_interrupted and not had_started:
+                self.interrupt()
+
+    async def _read_output(self, on_line: Callable[[str], object]) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        while True:
+            try:
+                line = await stdout.readline()
+            except ValueError:  # too long; the stream has dropped it
+                continue
+            if not line:
+                return
+            on_line(line.decode(errors="replace"))
+
+    async def _read_errors(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None
+        while data := await stderr.read(_MOST_ERRORS):
+            self._errors = (self._errors + data)[-_MOST_ERRORS:]
+
+
+@asynccontextmanager
+async def watched(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    folder: str,
+    limits: tuple[int, int] | None = None,
+) -> AsyncIterator[WatchedProcess]:
+    """Start a process; it and all that it started are killed at the end of the context.
+
+    Args:
+        limits: bytes that it may use, and how many processes it may start, together with all that
+            it started.
+
+    Raises:
+        OSError: no process can be started, or not on this system.
+    """
+    if os.name != "posix":
+        raise OSError("needs Linux or macOS")
+    own_end, its_end = socket.socketpair()
+    with contextlib.ExitStack() as stack:
+        stack.callback(own_end.close)
+        with its_end:
+            process = await asyncio.create_subprocess_exec(
+                *[sys.executable, "-I", "-S", str(_GUARDIAN), str(its_end.fileno()), *command],
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=environment,
+                cwd=folder,
+                pass_fds=[its_end.fileno()],
+                start_new_session=True,
+                limit=_LONGEST_LINE,
+            )
+        control, writer = await asyncio.open_connection(sock=own_end)
+        stack.pop_all()
+    try:
+        if limits is not None:
+            writer.write(b"busy %d %d\n" % limits)
+        yield WatchedProcess(process, control)
+    finally:
+        writer.close()  # the watchdog kills everything and exits
+        await asyncio.shield(process.communicate())
