@@ -28,6 +28,7 @@ from jaxsight.repro.compat import primitive_binds
 from jaxsight.repro.emit.call_tree import steps
 from jaxsight.repro.emit.call_tree.equations import CALL, CallEquation, Equations, numbers
 from jaxsight.repro.emit.call_tree.paths import path_of
+from jaxsight.repro.emit.call_tree.result_names import BASES
 from jaxsight.repro.emit.call_tree.static_arguments import without_static
 from jaxsight.repro.emit.call_tree.structures import StandIns, base_of, part
 from jaxsight.sourcerizer.equations.registry import STRUCTURES
@@ -359,7 +360,7 @@ class Functions:
         if not used:
             scope.body.append(Effect(expr))
             return
-        base = _BASES.get(api, "out")
+        base = BASES.get(api, "out")
         after: list[tuple[Atom, Packed]] = []
 
         def target(packed: Packed, base: str) -> Expr:
@@ -489,17 +490,3 @@ def _capture(scope: Scope, owner: Scope, name: str) -> None:
 def _write_call(scope: Scope, equation: CallEquation) -> Proved:
     equation.owner.write(scope, equation)
     return WRITTEN
-
-
-_BASES = {
-    "scan": "scanned",
-    "while_loop": "looped",
-    "fori_loop": "looped",
-    "cond": "branch",
-    "switch": "branch",
-    "map": "mapped",
-    "grad": "gradient",
-    "value_and_grad": "value",
-    "pullback": "cotangent",
-}
-"""Base names for the results of calls."""
