@@ -266,7 +266,7 @@ def loss(x, scale=2.0):
     done = jaxsight(tmp_path, "repro", "model.py:loss", "--python", sys.executable)
     assert done.code == 0, done.stderr
     repro = (tmp_path / "repro.py").read_text()
-    assert "return jnp.sqrt(x0)" in repro
+    assert "jnp.sqrt(x" in repro
     assert "jax.random.normal(jax.random.key(1), (40,))" in repro
 
 
