@@ -29,6 +29,7 @@ _NODE = re.compile(r"node='[^']*'")
 """The machine's name in what `jax.print_environment_info()` prints."""
 
 _LONGEST_MESSAGE = 4000
+_ATTACHED = "It reads arrays from the attached `.npz` file, which has its name."
 _SHOWN = (PASSES, OTHER, DIVERGES, AGREES)
 
 
@@ -45,6 +46,7 @@ def issue_text(
         "### Description",
         _summary(failure),
         fenced(repro_text.strip("\n"), "python"),
+        *([_ATTACHED] if ".npz" in repro_text else []),
         "It fails with:",
         fenced(_message(failure)),
     ]
