@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -67,6 +68,7 @@ def test_the_traceback_is_the_programs_own(tmp_path: Path) -> None:
 
 
 CRASH = """\
+import os
 import os
 import signal
 
@@ -278,3 +280,35 @@ def test_nothing_is_left_behind_by_a_killed_program(tmp_path: Path) -> None:
     assert done.code == 1
     assert "expected killed by SIGKILL" in done.stdout
     assert signal.SIGKILL.name in done.repro
+
+
+FORKING = """\
+import os
+import os
+import signal
+import time
+
+import jax
+
+jax.numpy.ones(3)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+for _ in range(3):
+    if os.fork() == 0:
+        os.closerange(0, 100)
+        time.sleep(600)
+with open("started", "w") as file:
+    file.write(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_forks_and_never_ends_leaves_nothing_behind(tmp_path: Path) -> None:
+    done = extract(tmp_path, FORKING, "--timeout", "6")
+    assert done.code == 1
+    assert "expected did not finish within 6 s" in done.stdout
+    started = int((tmp_path / "started").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(started, 0)
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(tmp_path) not in listed.stdout

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from jaxsight.cli.user_python import user_environment
 from jaxsight.repro.boot_commands import Event, Events, NoResult, emit_command, run_command
 from jaxsight.repro.failures import CRASH, HANG, Failure
 from jaxsight.repro.running import signal_name
+from jaxsight.workers.watchdog import guardian
 
 _GRACE = 5.0
 """Seconds that a program has to end after an interruption."""
@@ -45,11 +49,17 @@ def run_captured(
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> int:
-    """Interrupt a process as Ctrl-C does, and kill it if it goes on; return its exit status."""
+    """Interrupt a process as Ctrl-C does, and kill it if it goes on; return its exit status.
+
+    What it started is killed with it.
+    """
     process.send_signal(signal.SIGINT)
     try:
         return process.wait(_GRACE)
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        for pid in guardian.descendants(process.pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         process.kill()
         return process.wait()
 
@@ -80,19 +90,20 @@ def follow(
         CommandError: it reports an error, or ends without a result.
     """
     events = Events(name, on_event)
-    process = subprocess.Popen(
-        command,
-        env=user_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    )
     is_interrupted = False
-    with process:
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as stderr,
+        subprocess.Popen(
+            command,
+            env=user_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
         assert process.stdout is not None
-        assert process.stderr is not None
         try:
             for line in process.stdout:
                 events.take(line)
@@ -101,7 +112,9 @@ def follow(
             process.send_signal(signal.SIGINT)
             for line in process.stdout:
                 events.take(line)
-        errors = process.stderr.read()
+        process.wait()
+        stderr.seek(0)
+        errors = stderr.read()
     try:
         return events.result(errors)
     except NoResult as error:
