@@ -312,3 +312,29 @@ def test_a_program_that_forks_and_never_ends_leaves_nothing_behind(tmp_path: Pat
         os.kill(started, 0)
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(tmp_path) not in listed.stdout
+
+
+AHEAD_OF_TIME = """\
+import jax
+import jax.numpy as jnp
+
+jax.config.update("jax_debug_nans", True)
+
+
+def step(x):
+    return jnp.log(x - 2.0)
+
+
+compiled = jax.jit(step).lower(jnp.ones(3)).compile()
+with open("compiled", "w") as file:
+    file.write(compiled.as_text())
+import os
+
+os.abort()
+"""
+
+
+def test_what_is_compiled_ahead_of_time_is_captured(tmp_path: Path) -> None:
+    done = extract(tmp_path, AHEAD_OF_TIME)
+    assert "expected killed by SIGABRT" in done.stdout
+    assert "def step(x):" in done.repro

@@ -6,6 +6,7 @@ Private API used: `core.EvalTrace.process_primitive`, through which primitives a
 `pjit._pjit_call_impl_python`, which compiles and runs what `jax.jit` traced, given the parameters
 of its primitive (without the executable in its result, `jax.jit` does not bypass Python on later
 calls; clearing `pjit._cpp_pjit_cache_…` does the same for functions called before); `pjit.jit_p`;
+`Traced._params`, the same parameters for what is compiled ahead of time;
 `traceback_util.register_exclusion` and `source_info_util.register_exclusion`, which keep this
 module out of the user's tracebacks.
 """
@@ -17,6 +18,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+import jax
+import numpy as np
 from jax._src import core, pjit, source_info_util, traceback_util
 
 
@@ -68,7 +71,8 @@ def observed(observer: Observer) -> Iterator[None]:
     trace_class.process_primitive = process_primitive
     dispatch._pjit_call_impl_python = pjit_call_impl_python
     try:
-        yield
+        with _stages_observed(observer, within, dispatch.jit_p):
+            yield
     finally:
         trace_class.process_primitive = process
         dispatch._pjit_call_impl_python = call_jitted
@@ -95,3 +99,67 @@ def _observe(
         return results
     finally:
         within.execution = False
+
+
+_MOST_STAGES = 64
+"""How many lowered and compiled programs are known at the same time."""
+
+
+@contextlib.contextmanager
+def _stages_observed(observer: Observer, within: threading.local, jit: Any) -> Iterator[None]:
+    """Notify an observer of what is compiled and called ahead of time, by the stages of `jit`."""
+    traced_class: Any = jax.stages.Traced
+    lowered_class: Any = jax.stages.Lowered
+    compiled_class: Any = jax.stages.Compiled
+    lower, compile_, call = traced_class.lower, lowered_class.compile, compiled_class.__call__
+    known: dict[int, tuple[object, Mapping[str, Any]]] = {}
+
+    def remember(stage: object, parameters: Mapping[str, Any] | None) -> None:
+        if parameters is not None:
+            known[id(stage)] = stage, parameters
+            if len(known) > _MOST_STAGES:
+                del known[next(iter(known))]
+
+    def traced_lower(self: Any, *arguments: object, **options: object) -> object:
+        lowered = lower(self, *arguments, **options)
+        remember(lowered, getattr(self, "_params", None))
+        return lowered
+
+    def lowered_compile(self: Any, *arguments: object, **options: object) -> object:
+        def execute() -> object:
+            return compile_(self, *arguments, **options)
+
+        _, parameters = known.get(id(self), (None, None))
+        if parameters is None:
+            return execute()
+        zeros = [_zeros(aval) for aval in parameters["jaxpr"].in_avals]
+        compiled = _observe(observer, within, (jit, zeros, parameters), execute)
+        remember(compiled, parameters)
+        return compiled
+
+    def compiled_call(self: Any, *arguments: object, **named: object) -> object:
+        def execute() -> object:
+            return call(self, *arguments, **named)
+
+        _, parameters = known.get(id(self), (None, None))
+        leaves = jax.tree.leaves((arguments, named))
+        if parameters is None or len(leaves) != len(parameters["jaxpr"].in_avals):
+            return execute()
+        return _observe(observer, within, (jit, leaves, parameters), execute)
+
+    traced_class.lower = traced_lower
+    lowered_class.compile = lowered_compile
+    compiled_class.__call__ = compiled_call
+    try:
+        yield
+    finally:
+        traced_class.lower, lowered_class.compile = lower, compile_
+        compiled_class.__call__ = call
+
+
+def _zeros(aval: Any) -> object:
+    """Return zeros of an abstract value, or itself if NumPy has no such dtype."""
+    try:
+        return np.zeros(aval.shape, aval.dtype)
+    except TypeError:
+        return aval
