@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,9 +22,9 @@ from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.traced_view import find_question
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.files.private import cache_folder
 from jaxsight.repro.boot_commands import difference
 from jaxsight.repro.failures import Failure
+from jaxsight.repro.folders import new_folder
 from jaxsight.text.inert import one_line
 from jaxsight.wire.frames import encode
 
@@ -226,8 +225,7 @@ def _print_verdict(event: dict[str, Any]) -> None:
 
 def _new_case() -> Path:
     """Return a new folder for a case, which survives this process."""
-    folder = cache_folder("repro", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
-    if folder is None:
-        raise CommandError("no folder for the captured case: set XDG_CACHE_HOME or HOME")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    try:
+        return new_folder("cases")
+    except LookupError as error:
+        raise CommandError(str(error)) from error

@@ -11,7 +11,6 @@ import contextlib
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.repro.boot_commands import Event, NoResult, difference, facts, progress
 from jaxsight.repro.failures import Failure
+from jaxsight.repro.folders import KEPT, new_folder
 from jaxsight.rules.finding import Finding
 from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.source.module import Module
@@ -36,9 +36,6 @@ EXTRACTED = "repro"
 REDUCED = "reduced"
 KINDS = (EXTRACTED, REDUCED)
 """The virtual documents of repros."""
-
-_KEPT = 32
-"""How many repros are kept, in memory and as files."""
 
 Report = Callable[[str], None]
 
@@ -69,7 +66,7 @@ class Repros:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._written: Recent[tuple[str, str, str], _Written] = Recent(_KEPT)
+        self._written: Recent[tuple[str, str, str], _Written] = Recent(KEPT)
         self._running: set[asyncio.Task[object]] = set()
         self._wrong: dict[str, tuple[Module, dict[str, Finding]]] = {}
         """By file, its text and the findings that functions are compiled wrongly, by function."""
@@ -114,7 +111,7 @@ class Repros:
             question = await question_of(self._engine, path, function)
             processes = Processes.of(self._engine.projects.of(path))
             module = self._engine.documents.find(path, function)[0].module
-            folder = await asyncio.to_thread(_new_folder)
+            folder = await asyncio.to_thread(new_folder, "repros")
             file = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '_', function)}.py"
             is_written = False
             try:
@@ -221,21 +218,3 @@ async def _extracted(processes: Processes, call: _Call, report: Report) -> tuple
     if not event["reproduces"]:
         raise NoResult(f"the file {difference(event)}")
     return event, check
-
-
-def _new_folder() -> Path:
-    """Return a new folder for a repro, and remove the oldest ones.
-
-    Raises:
-        LookupError: it cannot be created.
-    """
-    above = private.cache_folder("repros")
-    if above is None:
-        raise LookupError("no folder for the repro: set XDG_CACHE_HOME or HOME")
-    try:
-        above.mkdir(0o700, parents=True, exist_ok=True)
-        for oldest in sorted(above.iterdir())[:-_KEPT]:
-            shutil.rmtree(oldest, ignore_errors=True)
-        return Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=above))
-    except OSError as error:
-        raise LookupError(f"no folder for the repro: {error}") from error
