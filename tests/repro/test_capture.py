@@ -338,3 +338,54 @@ def test_what_is_compiled_ahead_of_time_is_captured(tmp_path: Path) -> None:
     done = extract(tmp_path, AHEAD_OF_TIME)
     assert "expected killed by SIGABRT" in done.stdout
     assert "def step(x):" in done.repro
+
+
+@pytest.mark.slow
+def test_pytest_writes_repros_with_an_option(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(TESTS)
+    plugins = ["-p", "jaxsight.repro.pytest_plugin", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        *plugins,
+        "--jaxsight-repro=found",
+        "test_x.py",
+    ]
+    variables = {**os.environ, "PYTHONPATH": str(SERVER)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    written = tmp_path / "found" / "test_x-test_fails_in_jax-3.py"
+    assert f"test_x.py::test_fails_in_jax[3]: {written}\n" in done.stdout
+    assert "jnp.sqrt(" in written.read_text()
+
+
+CONTEXT = """\
+import jax
+import jax.numpy as jnp
+
+import jaxsight.repro
+
+jax.config.update("jax_debug_nans", True)
+double = jax.jit(lambda x: x * 2)
+root = jax.jit(lambda x: jnp.sqrt(x))
+root(double(jnp.ones(3)))
+with jaxsight.repro.capture("here.py", anonymize=True):
+    root(-double(jnp.ones(3)))
+"""
+
+
+@pytest.mark.slow
+def test_a_context_writes_a_repro_of_the_exception_that_leaves_it(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(CONTEXT)
+    variables = {**os.environ, "PYTHONPATH": str(SERVER)}
+    command = [sys.executable, "program.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"jaxsight: {tmp_path / 'here.py'}\n" in done.stderr
+    assert "jnp.sqrt(" in (tmp_path / "here.py").read_text()
