@@ -17,6 +17,7 @@ ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},
     "ShowMessageRequestParams": {
         "lsp/features/commands.py",
+        "lsp/features/repros.py",
         "lsp/notifications/event_pump.py",
     },
     "LogMessageParams": {"lsp/context.py"},

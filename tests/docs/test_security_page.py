@@ -34,7 +34,9 @@ def test_all_places_in_the_cache_folder_are_named() -> None:
     named = set(re.findall(r"`([\w-]+)/` in the cache folder", PAGE))
     asked: set[str] = set()
     for file in PACKAGE.rglob("*.py"):
-        asked |= set(re.findall(r'cache_folder\("([\w-]+)"', file.read_text(encoding="utf-8")))
+        asked |= set(
+            re.findall(r'(?:cache|new)_folder(?:\(|, )"([\w-]+)"', file.read_text(encoding="utf-8"))
+        )
     assert asked == named
 
 

@@ -174,9 +174,9 @@ class Editor(LanguageClient):
         answer = await self.initialize_session(params)
         self.server_capabilities = answer.capabilities
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool], patience: float = PATIENCE) -> None:
         """Wait for messages of the server until a condition holds."""
-        async with asyncio.timeout(PATIENCE), self._news:
+        async with asyncio.timeout(patience), self._news:
             await self._news.wait_for(holds)
 
     async def receive(self, method: str, count: int = 1) -> list[Any]:
