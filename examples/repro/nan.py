@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 
 def field(t, state, parameters):
-    position, velocity = state
+    _, velocity = state
     drag = parameters["drag"] * velocity * jnp.linalg.norm(velocity)
     return velocity, jnp.array([0.0, -9.81]) - drag
 
