@@ -1,7 +1,8 @@
 """Captures what a program does with JAX, writes it as one file, reduces and explains its failure.
 
-Everything here runs in the user's Python environment and imports the standard library, NumPy and
-JAX only; `failures` and `running` import the standard library alone.
+What captures, emits and reduces runs in the user's Python environment and imports the standard
+library, NumPy and JAX only. What does not import JAX (`failures`, `running`, `checks`,
+`explaining`, `boot_commands`, `watched_process`) also runs in the server's.
 
 The folders, of which each imports only those above it:
 
@@ -10,9 +11,9 @@ The folders, of which each imports only those above it:
 * `compat` has the private API of JAX, a module for each concern.
 * `capturing` runs a program and keeps what is about to be traced, compiled or run in a folder, the
   **case**: written before it happens, so that it survives the process.
+* `checks` has the kinds of failure that `--check` names, one module each.
 * `emit` writes a program and its inputs as a **repro**: a standalone file of public JAX and NumPy
   that fails as the program failed.
-* `checks` has the kinds of failure that `--check` names, one module each.
 * `reducing` makes a repro smaller while its check holds; `explaining` tabulates under which
   flags, versions and targets it does.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -45,7 +46,11 @@ def run(arguments: list[str]) -> int:
 
 
 def emit(arguments: list[str]) -> int:
-    """Write the repro of a case."""
+    """Write the repro of a case, with the variables that the program had."""
+    from jaxsight.repro.capturing import case
+
+    info = case.read_json(Path(arguments[0]), case.INFO)
+    os.environ.update(info.get("environment", {}).get("variables", {}))
     from jaxsight.repro.emit.from_case import emit
     from jaxsight.repro.emit.repro_file import CannotEmit
     from jaxsight.repro.failures import Failure

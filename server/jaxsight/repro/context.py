@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from jaxsight.repro.boot_commands import Events, NoResult, difference, emit_command
 from jaxsight.repro.capturing.run import Capture
 
 
@@ -25,18 +28,34 @@ def capture(
         path: the file to write.
         anonymize: rename everything that came from the program.
     """
-    with tempfile.TemporaryDirectory(prefix="jaxsight-case-") as folder:
+    with tempfile.TemporaryDirectory(prefix="jaxsight-case-", ignore_cleanup_errors=True) as folder:
         captured = Capture(Path(folder))
         captured.begin()
         try:
             yield
         except BaseException as error:
             captured.end(error)
-            from jaxsight.repro.emit.from_case import emit_in_fresh_process
-
-            line = emit_in_fresh_process(
-                sys.executable, Path(folder), Path(path).absolute(), anonymous=anonymize
-            )
+            line = emit_in_fresh_process(Path(folder), Path(path), anonymous=anonymize)
             sys.stderr.write(f"jaxsight: {line}\n")
             raise
         captured.end(None)
+
+
+def emit_in_fresh_process(case: Path, out: Path, *, anonymous: bool = False) -> str:
+    """Write the repro of a case from another process; return a line that says what came of it.
+
+    The case is removed if the repro fails in the same way.
+    """
+    events = Events("emit", lambda event: None)
+    command = emit_command(sys.executable, case, out, None, anonymous=anonymous)
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    for line in finished.stdout.splitlines():
+        events.take(line)
+    try:
+        event = events.result(finished.stderr)
+    except NoResult as error:
+        return f"no repro: {error}"
+    if not event["reproduces"]:
+        return f"{out}: {difference(event)}"
+    shutil.rmtree(case, ignore_errors=True)
+    return str(out)

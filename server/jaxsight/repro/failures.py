@@ -8,7 +8,10 @@ which it arose. Addresses, numbers, shapes and names of values are not part of i
 from __future__ import annotations
 
 import re
+import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from types import TracebackType
 from typing import Any
 
 FINISHED = "finished"
@@ -56,8 +59,12 @@ class Failure:
 
     @property
     def signature(self) -> tuple[str, str, str, str]:
-        """The parts that all runs of the same failure share."""
-        return (self.kind, self.name, normalized(self.message), self.frame)
+        """The parts that all runs of the same failure share.
+
+        Of other kinds than exceptions, the message says how long or how much, which is not shared.
+        """
+        message = normalized(self.message) if self.kind == EXCEPTION else ""
+        return (self.kind, self.name, message, self.frame)
 
     def same(self, other: Failure) -> bool:
         """Return whether this is the same failure, up to what varies between runs."""
@@ -90,6 +97,34 @@ class Failure:
         """Return the failure of a `record`; missing parts are empty."""
         kind, *rest = (str(record.get(key) or "") for key in ("kind", "name", "message", "frame"))
         return Failure(kind or FINISHED, *rest)
+
+
+def failure_of(
+    error: BaseException, ignored: Callable[[str], bool] = lambda file: False
+) -> Failure:
+    """Return the failure of a program that raised an error, as `running` reports it.
+
+    Args:
+        error: what was raised.
+        ignored: returns whether a file's functions do not count as the program's.
+    """
+    if isinstance(error, SystemExit):
+        return Failure(EXCEPTION, "SystemExit", str(error.code))
+    cls = type(error)
+    name = cls.__qualname__
+    if cls.__module__ not in ("builtins", "__main__"):
+        name = f"{cls.__module__}.{name}"
+    return Failure(EXCEPTION, name, str(error), _frame(error.__traceback__, ignored))
+
+
+def _frame(tb: TracebackType | None, ignored: Callable[[str], bool]) -> str:
+    """Return the innermost function, as `module:function`, if it is of JAX."""
+    frames = [frame for frame, _ in traceback.walk_tb(tb) if not ignored(frame.f_code.co_filename)]
+    if not frames:
+        return ""
+    module = frames[-1].f_globals.get("__name__") or ""
+    is_jax = module.partition(".")[0] in ("jax", "jaxlib")
+    return f"{module}:{frames[-1].f_code.co_name}" if is_jax else ""
 
 
 def normalized(message: str) -> str:

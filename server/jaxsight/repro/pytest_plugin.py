@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,10 @@ class _Writer:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write a repro for each case, and list the files."""
-        from jaxsight.repro.emit.from_case import emit_in_fresh_process
+        from jaxsight.repro.context import emit_in_fresh_process
 
         if self._cases:
             terminalreporter.section("repros of failing tests")
         for test, folder in self._cases:
-            line = emit_in_fresh_process(sys.executable, folder, folder.with_suffix(".py"))
+            line = emit_in_fresh_process(folder, folder.with_suffix(".py"))
             terminalreporter.write_line(f"{test}: {line}")

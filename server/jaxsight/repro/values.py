@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +31,6 @@ class Value:
     key: str = ""
     axes: tuple[tuple[str, int], ...] = ()
     spec: tuple[Any, ...] = ()
-
-    @property
-    def bytes(self) -> int:
-        return int(np.asarray(self.data).nbytes)
 
 
 def value_of(argument: object) -> Value:
@@ -93,5 +88,9 @@ def _weak(data: Any) -> jax.Array:
     return filled
 
 
-def total_bytes(values: Sequence[Value]) -> int:
-    return sum(value.bytes for value in values)
+def has_nan(array: Any) -> bool:
+    """Return whether an array or a number has a NaN."""
+    if dtypes.is_key(array):
+        return False
+    numbers = np.asarray(array)
+    return bool(dtypes.is_subtype(numbers.dtype, np.inexact) and np.isnan(numbers).any())

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
+from jaxsight.interpreters.compat.staging import is_jaxpr
 from jaxsight.repro.capturing import case
 from jaxsight.repro.compat import configuration, pickling
-from jaxsight.repro.values import Value, value_of
+from jaxsight.repro.values import Value, has_nan, value_of
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +45,6 @@ class Recorder:
             finds_nan: whether to look for the first program that makes a NaN.
         """
         self.folder = folder
-        self.executions = 0
-        self.unwritten = ""
-        """Why the program in flight could not be written; empty if it was."""
         self.failures: list[tuple[int, BaseException]] = []
         """The programs that raised, with the exceptions."""
         self.nan_program: int | None = None
@@ -67,13 +64,11 @@ class Recorder:
     ) -> None:
         """Write the primitive, on its first execution, and its arguments."""
         with self._lock:
-            self.executions += 1
-            self.unwritten = ""
             try:
                 self._write(primitive, arguments, parameters)
             except _CANNOT_WRITE as error:
-                self.unwritten = f"{primitive.name} cannot be written: {error}"
-                _log.debug(self.unwritten, exc_info=True)
+                self._slot.write(b"")  # not the execution before
+                _log.debug("%s cannot be written: %s", primitive.name, error)
 
     def _write(
         self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
@@ -85,7 +80,7 @@ class Recorder:
         values = pickle.dumps(self._values, pickle.HIGHEST_PROTOCOL)
         if known is None:
             options = configuration.changed(self._baseline)
-            program = pickling.dumps((primitive, dict(parameters), options))
+            program = pickling.dumps(options, (primitive, dict(parameters)))
             case.write(self.folder, case.program_file(number), program)
             case.write(self.folder, case.first_file(number), values)
             self._numbers[key] = (number, kept)
@@ -102,7 +97,7 @@ class Recorder:
         if tree is not None:
             with contextlib.suppress(*_CANNOT_WRITE):
                 options = configuration.changed(self._baseline)
-                case.write(self.folder, name, pickling.dumps((tree, options)))
+                case.write(self.folder, name, pickling.dumps(options, tree))
 
     def failed(self, error: BaseException) -> None:
         """Note that the execution in flight raised."""
@@ -141,11 +136,13 @@ def _key(
     primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
 ) -> tuple[object, object]:
     """Return what two executions of the same program share, and what must live for it."""
-    jaxpr = parameters.get("jaxpr")
-    if jaxpr is not None:
-        return (primitive.name, id(jaxpr)), jaxpr
     types = tuple(str(jax.typeof(argument)) for argument in arguments)
-    return (primitive.name, types, str(parameters)), None
+    parts: list[object] = []
+    for name, value in parameters.items():
+        inner = value if isinstance(value, tuple) else (value,)
+        is_program = any(map(is_jaxpr, inner))
+        parts.append((name, tuple(map(id, inner)) if is_program else str(value)))
+    return (primitive.name, types, *parts), parameters
 
 
 def _makes_nan(values: Sequence[Value], results: Sequence[jax.Array]) -> bool:
@@ -154,8 +151,6 @@ def _makes_nan(values: Sequence[Value], results: Sequence[jax.Array]) -> bool:
 
 
 def _has_nan(array: Any) -> bool:
-    if not jax.numpy.issubdtype(getattr(array, "dtype", type(array)), jax.numpy.inexact):
-        return False
-    with contextlib.suppress(RuntimeError):
-        return bool(np.isnan(np.asarray(array)).any())
+    with contextlib.suppress(RuntimeError):  # it was donated
+        return has_nan(array)
     return False

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.abc
-import importlib.machinery
 import linecache
 import os
 import runpy
@@ -19,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from jaxsight.files import reading
 from jaxsight.repro import environment
+from jaxsight.repro.after_import import AfterImport
 from jaxsight.repro.capturing import case
 from jaxsight.repro.capturing.call_tree.tracker import Tracker
-from jaxsight.repro.failures import EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.repro.failures import FINISHED, HANG, Failure, failure_of
 from jaxsight.wire.frames import HEADER, decode
 from jaxsight.wire.messages.requests import Trace
 
@@ -56,7 +55,7 @@ class Capture:
         if "jax" in sys.modules and hasattr(sys.modules["jax"], "jit"):
             self._patch(imported_before=True)
         else:
-            sys.meta_path.insert(0, _AfterImport("jax", self._patch))
+            self._stack.callback(AfterImport("jax", self._patch).cancel)
 
     def _patch(self, *, imported_before: bool = False) -> None:
         from jaxsight.repro.capturing.recorder import Recorder
@@ -103,9 +102,8 @@ class Capture:
             seconds = time.monotonic() - self._start
             return case.Ended(Failure(HANG, message=f"within {seconds:.0f} s"), program)
         tb = error.__traceback__
-        failure = Failure(EXCEPTION, class_name(error), str(error), frame_of(tb))
         at_trace = program is None and self._tracker.failed(error) is not None
-        return case.Ended(failure, program, user_line(tb), at_trace)
+        return case.Ended(failure_of(error, _is_ours), program, user_line(tb), at_trace)
 
 
 def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
@@ -128,7 +126,8 @@ def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan:
         return 1
     except BaseException as error:  # noqa: BLE001 - whatever the program raises
         capture.end(error)
-        error.__traceback__ = _without_ours(error.__traceback__)
+        for link in _chain(error):
+            link.__traceback__ = _without_ours(link.__traceback__)
         sys.excepthook(type(error), error, error.__traceback__)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     capture.end(None)
@@ -194,33 +193,6 @@ _RUNNERS: dict[str, Callable[[list[str], Capture], int]] = {
 }
 
 
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls a function after a module was imported for the first time."""
-
-    def __init__(self, name: str, then: Callable[[], None]) -> None:
-        self._name = name
-        self._then = then
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Return the module's own spec, with a loader that calls the function afterwards."""
-        if name != self._name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            self._then()
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception with its causes and contexts."""
     pending: list[BaseException | None] = [error]
@@ -231,24 +203,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             known.add(id(link))
             yield link
             pending += [link.__cause__, link.__context__]
-
-
-def class_name(error: BaseException) -> str:
-    """Return the qualified name of an exception's class, as `running` reports it."""
-    cls = type(error)
-    if cls.__module__ in ("builtins", "__main__"):
-        return cls.__qualname__
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def frame_of(tb: TracebackType | None) -> str:
-    """Return the innermost function, as `module:function`, if it is of JAX."""
-    frames = [frame for frame, _ in traceback.walk_tb(tb) if not _is_ours(frame.f_code.co_filename)]
-    if not frames:
-        return ""
-    module = frames[-1].f_globals.get("__name__") or ""
-    is_jax = module.partition(".")[0] in ("jax", "jaxlib")
-    return f"{module}:{frames[-1].f_code.co_name}" if is_jax else ""
 
 
 def user_line(tb: TracebackType | None) -> str:
@@ -267,7 +221,15 @@ def _is_ours(file: str) -> bool:
 
 
 def _without_ours(tb: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without its first frames, which are of the capture."""
-    while tb is not None and tb.tb_next is not None and _is_ours(tb.tb_frame.f_code.co_filename):
+    """Return a traceback without the frames of the capture."""
+    kept = [part for part in _parts(tb) if not _is_ours(part.tb_frame.f_code.co_filename)]
+    rest: TracebackType | None = None
+    for part in reversed(kept):
+        rest = TracebackType(rest, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return rest
+
+
+def _parts(tb: TracebackType | None) -> Iterator[TracebackType]:
+    while tb is not None:
+        yield tb
         tb = tb.tb_next
-    return tb

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from jaxsight.repro.after_import import AfterImport
 
 Boundary = Callable[[Callable[..., Any], str], Callable[..., Any]]
 """Returns a function of JAX, by its public name, wrapped or as it is."""
@@ -79,33 +79,7 @@ def install(boundary: Boundary, names: Iterable[str], ready: Callable[[], None])
     module.boundary = hooked
     module.is_enabled = lambda: False
     sys.modules["jax._src.repro"] = module
-    sys.meta_path.insert(0, _AfterImport("jax", finish))
-
-
-class _AfterImport:
-    """Calls a function after a module has been imported."""
-
-    def __init__(self, name: str, finish: Callable[[], None]) -> None:
-        self._name = name
-        self._finish = finish
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: object = None
-    ) -> ModuleSpec | None:
-        if name != self._name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        loader: Any = spec.loader if spec is not None else None
-        if loader is not None:
-            execute = loader.exec_module
-
-            def executed(module: types.ModuleType) -> None:
-                execute(module)
-                self._finish()
-
-            loader.exec_module = executed
-        return spec
+    AfterImport("jax", finish)
 
 
 def _wrap_public(path: str, name: str, boundary: Boundary) -> None:

@@ -2,9 +2,9 @@
 
 Applies to JAX 0.8 to 0.12, whose jaxprs consist of plain classes that Python can pickle. The
 exceptions are handled here: what JAX has once, such as primitives (by name), devices (by number),
-arrays (as NumPy's), source information (dropped), and functions that cannot be imported (rules of
-`custom_jvp` and `custom_vjp`, callbacks), which become a `Missing`. The data is read by the same
-JAX again.
+arrays (as NumPy's, unless they are distributed), source information (dropped), and functions that
+cannot be imported (rules of `custom_jvp` and `custom_vjp`, callbacks), which become a `Missing`.
+The data is read by the same JAX again.
 
 Private API used: `core.Primitive`, `core.JaxprEqnContext`, `source_info_util`, `KeyTy._impl`.
 """
@@ -17,7 +17,7 @@ import io
 import pickle
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -26,6 +26,7 @@ from jax._src import core, source_info_util
 from jax._src import linear_util as lu
 
 from jaxsight.interpreters.compat import dtypes
+from jaxsight.repro.values import array_of, value_of
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, lu.WrappedFun)
 
@@ -42,16 +43,23 @@ class Missing:
         raise NotImplementedError(f"the function {self.name} was not captured")
 
 
-def dumps(value: object) -> bytes:
-    """Return a value in bytes. Raise `pickle.PicklingError` or `TypeError` if it has none."""
+def dumps(*values: object) -> bytes:
+    """Return values in bytes. Raise `pickle.PicklingError` or `TypeError` if one has none."""
     buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    for value in values:
+        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 
-def loads(data: bytes) -> Any:
-    """Return the value that `dumps` wrote in this environment."""
-    return pickle.loads(data)
+def each(data: bytes) -> Iterator[Any]:
+    """Yield the values that `dumps` wrote in this environment.
+
+    Raises:
+        pickle.UnpicklingError: a value cannot be read here, such as a device that is not present.
+    """
+    buffer = io.BytesIO(data)
+    while buffer.tell() < len(data):
+        yield pickle.load(buffer)
 
 
 def module_of(primitive: object) -> str:
@@ -95,7 +103,10 @@ def _reduced_array(value: Any) -> Any:
     if dtypes.is_key(value.aval):
         data = np.asarray(jax.random.key_data(value))
         return _key, (data, str(jax.random.key_impl(value)))
-    return np.array, (np.asarray(value),)
+    distributed = value_of(value)
+    if distributed.axes:
+        return array_of, (distributed,)
+    return np.array, (distributed.data,)
 
 
 def _key(data: Any, implementation: str) -> object:
@@ -109,7 +120,10 @@ def _prng_implementation(name: str) -> object:
 
 
 def _device(platform: str, number: int) -> object:
-    return next(device for device in jax.devices(platform) if device.id == number)
+    for device in jax.devices(platform):
+        if device.id == number:
+            return device
+    raise pickle.UnpicklingError(f"there is no device {platform}:{number} here")
 
 
 def _is_importable(function: Any) -> bool:
@@ -127,7 +141,10 @@ def _place(value: object) -> tuple[str, str] | None:
     """Return module and name of a primitive, or of another object of JAX that exists once."""
     if isinstance(value, core.Primitive) and id(value) not in _places():
         _places.cache_clear()
-    return _places().get(id(value))
+    place = _places().get(id(value))
+    if place is None or getattr(sys.modules.get(place[0]), place[1], None) is not value:
+        return None  # what had this id is gone
+    return place
 
 
 @functools.cache

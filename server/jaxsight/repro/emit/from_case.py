@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import pickle
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,8 +36,6 @@ from jaxsight.repro.running import run_file
 from jaxsight.repro.values import Value, value_of
 from jaxsight.sourcerizer.errors import Unsourceable, Unwritable
 from jaxsight.sourcerizer.text.names import identifier
-
-_BOOT = Path(__file__).parents[1] / "boot.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,7 @@ def emit(
         for form in (_calls, _execution) if subject.program is not None else (_calls,):
             try:
                 repro = form(folder, subject, about)
-            except (CannotEmit, Unwritable, Unsourceable) as error:
+            except (CannotEmit, Unwritable, Unsourceable, pickle.UnpicklingError) as error:
                 problems.append(str(error))
                 continue
             written = _run(anonymized(repro) if anonymous else repro, out, limit, about, checked)
@@ -155,10 +151,12 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
         raise CannotEmit("the exception was raised outside of JAX")
     number = ended.program
     if number is None:
-        with contextlib.suppress(FileNotFoundError):
-            number = pickle.loads(case.read_slot(folder, case.CURRENT))[0]
-    if number is None:
-        raise CannotEmit("the program failed before JAX executed anything")
+        if not (folder / case.CURRENT).exists():
+            raise CannotEmit("the program failed before JAX executed anything")
+        content = _first(folder, (case.CURRENT,))
+        if content is None:
+            raise CannotEmit("the execution in flight could not be captured")
+        number = pickle.loads(content)[0]
     return [_Subject((case.TREE, tree_file(number)), number, (failed_file(number), case.CURRENT))]
 
 
@@ -179,8 +177,10 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
     content = _first(folder, subject.trees)
     if content is None:
         raise CannotEmit("the failure was outside of calls of JAX with functions")
-    tree, options = pickling.loads(content)
-    configuration.apply(options)
+    parts = pickling.each(content)
+    options = next(parts)
+    configuration.apply(options)  # before devices are looked for
+    tree = next(parts)
     written = write_tree(tree)
     values = [_value(argument) for argument in written.arguments]
     about = replace(about, environment=replace(about.environment, options=options))
@@ -194,11 +194,13 @@ def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
     arguments = _first(folder, subject.arguments)
     if content is None or arguments is None:
         raise CannotEmit("the program could not be captured")
-    primitive, parameters, options = pickling.loads(content)
+    parts = pickling.each(content)
+    options = next(parts)
+    configuration.apply(options)  # before devices are looked for
+    primitive, parameters = next(parts)
     values = pickle.loads(arguments)
     if isinstance(values, tuple):
         values = pickle.loads(values[1])
-    configuration.apply(options)
     about = replace(about, environment=replace(about.environment, options=options))
 
     if "jaxpr" in parameters:
@@ -266,18 +268,3 @@ def _names(parameters: dict[str, Any], values: Sequence[Value]) -> list[str]:
 def _relative(where: str) -> str:
     folder = f"{Path.cwd()}/"
     return where.removeprefix(folder)
-
-
-def emit_in_fresh_process(python: str, folder: Path, out: Path, *, anonymous: bool = False) -> str:
-    """Write the repro of a case from another process; return a line that says what came of it."""
-    options = json.dumps({"anonymous": anonymous})
-    command = [python, str(_BOOT), "emit", str(folder), str(out), options]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    try:
-        record = json.loads(finished.stdout.strip().split("\n")[-1])
-    except ValueError:
-        return f"no repro: {finished.stderr.strip()[-200:]}"
-    if record.get("event") != "done":
-        return f"no repro: {record.get('message', '')}"
-    verdict = "" if record["reproduces"] else " (does not fail in the same way)"
-    return f"{out}{verdict}"

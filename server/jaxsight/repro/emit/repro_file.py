@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.depth import room_for_nesting
+from jaxsight.repro.checks.base import CALL
 from jaxsight.repro.emit.data import Argument, inputs_function
 from jaxsight.repro.environment import Environment
 from jaxsight.repro.failures import Failure
@@ -32,9 +33,6 @@ from jaxsight.sourcerizer.primal import equations_of, primal
 from jaxsight.sourcerizer.source import Source
 from jaxsight.sourcerizer.writing.writer import Original, Writer
 from jaxsight.text.inert import block, one_line
-
-DEMONSTRATION = ("jax.block_until_ready(main(*inputs()))",)
-"""Runs a program whose failure is an exception, a crash or a hang."""
 
 _WIDTH = 100
 
@@ -57,7 +55,7 @@ class About:
 
     failure: Failure
     environment: Environment
-    demonstration: Sequence[str] = DEMONSTRATION
+    demonstration: Sequence[str] = CALL
     origin: str = ""
     notes: Sequence[str] = ()
 

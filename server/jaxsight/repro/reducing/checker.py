@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from jaxsight.repro.checks.base import Check
-from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
+from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure, failure_of
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Child, Limits
 from jaxsight.repro.reducing.journal import Journal
@@ -196,7 +196,7 @@ def raised(action: Callable[[], object]) -> Failure:
     try:
         action()
     except BaseException as error:  # noqa: BLE001 - whatever a program raises
-        return children.failure_of(error)
+        return failure_of(error)
     return Failure(FINISHED)
 
 

@@ -183,26 +183,3 @@ def run(task: Callable[[], bytes], limits: Limits) -> tuple[Failure, bytes]:
     finally:
         child.kill()
     return ending, bytes(child.output)
-
-
-def failure_of(error: BaseException) -> Failure:
-    """Return the failure of a program that raised an error."""
-    if isinstance(error, SystemExit):
-        return Failure(EXCEPTION, "SystemExit", str(error.code))
-    cls = type(error)
-    name = cls.__qualname__
-    if cls.__module__ not in ("builtins", "__main__"):
-        name = f"{cls.__module__}.{name}"
-    return Failure(EXCEPTION, name, str(error), _frame(error))
-
-
-def _frame(error: BaseException) -> str:
-    """Return the innermost function, as `module:function`, if it is of JAX."""
-    traceback = error.__traceback__
-    if traceback is None:
-        return ""
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    module = traceback.tb_frame.f_globals.get("__name__") or ""
-    ours = module.partition(".")[0] in ("jax", "jaxlib")
-    return f"{module}:{traceback.tb_frame.f_code.co_name}" if ours else ""

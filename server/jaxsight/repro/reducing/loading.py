@@ -21,7 +21,7 @@ import jax
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import Program, stage
-from jaxsight.repro.failures import FINISHED
+from jaxsight.repro.failures import FINISHED, failure_of
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
@@ -135,7 +135,7 @@ def inputs_of(loaded: Loaded, limits: Limits) -> Inputs:
             inputs = _split(execute(loaded).inputs())
             _trace(loaded, inputs)
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises
-            return pickle.dumps((children.failure_of(error).headline, None))
+            return pickle.dumps((failure_of(error).headline, None))
         return pickle.dumps(("", inputs))
 
     ending, output = children.run(task, limits)

@@ -206,12 +206,14 @@ def _complexity(value: Value) -> int:
 
 def is_finite(candidate: Candidate) -> bool:
     """Return whether all arguments are finite."""
-    return all(
-        isinstance(value, Keys)
-        or value.dtype.kind in "iub"
-        or bool(np.isfinite(value.astype(complex)).all())
-        for value in candidate.arguments
-    )
+    return all(map(is_finite_value, candidate.arguments))
+
+
+def is_finite_value(value: Value) -> bool:
+    """Return whether all numbers of a value are finite."""
+    if isinstance(value, Keys) or value.dtype.kind in "iub":
+        return True
+    return bool(np.isfinite(value.astype(complex)).all())
 
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxsight.interpreters.compat import control_flow
 from jaxsight.interpreters.compat.equations import bind, called
@@ -23,12 +22,13 @@ from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import (
     Candidate,
-    Keys,
     Value,
     cost,
+    is_finite_value,
     of_program,
 )
 from jaxsight.repro.reducing.equations.evaluation import arrays_of, value_of
+from jaxsight.repro.values import has_nan
 
 Path = tuple[tuple[int, int], ...]
 """The way to an inner program: of each level, the position of the equation, and which of its inner
@@ -98,7 +98,7 @@ class _Run:
             ]
             with equation.ctx.manager:
                 results = self._results(equation, operands, (*path, (position, 0)))
-            if any(map(_has_nan, results)) and not any(map(_has_nan, operands)):
+            if any(map(has_nan, results)) and not any(map(has_nan, operands)):
                 raise _FoundNan
             values.update(zip(map(id, equation.outvars), results, strict=True))
 
@@ -175,20 +175,7 @@ def _search(candidate: Candidate) -> bytes:
     innermost: list[tuple[Path, list[Value]]] = []
     for path, operands in reversed(run.frames):
         values = [value_of(jax.numpy.asarray(operand)) for operand in operands]
-        known = [value for value in values if value is not None and _is_finite(value)]
+        known = [value for value in values if value is not None and is_finite_value(value)]
         if len(known) == len(values):
             innermost.append((path, known))
     return pickle.dumps(innermost)
-
-
-def _has_nan(array: Any) -> bool:
-    value = np.asarray(array) if not isinstance(array, jax.Array) else value_of(array)
-    if not isinstance(value, np.ndarray) or not jax.numpy.issubdtype(value.dtype, np.inexact):
-        return False
-    return bool(np.isnan(value).any())
-
-
-def _is_finite(value: Value) -> bool:
-    if isinstance(value, Keys) or not jax.numpy.issubdtype(value.dtype, np.inexact):
-        return True
-    return bool(np.isfinite(value.astype(complex)).all())

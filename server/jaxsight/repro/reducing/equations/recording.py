@@ -17,6 +17,7 @@ from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Limits
 from jaxsight.repro.reducing.equations.candidates import Array, Candidate, Keys, Value
 from jaxsight.repro.reducing.equations.evaluation import steps, value_of
+from jaxsight.repro.values import has_nan
 
 _MOST_BYTES = 4 << 30
 """The size of all recorded values together; later ones are not recorded."""
@@ -74,19 +75,12 @@ def _write(candidate: Candidate, folder: Path) -> bytes:
                 impl = value.impl if isinstance(value, Keys) else ""
                 line["values"].append([offset, str(stored.dtype), list(stored.shape), impl])
                 offset += stored.nbytes
-            if not poisoned and any(map(_has_nan, results)) and not any(map(_has_nan, operands)):
+            if not poisoned and any(map(has_nan, results)) and not any(map(has_nan, operands)):
                 line["nan"] = poisoned = True
             data.flush()
             index.write(json.dumps(line) + "\n")
             index.flush()
     return b""
-
-
-def _has_nan(array: object) -> bool:
-    value = np.asarray(array) if not isinstance(array, jax.Array) else value_of(array)
-    if not isinstance(value, np.ndarray) or not jax.numpy.issubdtype(value.dtype, np.inexact):
-        return False
-    return bool(np.isnan(value).any())
 
 
 def _value(entry: list[Any] | None, mapped: Array | None) -> Value | None:
