@@ -343,7 +343,7 @@ def test_what_is_compiled_ahead_of_time_is_captured(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_pytest_writes_repros_with_an_option(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text(TESTS)
-    plugins = ["-p", "jaxsight.repro.pytest_plugin", "-p", "no:cacheprovider"]
+    plugins = ["-p", "no:cacheprovider"]  # jaxsight's own is an entry point
     command = [
         sys.executable,
         "-m",

@@ -35,7 +35,7 @@ def capture(
             yield
         except BaseException as error:
             captured.end(error)
-            line = emit_in_fresh_process(Path(folder), Path(path), anonymous=anonymize)
+            line = emit_in_fresh_process(Path(folder), Path(path).absolute(), anonymous=anonymize)
             sys.stderr.write(f"jaxsight: {line}\n")
             raise
         captured.end(None)
