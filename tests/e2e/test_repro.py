@@ -178,7 +178,7 @@ async def test_a_repro_is_reduced_when_that_is_chosen(tmp_path: Path) -> None:
     async with editing(tmp_path, MODEL) as (editor, uri):
         editor.choose = lambda params: params.actions[0] if params.actions else None
         shown = await editor.execute(EXTRACT, uri, "loss")
-        await editor.until(lambda: len(editor.shown_documents) == 2, patience=4 * PATIENCE)
+        await editor.until(lambda: len(editor.shown_documents) == 2, patience=2 * PATIENCE)
         reduced = editor.shown_documents[-1].uri
         assert reduced.endswith("/model.py/loss.reduced.py")
         linked = await editor.linked_content(reduced)

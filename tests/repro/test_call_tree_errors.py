@@ -372,7 +372,7 @@ jax.vmap(scaled, in_axes=(0, None))(jnp.ones((2, 3)), 0.5)
     assert (
         observed.text.partition("import jax.numpy as jnp\n\n\n")[2]
         == """def scaled(x, rate):
-    jnp.dot(jnp.tanh(x * 0.5), jnp.ones(4))
+    return jnp.dot(jnp.tanh(x * 0.5), jnp.ones(4))
 
 
 def main(x):

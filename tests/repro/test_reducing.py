@@ -156,6 +156,15 @@ def test_only_the_equation_that_returns_nan_is_left(tmp_path: Path) -> None:
     assert "AssertionError: NaN in result[0]" in done.stderr
 
 
+def test_a_program_without_results_keeps_what_fails(tmp_path: Path) -> None:
+    source = NAN.replace("return x, y", "jnp.sqrt(y - 3.0)")
+    settings = 'import numpy as np\n\njax.config.update("jax_debug_nans", True)\n'
+    event, text = reduced(tmp_path, source.replace("import numpy as np\n", settings))
+    assert event["after"] == 1
+    assert event["failure"]["name"] == "FloatingPointError"
+    assert "return (jnp.log(x),)" in text
+
+
 def test_the_result_does_not_depend_on_the_number_of_jobs(tmp_path: Path) -> None:
     one = reduced(tmp_path, NAN, "--check", "nan", "--jobs", "1")[1]
     assert reduced(tmp_path, NAN, "--check", "nan", "--jobs", "3", name="three.py")[1] == one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ def emit(
     emitted: Emitted | None = None
     problems: list[str] = []
     for subject in _subjects(folder, ended, check):
-        for form in (_calls, _execution) if subject.program is not None else (_calls,):
+        for form in _forms(subject, ended.failure):
             try:
                 repro = form(folder, subject, about)
             except (CannotEmit, Unwritable, Unsourceable, pickle.UnpicklingError) as error:
@@ -118,6 +118,18 @@ def emit(
     if emitted is None:
         raise CannotEmit("; ".join(dict.fromkeys(problems)))
     return emitted
+
+
+def _forms(
+    subject: _Subject, failure: Failure
+) -> Sequence[Callable[[Path, _Subject, About], Repro]]:
+    """Return the ways to write a repro, the best one first."""
+    if subject.program is None:
+        return (_calls,)
+    if failure.name == "FloatingPointError":
+        # JAX calls a compiled function again, op by op, to find the operation: `jax_debug_nans`.
+        return (_execution, _calls)
+    return (_calls, _execution)
 
 
 _HANG = 20.0

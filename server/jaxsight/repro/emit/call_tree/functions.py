@@ -280,6 +280,8 @@ class Functions:
         if user.result is not None:
             leaves = [self.leaf(scope, leaf, None) for leaf in user.result.leaves]
             scope.body.append(Return(self.stand_ins.expr(user.result.node, leaves)))
+        elif user.failed:
+            steps.return_last(scope.body)
         elif not scope.body:
             scope.body.append(Return(NONE))
 

@@ -14,9 +14,18 @@ from jaxsight.repro.capturing.call_tree.records import (
     Step,
 )
 from jaxsight.repro.emit.call_tree.paths import path_of
-from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Binary, Expr, Index, Item, call
+from jaxsight.sourcerizer.text.exprs import (
+    Atom,
+    Attribute,
+    Binary,
+    Expr,
+    Index,
+    Item,
+    call,
+)
+from jaxsight.sourcerizer.text.exprs import Call as Called
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.text.statements import Assign, Effect, Statement
+from jaxsight.sourcerizer.text.statements import Assign, Effect, Return, Statement
 from jaxsight.sourcerizer.values import public_names
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.scope import Scope
@@ -50,6 +59,15 @@ def step(functions: Operands, scope: Scope, failing: Step) -> Statement:
         case _:
             path = failing.path if hasattr(builtins, failing.path) else "RuntimeError"
             return Effect(call(Atom(f"raise {path}"), *items))
+
+
+def return_last(body: list[Statement]) -> None:
+    """Return the value of a function's last statement, so that its execution is waited for."""
+    match body:
+        case [*_, Effect(Called(Atom(text)))] if text.startswith("raise "):
+            pass
+        case [*_, Effect(value, equations)]:
+            body[-1] = Return(value, equations)
 
 
 def bind(functions: Operands, scope: Scope, failing: Bind) -> Expr:

@@ -72,6 +72,7 @@ def _write(tree: Tree, name: str, options: Options) -> Written:
         root = arguments.of_root()
         if isinstance(root, Step):
             scope.body.append(steps.step(functions, scope, root))
+            steps.return_last(scope.body)
         else:
             scope.body.append(Return(functions.call(scope, root)))
         if writer.passed.placeholders:

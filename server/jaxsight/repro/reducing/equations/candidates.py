@@ -55,6 +55,8 @@ class Candidate:
 def of_program(program: Program, arguments: Sequence[Value]) -> Candidate:
     """Return a traced program as a candidate; its constants become inputs.
 
+    A program without results returns all that it computes and does not read.
+
     Raises:
         TypeError: a constant is not an array.
     """
@@ -62,7 +64,10 @@ def of_program(program: Program, arguments: Sequence[Value]) -> Candidate:
     constants = tuple(np.asarray(value) for value in program.consts)
     inputs = (*jaxpr.constvars, *jaxpr.invars)
     arguments = (*constants, *arguments)
-    return pruned(Candidate(inputs, arguments, tuple(jaxpr.eqns), tuple(jaxpr.outvars)))
+    candidate = Candidate(inputs, arguments, tuple(jaxpr.eqns), tuple(jaxpr.outvars))
+    if not candidate.outputs:
+        candidate = cut(candidate, range(len(candidate.equations)), {}) or candidate
+    return pruned(candidate)
 
 
 def pruned(candidate: Candidate) -> Candidate:
