@@ -49,7 +49,9 @@ def _observed(tracker: Tracker, program: dict[str, Any], folder: Path) -> dict[s
     except Exception as error:  # noqa: BLE001 - whatever the program raises
         cls = type(error)
         name = cls.__qualname__
-        report["error"] = name if cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
+        report["error"] = (
+            name if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{name}"
+        )
         report["message"] = str(error)
         tree = tracker.failed(error)
     finally:

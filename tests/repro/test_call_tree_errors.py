@@ -170,6 +170,28 @@ def f(x):
     return y
 f(jnp.ones(3))
 """,
+    "own_class": """
+class Rejected(KeyError):
+    def __init__(self, rows, limit):
+        super().__init__(rows)
+        self.limit = limit
+    def __str__(self):
+        return f'over {self.limit}'
+@jax.jit
+def f(x):
+    y = x + 1
+    if y.shape[0] != 4:
+        raise Rejected(y.shape, 4)
+    return y
+f(jnp.ones(3))
+""",
+    "library_class": """
+import json
+@jax.jit
+def f(x):
+    return x * json.loads('[1,')
+f(jnp.ones(3))
+""",
     "einsum": """
 @jax.jit
 def f(x, y):

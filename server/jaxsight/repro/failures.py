@@ -37,6 +37,9 @@ _VARIABLE = (
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)*")
 """The frames of a traceback within a message, as errors of callbacks have it."""
 
+_PLACE = re.compile(r'  File "([^"]*)", line')
+"""The line of a traceback that names a file."""
+
 _LONGEST = 300
 """The number of characters of a message that are compared."""
 
@@ -73,7 +76,7 @@ class Failure:
     @property
     def headline(self) -> str:
         """The failure in one line."""
-        first = self.message.strip().split("\n", 1)[0]
+        first = _without_traceback(self.message.strip()).split("\n", 1)[0]
         match self.kind:
             case "exception":
                 return f"{self.name.rpartition('.')[2]}: {first}" if first else self.name
@@ -114,7 +117,8 @@ def failure_of(
     name = cls.__qualname__
     if cls.__module__ not in ("builtins", "__main__"):
         name = f"{cls.__module__}.{name}"
-    return Failure(EXCEPTION, name, str(error), _frame(error.__traceback__, ignored))
+    message = _without_frames(str(error), ignored)
+    return Failure(EXCEPTION, name, message, _frame(error.__traceback__, ignored))
 
 
 def _frame(tb: TracebackType | None, ignored: Callable[[str], bool]) -> str:
@@ -133,6 +137,18 @@ def normalized(message: str) -> str:
     for pattern, replacement in _VARIABLE:
         text = pattern.sub(replacement, text)
     return text[:_LONGEST].strip()
+
+
+def _without_frames(message: str, ignored: Callable[[str], bool]) -> str:
+    """Return a message without some frames of the traceback in it, as errors of callbacks have."""
+    lines: list[str] = []
+    is_ignored = False
+    for line in message.split("\n"):
+        place = _PLACE.match(line)
+        is_ignored = ignored(place[1]) if place else is_ignored and line.startswith("    ")
+        if not is_ignored:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _without_traceback(message: str) -> str:

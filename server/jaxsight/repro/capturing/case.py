@@ -4,11 +4,13 @@
 * `programs/N.pickle`: a primitive with its parameters, written before its first execution.
 * `programs/N.first`: the arguments of its first execution.
 * `current`: the number and the arguments of the execution in flight, or of the last one.
+* `callbacks`: what callbacks did during the execution in flight, or the last one (`host_calls`).
+* `programs/N.callbacks`: the same during its first execution, or the one that failed.
 * `tree.pickle`: the call tree around a failure, if there is one.
 * `ended.json`: how the program ended; missing if the process died.
 
-All files but `current` are written beside and renamed, so that a process that dies leaves whole
-ones.
+All files but `current` and `callbacks` are written beside and renamed, so that a process that dies
+leaves whole ones.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from jaxsight.repro.failures import Failure
 INFO = "info.json"
 ENDED = "ended.json"
 CURRENT = "current"
+CALLBACKS = "callbacks"
 TREE = "tree.pickle"
 PROGRAMS = "programs"
 
@@ -129,3 +132,8 @@ def program_file(number: int) -> str:
 def first_file(number: int) -> str:
     """Return the name of the file of the arguments of a program's first execution."""
     return f"{PROGRAMS}/{number}.first"
+
+
+def callbacks_file(number: int) -> str:
+    """Return the name of the file of what callbacks did while a program was executed."""
+    return f"{PROGRAMS}/{number}.callbacks"

@@ -17,6 +17,7 @@ import jax
 
 from jaxsight.interpreters.compat.staging import is_jaxpr
 from jaxsight.repro.capturing import case
+from jaxsight.repro.capturing.host_calls import HostCalls
 from jaxsight.repro.compat import configuration, pickling
 from jaxsight.repro.values import Value, has_nan, value_of
 
@@ -54,15 +55,20 @@ class Recorder:
         self._numbers: dict[object, tuple[int, object]] = {}
         """The number of each program, by key; with what its key is the id of."""
         self._current = 0
+        self._is_first = False
         self._values: list[Value] = []
         self._lock = threading.Lock()
         (folder / case.PROGRAMS).mkdir(parents=True, exist_ok=True)
         self._slot = case.Slot(folder, case.CURRENT)
+        self.within = threading.local()
+        self._host_calls = HostCalls(folder, self.within)
+        self.calling = self._host_calls.calling
 
     def starting(
         self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
     ) -> None:
         """Write the primitive, on its first execution, and its arguments."""
+        self._host_calls.begin()
         with self._lock:
             try:
                 self._write(primitive, arguments, parameters)
@@ -76,6 +82,7 @@ class Recorder:
         key, kept = _key(primitive, arguments, parameters)
         known = self._numbers.get(key)
         self._current = number = known[0] if known else len(self._numbers) + 1
+        self._is_first = known is None
         self._values = [value_of(argument) for argument in arguments]
         values = pickle.dumps(self._values, pickle.HIGHEST_PROTOCOL)
         if known is None:
@@ -89,8 +96,14 @@ class Recorder:
         self._slot.write(pickle.dumps((number, values), pickle.HIGHEST_PROTOCOL))
 
     def close(self) -> None:
-        """Close the case's open file."""
+        """Close the case's open files."""
         self._slot.close()
+        self._host_calls.close()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the program was interrupted in a callback."""
+        return self._host_calls.interrupted
 
     def write_tree(self, tree: object, name: str) -> None:
         """Write a tree of calls, with the options that apply now."""
@@ -106,6 +119,14 @@ class Recorder:
             with contextlib.suppress(OSError):
                 written = case.read_slot(self.folder, case.CURRENT)
                 case.write(self.folder, failed_file(self._current), written)
+            self._keep_callbacks()
+
+    def _keep_callbacks(self) -> None:
+        """Keep what callbacks did during the execution that has ended."""
+        content = self._host_calls.content()
+        if content:
+            with contextlib.suppress(OSError):
+                case.write(self.folder, case.callbacks_file(self._current), content)
 
     def finished(self, results: object) -> None:
         """Wait for the results, so that what fails asynchronously fails in its own execution."""
@@ -116,6 +137,8 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - the program meets it itself
             self.failed(error)
             return
+        if self._is_first:
+            self._keep_callbacks()
         if self._finds_nan and self.nan_program is None and _makes_nan(self._values, leaves):
             self.failed(ArithmeticError("NaN"))
             self.failures.pop()

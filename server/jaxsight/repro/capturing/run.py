@@ -59,7 +59,7 @@ class Capture:
 
     def _patch(self, *, imported_before: bool = False) -> None:
         from jaxsight.repro.capturing.recorder import Recorder
-        from jaxsight.repro.compat import configuration, executions
+        from jaxsight.repro.compat import configuration, executions, host_callbacks
 
         self._baseline = configuration.defaults() if imported_before else configuration.values()
         self.recorder = recorder = Recorder(
@@ -67,6 +67,7 @@ class Capture:
         )
         case.write_json(self.folder, case.INFO, self._info())
         self._stack.enter_context(executions.observed(recorder))
+        self._stack.enter_context(host_callbacks.observed(recorder.calling))
 
     def _info(self) -> dict[str, object]:
         return {
@@ -98,7 +99,8 @@ class Capture:
         for number, raised in recorder.failures if recorder is not None else ():
             if any(raised is link for link in chain):
                 program = number
-        if isinstance(error, KeyboardInterrupt):
+        interrupted = recorder is not None and recorder.interrupted
+        if interrupted or isinstance(error, KeyboardInterrupt):
             seconds = time.monotonic() - self._start
             return case.Ended(Failure(HANG, message=f"within {seconds:.0f} s"), program)
         tb = error.__traceback__

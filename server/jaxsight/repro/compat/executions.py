@@ -24,7 +24,12 @@ from jax._src import core, pjit, source_info_util, traceback_util
 
 
 class Observer(Protocol):
-    """Who is notified of executions, in the thread of each."""
+    """Who is notified of executions, in the thread of each.
+
+    `within.execution` says that a thread executes something.
+    """
+
+    within: threading.local
 
     def starting(
         self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
@@ -50,7 +55,7 @@ def observed(observer: Observer) -> Iterator[None]:
         getattr(dispatch, cache).clear()
     process = trace_class.process_primitive
     call_jitted = dispatch._pjit_call_impl_python
-    within = threading.local()
+    within = observer.within
 
     def process_primitive(
         self: object, primitive: Any, arguments: Sequence[object], parameters: Any, /

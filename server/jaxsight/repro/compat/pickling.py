@@ -3,7 +3,8 @@
 Applies to JAX 0.8 to 0.12, whose jaxprs consist of plain classes that Python can pickle. The
 exceptions are handled here: what JAX has once, such as primitives (by name), devices (by number),
 arrays (as NumPy's, unless they are distributed), source information (dropped), and functions that
-cannot be imported (rules of `custom_jvp` and `custom_vjp`, callbacks), which become a `Missing`.
+cannot be imported (rules of `custom_jvp` and `custom_vjp`), which become a `Missing`. Callbacks are
+pickled by the names of their functions (`host_callbacks`).
 The data is read by the same JAX again.
 
 Private API used: `core.Primitive`, `core.JaxprEqnContext`, `source_info_util`, `KeyTy._impl`.
@@ -26,6 +27,7 @@ from jax._src import core, source_info_util
 from jax._src import linear_util as lu
 
 from jaxsight.interpreters.compat import dtypes
+from jaxsight.repro.compat import host_callbacks
 from jaxsight.repro.values import array_of, value_of
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, lu.WrappedFun)
@@ -90,6 +92,9 @@ class _Pickler(pickle.Pickler):
             return _prng_implementation, (value.name,)
         if isinstance(value, jax.Device):
             return _device, (value.platform, value.id)
+        made = host_callbacks.reduced(value)
+        if made is not None:
+            return made
         if isinstance(value, _FUNCTIONS) and not _is_importable(value):
             return Missing, (getattr(value, "__qualname__", "") or "function",)
         if isinstance(value, functools.partial) and not _is_importable(value.func):

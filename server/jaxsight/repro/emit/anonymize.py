@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.repro.emit.repro_file import Repro
+from jaxsight.repro.failures import Failure
 
 _KEPT = frozenset({"main", "inputs", "stored", "_unpack", "data", "dtype", "shape", "raw"})
 """Names that every repro has."""
@@ -18,8 +19,8 @@ _PATH = re.compile(r"(?:/[\w.+-]+)+(?::\d+)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def anonymized(repro: Repro) -> Repro:
-    """Return a repro with other names; comments are dropped."""
+def anonymized(repro: Repro, failure: Failure) -> tuple[Repro, Failure]:
+    """Return a repro with other names, and its failure with them; comments are dropped."""
     lines = repro.text.split("\n")
     end = lines.index("# ///", 1) + 1
     tree = ast.parse("\n".join(lines[end:]))
@@ -32,7 +33,9 @@ def anonymized(repro: Repro) -> Repro:
     body = _unparsed(renamed.body[1:])
     text = "\n".join([*lines[:end], f'"""{prose}', '"""', "", body, ""])
     compile(text, "repro", "exec")
-    return Repro(text, arrays)
+    own_class = names.mapping.get(failure.name.rpartition(".")[2])
+    message = names.prose(failure.message)
+    return Repro(text, arrays), replace(failure, name=own_class or failure.name, message=message)
 
 
 def _unparsed(body: Sequence[ast.stmt]) -> str:
@@ -95,6 +98,15 @@ def _bound(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 pass
 
 
+def _is_place(statement: ast.stmt) -> bool:
+    """Return whether a statement of a class says where the user's class is defined."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id="__module__" | "__qualname__")]):
+            return True
+        case _:
+            return False
+
+
 class _Renamer(ast.NodeTransformer):
     def __init__(self, names: _Names) -> None:
         self._names = names
@@ -105,6 +117,7 @@ class _Renamer(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.name = self._names.of(node.name)
+        node.body = [part for part in node.body if not _is_place(part)] or [ast.Pass()]
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:

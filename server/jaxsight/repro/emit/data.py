@@ -30,11 +30,20 @@ _MOST_DRAWN = 1 << 22
 class Data:
     """The expressions of arguments, with the definitions and stored arrays that they need."""
 
-    def __init__(self) -> None:
-        self.packed: list[str] = []
-        """Lines that define compressed arrays."""
+    def __init__(self, *, has_unpack: bool = False) -> None:
+        """Begin; `has_unpack` says that the module defines the function that unpacks arrays."""
+        self._packed: list[str] = []
+        self._has_unpack = has_unpack
         self.stored: dict[str, Any] = {}
         """Arrays of the file beside the repro, by name."""
+
+    def definitions(self) -> list[str]:
+        """Return the lines that define compressed arrays, each of them once."""
+        lines, self._packed = self._packed, []
+        if not lines or self._has_unpack:
+            return lines
+        self._has_unpack = True
+        return [*constants.UNPACK, "", "", *lines]
 
     def tree(self, argument: Argument, name: str) -> str:
         """Return the expression of a pytree; `name` begins the names of stored arrays."""
@@ -95,6 +104,10 @@ class Data:
             return f"np.asarray({self._of_array(Value(data), name)})"
         if data.ndim == 0:
             return f"np.{data.dtype.name}({data.item()!r})".replace("np.bool(", "np.bool_(")
+        if not data.size:
+            return f"np.zeros({data.shape!r}, np.{data.dtype.name})".replace(
+                "np.bool)", "np.bool_)"
+            )
         try:
             short = flat(constants.listed(data)) if data.size <= constants.FEW else None
         except Unwritable:
@@ -106,10 +119,11 @@ class Data:
         return self._of_bytes(data, name, "np.asarray")
 
     def _of_bytes(self, data: Any, name: str, make: str) -> str:
-        if data.nbytes <= LARGEST_INLINE:
+        is_kept = make == "jnp.asarray" or jax.numpy.asarray(data).dtype == data.dtype
+        if data.nbytes <= LARGEST_INLINE and is_kept:  # JAX has 64-bit numbers as an option
             constant = f"_{name.upper()}"
             packed = constants.packed(data)
-            self.packed += constants.definition(constant, packed)
+            self._packed += constants.definition(constant, packed)
             return constant if make == "jnp.asarray" else f"np.asarray({constant})"
         self.stored[name] = constants.plain(data)
         read: Expr = Index(Atom("stored"), (scalars.text(name),))
@@ -149,23 +163,18 @@ Argument = Value | tuple["Argument", ...] | list["Argument"] | dict[Any, "Argume
 """The value of an argument: a pytree of arrays."""
 
 
-def inputs_function(
-    values: Sequence[Argument], names: Sequence[str]
-) -> tuple[list[str], dict[str, Any]]:
-    """Return the lines of `inputs` and of what it needs, and the arrays of the file beside."""
-    data = Data()
+def inputs_function(values: Sequence[Argument], names: Sequence[str], data: Data) -> list[str]:
+    """Return the lines of `inputs` and of what it needs; `data` gets stored arrays."""
     expressions = [data.tree(value, name) for value, name in zip(values, names, strict=True)]
-    lines: list[str] = []
-    if data.packed:
-        lines += [*constants.UNPACK, "", "", *data.packed, "", ""]
-    lines.append("def inputs():")
-    if data.stored:
+    packed = data.definitions()
+    lines = [*packed, "", "", "def inputs():"] if packed else ["def inputs():"]
+    if any("stored[" in expression for expression in expressions):
         lines.append('    stored = np.load(Path(__file__).with_suffix(".npz"))')
     if not expressions:
-        return [*lines, "    return ()"], data.stored
+        return [*lines, "    return ()"]
     lines.append("    return (")
     lines += [
         f"        {expression},  # {name}"
         for expression, name in zip(expressions, names, strict=True)
     ]
-    return [*lines, "    )"], data.stored
+    return [*lines, "    )"]

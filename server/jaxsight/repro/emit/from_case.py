@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.repro.capturing import case
+from jaxsight.repro.capturing.host_calls import read as read_calls
 from jaxsight.repro.capturing.recorder import failed_file, tree_file
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.checks.parsing import parse
@@ -63,11 +64,13 @@ class _Subject:
         trees: files of the calls around it, the best one first.
         program: the number of the program, if one was executed.
         arguments: the files of its arguments, the best one first.
+        callbacks: the files of what callbacks did, the best one first.
     """
 
     trees: tuple[str, ...]
     program: int | None = None
     arguments: tuple[str, ...] = ()
+    callbacks: tuple[str, ...] = (case.CALLBACKS,)
 
 
 def emit(
@@ -104,13 +107,18 @@ def emit(
     emitted: Emitted | None = None
     problems: list[str] = []
     for subject in _subjects(folder, ended, check):
+        about = replace(about, callbacks=read_calls(_first(folder, subject.callbacks) or b""))
         for form in _forms(subject, ended.failure):
             try:
                 repro = form(folder, subject, about)
             except (CannotEmit, Unwritable, Unsourceable, pickle.UnpicklingError) as error:
                 problems.append(str(error))
                 continue
-            written = _run(anonymized(repro) if anonymous else repro, out, limit, about, checked)
+            failing = about
+            if anonymous:
+                repro, failure = anonymized(repro, about.failure)
+                failing = replace(about, failure=failure)
+            written = _run(repro, out, limit, failing, checked)
             if emitted is None or written.reproduces:
                 emitted = written
             if emitted.reproduces:
@@ -169,7 +177,10 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
         if content is None:
             raise CannotEmit("the execution in flight could not be captured")
         number = pickle.loads(content)[0]
-    return [_Subject((case.TREE, tree_file(number)), number, (failed_file(number), case.CURRENT))]
+    trees = (case.TREE, tree_file(number))
+    arguments = (failed_file(number), case.CURRENT)
+    kept = () if ended.program is None else (case.callbacks_file(number),)
+    return [_Subject(trees, number, arguments, (*kept, case.CALLBACKS))]
 
 
 def _executed(folder: Path) -> list[_Subject]:
@@ -180,7 +191,13 @@ def _executed(folder: Path) -> list[_Subject]:
     if not numbers:
         raise CannotEmit("the program executed nothing with JAX")
     return [
-        _Subject((tree_file(number),), number, (case.first_file(number),)) for number in numbers
+        _Subject(
+            (tree_file(number),),
+            number,
+            (case.first_file(number),),
+            (case.callbacks_file(number),),
+        )
+        for number in numbers
     ]
 
 
@@ -206,17 +223,26 @@ def _execution(folder: Path, subject: _Subject, about: About) -> Repro:
     arguments = _first(folder, subject.arguments)
     if content is None or arguments is None:
         raise CannotEmit("the program could not be captured")
+    values = pickle.loads(arguments)
+    if isinstance(values, tuple):
+        values = pickle.loads(values[1])
+    return of_execution(content, values, about)
+
+
+def of_execution(content: bytes, values: Sequence[Value], about: About) -> Repro:
+    """Return the repro of a primitive with its parameters, as a recorder wrote them.
+
+    Raises:
+        CannotEmit: it cannot be written.
+        pickle.UnpicklingError: it needs a device that is not present.
+    """
     parts = pickling.each(content)
     options = next(parts)
     configuration.apply(options)  # before devices are looked for
     primitive, parameters = next(parts)
-    values = pickle.loads(arguments)
-    if isinstance(values, tuple):
-        values = pickle.loads(values[1])
     about = replace(about, environment=replace(about.environment, options=options))
-
     if "jaxpr" in parameters:
-        left = Left()
+        left = Left([name for name, known in about.callbacks.items() if known.fails])
         parameters["jaxpr"] = left.standalone(parameters["jaxpr"])
         if left.callbacks:
             note = f"Calls of the host are left out ({left.callbacks}): their results are zeros."

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.depth import room_for_nesting
+from jaxsight.repro.capturing.host_calls import Outcomes
 from jaxsight.repro.checks.base import CALL
-from jaxsight.repro.emit.data import Argument, inputs_function
+from jaxsight.repro.emit import host_functions
+from jaxsight.repro.emit.data import Argument, Data, inputs_function
 from jaxsight.repro.environment import Environment
-from jaxsight.repro.failures import Failure
+from jaxsight.repro.failures import HANG, Failure
 from jaxsight.repro.values import Value, array_of
 from jaxsight.sourcerizer import rules
 from jaxsight.sourcerizer.api import write as write_source
@@ -51,6 +53,7 @@ class About:
         demonstration: the lines that run it, and fail if the failure is reproduced.
         origin: where it was captured, such as `train.py:41 in step`.
         notes: further facts, one sentence each.
+        callbacks: what the program's callbacks did, by the names of functions of the host.
     """
 
     failure: Failure
@@ -58,6 +61,7 @@ class About:
     demonstration: Sequence[str] = CALL
     origin: str = ""
     notes: Sequence[str] = ()
+    callbacks: Mapping[str, Outcomes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +154,26 @@ def assemble(
         names: a name for each argument.
         arrays: what the module itself reads from the file beside it.
     """
-    inputs, stored = inputs_function(values, names)
+    data = Data(has_unpack="def _unpack(" in source)
+    hosts = host_functions.names_in(source)
+    hangs = about.failure.kind == HANG
+    defined = host_functions.definitions(hosts, about.callbacks, data, hangs=hangs)
+    packed = data.definitions()
+    if hosts:
+        about = replace(about, notes=(*about.notes, host_functions.NOTE))
+    inputs = inputs_function(values, names, data)
     imports, body = _split(source)
+    body = "\n".join([*packed, *defined, "", "", body.strip("\n")]).strip("\n")
     text = "\n".join(
         [
             *_script_header(about.environment),
             *_docstring(about),
             *_variables(about.environment),
-            *_imports(imports, [*inputs, *body, *about.demonstration]),
+            *_imports(imports, [*inputs, body, *about.demonstration]),
             *_options(about.environment),
             "",
             "",
-            body.strip("\n"),
+            body,
             "",
             "",
             *inputs,
@@ -173,7 +185,7 @@ def assemble(
         ]
     )
     compile(text, "repro", "exec")
-    return Repro(text, {**(arrays or {}), **stored})
+    return Repro(text, {**(arrays or {}), **data.stored})
 
 
 def replace_headline(repro: Repro, failure: Failure) -> Repro:
@@ -285,6 +297,8 @@ def _imports(imports: Sequence[str], lines: Sequence[str]) -> list[str]:
         ("np", "import numpy as np"),
         ("Path", "from pathlib import Path"),
         ("zlib", "import zlib"),
+        ("itertools", "import itertools"),
+        ("time", "import time"),
         ("base64", "import base64"),
     ):
         if re.search(rf"\b{module}\b", text):

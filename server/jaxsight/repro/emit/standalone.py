@@ -1,12 +1,13 @@
-"""Programs that need nothing but JAX: no calls of the host, no primitives of other packages.
+"""Programs that need nothing but JAX: no primitives of other packages, few calls of the host.
 
-What a call of the host returns becomes zeros. A primitive of another package, such as equinox's
-`unvmap_any`, becomes what its implementation does.
+Calls of the host stay if their function was captured, but for `jax.debug` calls that did not fail.
+What others return becomes zeros. A primitive of another package, such as equinox's `unvmap_any`,
+becomes what its implementation does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -23,17 +24,21 @@ from jaxsight.interpreters.compat.staging import (
     stage,
     with_inner,
 )
+from jaxsight.repro.compat import host_callbacks
 from jaxsight.repro.compat.pickling import module_of
 
-_CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+_RETURNING = frozenset({"pure_callback", "io_callback"})
+_CALLBACKS = _RETURNING | {"debug_callback", "debug_print"}
 
 
 @dataclass(slots=True)
 class Left:
     """What was left out of a program."""
 
+    failing: Collection[str] = ()
+    """The names of functions of the host that failed."""
     callbacks: int = 0
-    """The number of calls of the host."""
+    """The number of calls of the host that were left out."""
     _rewritten: dict[int, tuple[object, object]] = field(default_factory=dict)
 
     def standalone(self, jaxpr: object) -> Any:
@@ -75,8 +80,12 @@ class Left:
 
     def _replacement(self, equation: Equation) -> Program | None:
         """Return the program that takes the place of an equation, if one does."""
-        if equation.primitive.name in _CALLBACKS:
-            self.callbacks += 1
+        name = equation.primitive.name
+        if name in _CALLBACKS:
+            function = host_callbacks.function_of(name, equation.params)
+            if function is not None and (name in _RETURNING or function.name in self.failing):
+                return None
+            self.callbacks += name in _RETURNING
             return _zeros(equation)
         if module_of(equation.primitive).partition(".")[0] in ("", "jax"):
             return None

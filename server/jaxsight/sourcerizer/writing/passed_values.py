@@ -13,6 +13,7 @@ from jaxsight.sourcerizer.equations.claims import equation_key
 from jaxsight.sourcerizer.equations.locations import place
 from jaxsight.sourcerizer.text.exprs import Atom, Expr
 from jaxsight.sourcerizer.text.names import ModuleNames
+from jaxsight.sourcerizer.values.host_functions import HostFunction
 
 
 @dataclass(slots=True)
@@ -37,7 +38,10 @@ class PassedValues:
         return [*self._placeholders.values()]
 
     def placeholder(self, value: object, base: str, why: str) -> Expr:
-        """Return a name for a value that the caller passes."""
+        """Return a name for a value that the caller passes, or that the module defines."""
+        if isinstance(value, HostFunction):
+            self._names.keep(value.name)
+            return Atom(value.name)
         placeholder = self._placeholders.get(id(value))
         if placeholder is None:
             placeholder = Placeholder(self._names.fresh(base), value, why)

@@ -14,15 +14,13 @@ from typing import Any
 from jaxsight.repro.capturing.call_tree import public_functions
 from jaxsight.repro.capturing.call_tree.packing import Values
 from jaxsight.repro.capturing.call_tree.records import (
-    LEAF,
     Arguments,
     Call,
-    Constant,
-    Packed,
     Step,
 )
 from jaxsight.repro.capturing.call_tree.source_calls import call_at
 from jaxsight.repro.capturing.call_tree.wrapping import is_jax_file, is_ours
+from jaxsight.repro.capturing.raised import raised_of
 
 Jitted = Callable[[Any], "tuple[tuple[Any, ...], dict[str, Any]] | None"]
 """Returns the arguments of `jax.jit` for a function that it returned, or None."""
@@ -106,12 +104,7 @@ def _is_jax(frame: FrameType) -> bool:
 
 def _raised(error: BaseException) -> Step:
     """Return the step of an error that the user's code raised."""
-    cls = type(error)
-    path = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
-    args = error.args if all(isinstance(arg, (str, int, float)) for arg in error.args) else ()
-    if not args and str(error):
-        args = (str(error),)
-    return Step("raise", path, Arguments(tuple(Packed(LEAF, (Constant(arg),)) for arg in args)))
+    return Step("raise", "", Arguments(), raised_of(error))
 
 
 def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:

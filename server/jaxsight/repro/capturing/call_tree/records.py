@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from jaxsight.repro.capturing.raised import Raised
+
 
 @dataclass(frozen=True, slots=True)
 class Ref:
@@ -128,12 +130,13 @@ class Step:
     """A call of a public function, or an operator, that raised an error.
 
     `kind` is `function` (`path(*args)`), `method` (`args[0].path(*args[1:])`), `operator`
-    (`args[0] path args[1]`), `index` (`args[0][args[1]]`), `attribute` or `raise`.
+    (`args[0] path args[1]`), `index` (`args[0][args[1]]`), `attribute` or `raise` (`raised`).
     """
 
     kind: str
     path: str
     arguments: Arguments
+    raised: Raised | None = None
 
 
 Item: TypeAlias = Bind | Call | Step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Protocol
 
 from jaxsight.repro.capturing.call_tree.records import (
@@ -13,9 +12,10 @@ from jaxsight.repro.capturing.call_tree.records import (
     Operand,
     Step,
 )
+from jaxsight.repro.emit import raising
 from jaxsight.repro.emit.call_tree.paths import path_of
+from jaxsight.repro.emit.call_tree.structures import StandIns
 from jaxsight.sourcerizer.text.exprs import (
-    Atom,
     Attribute,
     Binary,
     Expr,
@@ -23,9 +23,8 @@ from jaxsight.sourcerizer.text.exprs import (
     Item,
     call,
 )
-from jaxsight.sourcerizer.text.exprs import Call as Called
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.text.statements import Assign, Effect, Return, Statement
+from jaxsight.sourcerizer.text.statements import Assign, Effect, Raw, Return, Statement
 from jaxsight.sourcerizer.values import public_names
 from jaxsight.sourcerizer.values.spelling import value
 from jaxsight.sourcerizer.writing.scope import Scope
@@ -33,6 +32,8 @@ from jaxsight.sourcerizer.writing.scope import Scope
 
 class Operands(Protocol):
     """Writes the operands of calls."""
+
+    stand_ins: StandIns
 
     def arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]: ...
     def leaf(self, scope: Scope, leaf: Operand, caller: Call | None) -> Expr: ...
@@ -57,15 +58,14 @@ def step(functions: Operands, scope: Scope, failing: Step) -> Statement:
             assert isinstance(name, Constant)
             return Effect(Attribute(_expr(own), str(name.value)))
         case _:
-            path = failing.path if hasattr(builtins, failing.path) else "RuntimeError"
-            return Effect(call(Atom(f"raise {path}"), *items))
+            assert failing.raised is not None
+            functions.stand_ins.exception(failing.raised)
+            return Raw([f"raise {raising.expression(failing.raised)}"])
 
 
 def return_last(body: list[Statement]) -> None:
     """Return the value of a function's last statement, so that its execution is waited for."""
     match body:
-        case [*_, Effect(Called(Atom(text)))] if text.startswith("raise "):
-            pass
         case [*_, Effect(value, equations)]:
             body[-1] = Return(value, equations)
 

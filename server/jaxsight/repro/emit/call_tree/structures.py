@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxsight.repro.capturing.call_tree.records import Node
+from jaxsight.repro.capturing.raised import Raised
+from jaxsight.repro.emit import raising
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
@@ -55,6 +57,14 @@ class StandIns:
     def __init__(self, names: ModuleNames) -> None:
         self._names = names
         self._classes: list[_Class] = []
+        self._exceptions: dict[str, Sequence[str]] = {}
+
+    def exception(self, raised: Raised) -> None:
+        """Define a class for an exception, if it is of the user's own."""
+        lines = raising.class_lines(raised)
+        if lines:
+            self._names.keep(raising.class_name(raised))
+            self._exceptions[raising.class_name(raised)] = lines
 
     def name_of(self, node: Node) -> str:
         """Return the name of the class for a node."""
@@ -78,7 +88,7 @@ class StandIns:
                 frozenset({"collections" if class_.kind == "named" else "dataclasses"}),
             )
             for class_ in self._classes
-        ]
+        ] + [Raw([*lines]) for lines in self._exceptions.values()]
 
     def _definition(self, kind: str, name: str, fields: list[str], is_static: bool) -> list[str]:
         if kind == "named":
