@@ -170,9 +170,9 @@ jax.jit(lambda x: io_callback(wait, None, x))(x)
 
 @pytest.mark.slow
 def test_a_callback_that_hangs(tmp_path: Path) -> None:
-    done = extract(tmp_path, PRELUDE + HANG, "--timeout", "8")
+    done = extract(tmp_path, PRELUDE + HANG, "--timeout", "15")
     assert done.code == 0, done.stdout + done.stderr
-    assert "did not finish within 8 s" in done.stdout
+    assert done.stdout.startswith("repro.py: did not finish within ")
     assert "time.sleep(3600)" in done.repro
 
 

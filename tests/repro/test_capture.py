@@ -449,3 +449,55 @@ def test_an_execution_that_cannot_be_captured_is_not_taken_for_the_one_before(
     assert done.code == 2
     assert done.stderr.endswith("error: the execution in flight could not be captured\n")
     assert not done.repro
+
+
+HANG_TRACING = """\
+import jax
+import jax.numpy as jnp
+
+
+@jax.jit
+def f(x, blocks):
+    y = jnp.sin(x)
+    return jnp.einsum(SUMS, *blocks, optimize="optimal") + y.sum()
+
+
+letters = "abcdefghijklmnopqrstuvwxyz"
+SUMS = ",".join(letters[i] + letters[(i * 7 + 3) % 20] + letters[i + 2] for i in range(18)) + "->"
+f(jnp.ones(3), [jnp.ones((2, 2, 2))] * 18)
+"""
+
+
+@pytest.mark.slow
+def test_a_hang_while_tracing_leaves_the_calls(tmp_path: Path) -> None:
+    done = extract(tmp_path, HANG_TRACING, "--timeout", "15")
+    assert done.code == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("repro.py: did not finish within ")
+    assert "jnp.einsum(" in done.repro
+    assert "jnp.sin" not in done.repro
+
+
+CRASH_TRACING = """\
+import os
+import signal
+
+import jax
+import jax.numpy as jnp
+
+jnp.ones(3)
+
+
+@jax.jit
+def f(x):
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return x
+
+
+f(1.0)
+"""
+
+
+def test_a_crash_while_tracing_names_the_line(tmp_path: Path) -> None:
+    done = extract(tmp_path, CRASH_TRACING)
+    assert done.code == 2
+    assert done.stderr.endswith("error: the process died while JAX traced, at program.py:12 in f\n")

@@ -4,6 +4,8 @@
 * `programs/N.pickle`: a primitive with its parameters, written before its first execution.
 * `programs/N.first`: the arguments of its first execution.
 * `current`: the number and the arguments of the execution in flight, or of the last one.
+* `tracing`: not empty while JAX traces the outermost call.
+* `stack`: the frames of each thread when a signal killed the process, by `faulthandler`.
 * `callbacks`: what callbacks did during the execution in flight, or the last one (`host_calls`).
 * `programs/N.callbacks`: the same during its first execution, or the one that failed.
 * `tree.pickle`: the call tree around a failure, if there is one.
@@ -27,6 +29,8 @@ INFO = "info.json"
 ENDED = "ended.json"
 CURRENT = "current"
 CALLBACKS = "callbacks"
+TRACING = "tracing"
+STACK = "stack"
 TREE = "tree.pickle"
 PROGRAMS = "programs"
 
@@ -68,6 +72,10 @@ class Slot:
         os.pwrite(self._descriptor, content, _LENGTH)
         os.pwrite(self._descriptor, len(content).to_bytes(_LENGTH, "little"), 0)
 
+    def mark(self, is_set: bool) -> None:
+        """Replace the content by a byte, or by none."""
+        os.pwrite(self._descriptor, _MARK if is_set else bytes(_LENGTH + 1), 0)
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
@@ -75,6 +83,8 @@ class Slot:
 
 _LENGTH = 8
 """Bytes of the length at the beginning of a slot."""
+
+_MARK = (1).to_bytes(_LENGTH, "little") + b"1"
 
 
 def read_slot(folder: Path, name: str) -> bytes:

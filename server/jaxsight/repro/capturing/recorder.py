@@ -60,6 +60,7 @@ class Recorder:
         self._lock = threading.Lock()
         (folder / case.PROGRAMS).mkdir(parents=True, exist_ok=True)
         self._slot = case.Slot(folder, case.CURRENT)
+        self._tracing = case.Slot(folder, case.TRACING)
         self.within = threading.local()
         self._host_calls = HostCalls(folder, self.within)
         self.calling = self._host_calls.calling
@@ -69,12 +70,18 @@ class Recorder:
     ) -> None:
         """Write the primitive, on its first execution, and its arguments."""
         self._host_calls.begin()
+        self.traced(False)
         with self._lock:
             try:
                 self._write(primitive, arguments, parameters)
             except _CANNOT_WRITE as error:
                 self._slot.write(b"")  # not the execution before
                 _log.debug("%s cannot be written: %s", primitive.name, error)
+
+    def traced(self, starts: bool) -> None:
+        """Note that JAX starts to trace, or that it executes or has returned."""
+        with contextlib.suppress(OSError):
+            self._tracing.mark(starts)
 
     def _write(
         self, primitive: Any, arguments: Sequence[object], parameters: Mapping[str, object]
@@ -98,6 +105,7 @@ class Recorder:
     def close(self) -> None:
         """Close the case's open files."""
         self._slot.close()
+        self._tracing.close()
         self._host_calls.close()
 
     @property

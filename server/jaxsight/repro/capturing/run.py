@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jaxsight.files import reading
 from jaxsight.repro import environment
 from jaxsight.repro.after_import import AfterImport
-from jaxsight.repro.capturing import case
+from jaxsight.repro.capturing import case, stacks
 from jaxsight.repro.capturing.call_tree.tracker import Tracker
 from jaxsight.repro.failures import FINISHED, HANG, Failure, failure_of
 from jaxsight.wire.frames import HEADER, decode
@@ -52,6 +52,7 @@ class Capture:
     def begin(self) -> None:
         """Capture from now on: at once if JAX is imported, else once it is."""
         self._tracker.install()
+        self._stack.enter_context(stacks.written(self.folder))
         if "jax" in sys.modules and hasattr(sys.modules["jax"], "jit"):
             self._patch(imported_before=True)
         else:
@@ -68,6 +69,7 @@ class Capture:
         case.write_json(self.folder, case.INFO, self._info())
         self._stack.enter_context(executions.observed(recorder))
         self._stack.enter_context(host_callbacks.observed(recorder.calling))
+        self._tracker.on_call = recorder.traced
 
     def _info(self) -> dict[str, object]:
         return {
@@ -81,6 +83,7 @@ class Capture:
         """Write how the program ended, and stop capturing."""
         self._stack.close()
         self._tracker.uninstall()
+        self._tracker.on_call = lambda starts: None
         ended = self._ended(error)
         if error is not None and self.recorder is not None:
             self.recorder.write_tree(self._tracker.failed(error), case.TREE)
@@ -99,13 +102,14 @@ class Capture:
         for number, raised in recorder.failures if recorder is not None else ():
             if any(raised is link for link in chain):
                 program = number
+        tb = error.__traceback__
+        at_trace = program is None and self._tracker.failed(error) is not None
         interrupted = recorder is not None and recorder.interrupted
         if interrupted or isinstance(error, KeyboardInterrupt):
             seconds = time.monotonic() - self._start
-            return case.Ended(Failure(HANG, message=f"within {seconds:.0f} s"), program)
-        tb = error.__traceback__
-        at_trace = program is None and self._tracker.failed(error) is not None
-        return case.Ended(failure_of(error, _is_ours), program, user_line(tb), at_trace)
+            failure = Failure(HANG, message=f"within {seconds:.0f} s")
+            return case.Ended(failure, program, user_line(tb), at_trace)
+        return case.Ended(failure_of(error, is_ours), program, user_line(tb), at_trace)
 
 
 def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan: bool) -> int:
@@ -212,19 +216,19 @@ def user_line(tb: TracebackType | None) -> str:
     place = ""
     for frame, line in traceback.walk_tb(tb):
         file = frame.f_code.co_filename
-        is_installed = "site-packages" in file or file.startswith((sys.base_prefix, "<"))
-        if not (is_installed or _is_ours(file)):
+        if not (stacks.is_installed(file) or is_ours(file)):
             place = f"{file}:{line} in {frame.f_code.co_name}"
     return place
 
 
-def _is_ours(file: str) -> bool:
+def is_ours(file: str) -> bool:
+    """Return whether a file belongs to the capture."""
     return file.startswith(_OURS) or file.endswith("runpy.py") or file == "<frozen runpy>"
 
 
 def _without_ours(tb: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of the capture."""
-    kept = [part for part in _parts(tb) if not _is_ours(part.tb_frame.f_code.co_filename)]
+    kept = [part for part in _parts(tb) if not is_ours(part.tb_frame.f_code.co_filename)]
     rest: TracebackType | None = None
     for part in reversed(kept):
         rest = TracebackType(rest, part.tb_frame, part.tb_lasti, part.tb_lineno)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxsight.repro.capturing import case
+from jaxsight.repro.capturing import case, stacks
 from jaxsight.repro.capturing.host_calls import read as read_calls
 from jaxsight.repro.capturing.recorder import failed_file, tree_file
+from jaxsight.repro.capturing.run import is_ours
 from jaxsight.repro.checks.base import Check
 from jaxsight.repro.checks.parsing import parse
 from jaxsight.repro.compat import configuration, pickling
@@ -98,7 +99,8 @@ def emit(
         raise CannotEmit("the program did not import JAX")
     ended = case.read_ended(folder)
     if ended is None or died is not None:
-        ended = case.Ended(died or Failure(CRASH))
+        where = stacks.user_line(folder, is_ours)
+        ended = case.Ended(died or Failure(CRASH), where=where)
     checked = parse(check)
     environment = Environment.of_record(info["environment"])
     lines = checked.demonstration
@@ -171,6 +173,9 @@ def _subjects(folder: Path, ended: case.Ended, check: str) -> list[_Subject]:
         raise CannotEmit("the exception was raised outside of JAX")
     number = ended.program
     if number is None:
+        if _first(folder, (case.TRACING,)):
+            place = f", at {_relative(ended.where)}" if ended.where else ""
+            raise CannotEmit(f"the process died while JAX traced{place}")
         if not (folder / case.CURRENT).exists():
             raise CannotEmit("the program failed before JAX executed anything")
         content = _first(folder, (case.CURRENT,))
@@ -262,7 +267,7 @@ def _first(folder: Path, names: Sequence[str]) -> bytes | None:
     """Return the content of the first file that exists."""
     for name in names:
         with contextlib.suppress(FileNotFoundError):
-            if name == case.CURRENT:
+            if name in (case.CURRENT, case.TRACING):
                 return case.read_slot(folder, name)
             return (folder / name).read_bytes()
     return None

@@ -82,3 +82,8 @@ class Building:
 def weak(array: Any) -> Any:
     """Return an array, weakly if it is large."""
     return array if getattr(array, "nbytes", 0) <= SMALL else weakref.ref(array)
+
+
+def is_rule(arg: object) -> bool:
+    """Return whether an operand of a primitive is a rule of derivatives."""
+    return type(arg).__name__ == "WrappedFun"

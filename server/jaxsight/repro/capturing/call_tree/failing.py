@@ -7,7 +7,7 @@ or an operator of an array, with its arguments as the frame has them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -67,7 +67,7 @@ def step_of(
             frames.append(part.tb_frame)
             instructions.append(part.tb_lasti)
         part = part.tb_next
-    users = [index for index, frame in enumerate(frames) if not _is_jax(frame)]
+    users = _users(frames)
     below = frames[users[-1] + 1 :] if users else frames
     if not below:
         called = _called(frames[-1], instructions[-1], values, jitted) if frames else None
@@ -81,6 +81,23 @@ def step_of(
         if step is not None:
             return step
     return None
+
+
+_DEPENDENCIES = frozenset({"opt_einsum", "ml_dtypes"})
+"""The packages whose functions JAX calls."""
+
+
+def _users(frames: Sequence[FrameType]) -> list[int]:
+    """Return which frames are neither JAX's nor those of packages that it calls."""
+    indices: list[int] = []
+    in_jax = False
+    for index, frame in enumerate(frames):
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if is_jax_file(frame.f_code.co_filename):
+            in_jax = True
+        elif not (in_jax and package in _DEPENDENCIES):
+            indices.append(index)
+    return indices
 
 
 def _called(
@@ -98,12 +115,10 @@ def _called(
     return None if path is None else Step("function", path, inner)
 
 
-def _is_jax(frame: FrameType) -> bool:
-    return is_jax_file(frame.f_code.co_filename)
-
-
-def _raised(error: BaseException) -> Step:
-    """Return the step of an error that the user's code raised."""
+def _raised(error: BaseException) -> Step | None:
+    """Return the step of an error that the user's code raised; None if it was interrupted."""
+    if isinstance(error, KeyboardInterrupt):
+        return None
     return Step("raise", "", Arguments(), raised_of(error))
 
 
@@ -174,10 +189,17 @@ def _arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
     args = [local.get(name) for name in names]
     star = code.co_flags & inspect.CO_VARARGS
     keyword_names = code.co_varnames[count : count + code.co_kwonlyargcount]
-    kwargs = {name: local[name] for name in keyword_names if not _is_absent(local.get(name))}
+    kwargs = {
+        name: local[name]
+        for name in keyword_names
+        if not (name.startswith("_") or _is_absent(local.get(name)))
+    }
     rest = count + code.co_kwonlyargcount
     if star:
-        args.extend(local.get(code.co_varnames[rest], ()))
+        others = local.get(code.co_varnames[rest], ())
+        if code.co_name == "einsum" and args and others and others[0] is args[-1]:
+            args.pop()  # `jnp.einsum` has put its first argument there, too
+        args.extend(others)
     else:
         while args and _is_absent(args[-1]):
             args.pop()

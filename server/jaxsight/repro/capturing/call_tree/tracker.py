@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jaxsight.repro.capturing.call_tree import apis, failing, public_functions, wrapping
-from jaxsight.repro.capturing.call_tree.building import SMALL, Building, State, weak
+from jaxsight.repro.capturing.call_tree.building import SMALL, Building, State, is_rule, weak
 from jaxsight.repro.capturing.call_tree.packing import NOTHING, Values
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
@@ -48,6 +48,8 @@ class Tracker:
         self._current_context: Callable[[], Any] = lambda: None
         self._last: Tree | None = None
         self._failed: tuple[int, Tree] | None = None
+        self.on_call: Callable[[bool], None] = lambda starts: None
+        """Is called when an outermost call starts, and when it ends."""
 
     def install(self) -> None:
         """Start recording; JAX need not be imported yet."""
@@ -354,6 +356,8 @@ class Tracker:
             return result
 
         raised: BaseException | None = None
+        if root:
+            self.on_call(True)
         try:
             yield done
         except BaseException as error:
@@ -385,6 +389,7 @@ class Tracker:
                     function.calls.append(recalled)
 
     def _ended(self, building: Building, error: BaseException | None) -> None:
+        self.on_call(False)
         if error is not None:
             self._failed = id(error), building.tree(error)
             building.forget()
@@ -424,7 +429,7 @@ class Tracker:
             state.inside = True
             call.result = _packed_result(values, result)
             return result
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             state.inside = True
             call.failed = True
             self._add_step(call, error, values)
@@ -432,7 +437,7 @@ class Tracker:
         finally:
             state.body, state.inside, state.trace = before
 
-    def _add_step(self, call: UserCall, error: Exception, values: Values) -> None:
+    def _add_step(self, call: UserCall, error: BaseException, values: Values) -> None:
         """Add the step that raised an error, unless it is a call that is recorded."""
         last = call.body[-1] if call.body else None
         if isinstance(last, Call) and last.failed and last.error == id(error):
@@ -461,7 +466,7 @@ class Tracker:
         kept = params
         if not _RULES.isdisjoint(params):
             kept = {name: value for name, value in params.items() if name not in _RULES}
-        operands = tuple([values.operand(arg) for arg in args if not _is_rule(arg)])
+        operands = tuple([values.operand(arg) for arg in args if not is_rule(arg)])
         bind = Bind(primitive, kept, operands, (), self._current_context())
         body.append(bind)
         before = state.inside, state.binds
@@ -483,10 +488,6 @@ def _jit_options(fun: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     options: tuple[tuple[Any, ...], dict[str, Any]] | None
     options = getattr(fun, "_jaxsight_options", None)
     return options
-
-
-def _is_rule(arg: object) -> bool:
-    return type(arg).__name__ == "WrappedFun"
 
 
 def _packed_result(values: Values, result: object) -> Packed | None:
