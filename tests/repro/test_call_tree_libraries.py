@@ -131,6 +131,38 @@ def main(p, x):
     ),
 }
 
+FILTERED = {
+    "filter_jit": """
+import equinox as eqx
+net = eqx.nn.MLP(3, 1, 8, 2, key=jax.random.PRNGKey(0))
+@eqx.filter_jit
+def step(net, x):
+    return jax.vmap(net)(x) * 2
+def main(x):
+    return step(net, x)
+""",
+    "filter_value_and_grad": """
+import equinox as eqx
+net = eqx.nn.MLP(3, 1, 8, 2, key=jax.random.PRNGKey(0))
+@eqx.filter_jit
+@eqx.filter_value_and_grad
+def loss(net, x):
+    return jnp.mean(jax.vmap(net)(x) ** 2)
+def main(x):
+    value, grads = loss(net, x)
+    return value, grads.layers[0].weight
+""",
+}
+
+
+@pytest.mark.slow
+def test_jitted_functions_of_equinox_return_the_same() -> None:
+    texts = {name: PRELUDE + text for name, text in FILTERED.items()}
+    for observed in observe(texts, dict.fromkeys(FILTERED, "(jnp.ones((4, 3)),)")):
+        assert observed.error is None, observed.message
+        assert observed.equal, observed.text
+        assert "equinox" not in observed.text
+
 
 @pytest.mark.slow
 def test_errors_in_libraries() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import collections
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -43,16 +42,11 @@ def main(options: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="harnesses", description=__doc__)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--most", type=int, default=1 << 30, help="stop after so many")
-    parser.add_argument("--batch", nargs=2, type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--compare", type=Path, help=argparse.SUPPRESS)
     parsed = parser.parse_args(options)
-    if os.environ.get("PYTHONHASHSEED") != "0":  # harnesses are made of sets: the same in each
-        command = [sys.executable, "-m", "tests.repro", "harnesses", *options]
-        variables = {**os.environ, "PYTHONHASHSEED": "0"}
-        return subprocess.run(command, env=variables, check=False).returncode
     warnings.simplefilter("ignore")
-    if parsed.batch:
-        compare(parsed.every, *parsed.batch, parsed.folder)
+    if parsed.compare:
+        compare(parsed.compare)
         return 0
     totals: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     count = min(len(sample(load_harnesses(), parsed.every)), parsed.most)
@@ -78,19 +72,20 @@ def main(options: list[str]) -> int:
 def _batch(every: int, start: int, stop: int) -> Iterator[tuple[str, str, str, str]]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
+        names = {}
         for position, form, name, function, leaves in programs(every, start, stop):
+            names[f"{position}_{form}"] = name
             try:
                 emit(function, leaves, folder / f"{position}_{form}.py")
             except Untraceable:
                 yield form, "untraceable", name, ""
             except Exception as error:  # noqa: BLE001 - counted
                 yield form, "not written", name, f"{type(error).__name__}: {error}"[:300]
-        command = [sys.executable, "-m", "tests.repro", "harnesses", "--every", str(every)]
-        command += ["--batch", str(start), str(stop), "--folder", str(folder)]
+        command = [sys.executable, "-m", "tests.repro", "harnesses", "--compare", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         for line in done.stdout.splitlines():
-            form, outcome, name, detail = json.loads(line)
-            yield form, outcome, name, detail
+            stem, outcome, detail = json.loads(line)
+            yield stem.partition("_")[2], outcome, names[stem], detail
         if done.returncode:
             print(done.stderr[-2000:], file=sys.stderr)
 
@@ -172,33 +167,38 @@ def emit(function: Function, leaves: Sequence[Any], file: Path) -> None:
     """Capture and write a program, as a case in a folder is written."""
     equation = traced(function, leaves)
     data = pickling.dumps({}, (equation.primitive, equation.params))
+    file.with_suffix(".program").write_bytes(data)
     about = About(Failure("exception", message="none"), current())
     of_execution(data, [value_of(leaf) for leaf in leaves], about).save(file)
 
 
-def compare(every: int, start: int, stop: int, folder: Path) -> None:
-    """Load the files of a batch, and print whether each is the program that it was written of."""
+def compare(folder: Path) -> None:
+    """Load the files of a batch, and print whether each is the program that it was written of.
+
+    That is read from the file beside: the harnesses are in another order in each process.
+    """
     import runpy
 
-    for position, form, name, function, leaves in programs(every, start, stop):
-        file = folder / f"{position}_{form}.py"
-        if not file.exists():
-            continue
+    for file in sorted(folder.glob("*.py")):
         try:
             module = runpy.run_path(str(file), run_name="repro")
-            theirs = jax.make_jaxpr(module["main"])(*module["inputs"]())
-            equation = traced(function, leaves)
-            ours = jax.make_jaxpr(lambda *x, e=equation: e.primitive.bind(*x, **e.params))(*leaves)
-            strict = same_jaxpr(ours, theirs)
-            loose = strict and same_jaxpr(ours, theirs, through_jits=True)
-            if loose and same_jaxpr(primal(ours), primal(theirs), through_jits=True) is None:
-                print(json.dumps([form, SAME[2], name, ""]), flush=True)
-                continue
+            inputs = module["inputs"]()
+            theirs = jax.make_jaxpr(module["main"])(*inputs)
+            _, (primitive, params) = pickling.each(file.with_suffix(".program").read_bytes())
+            ours = jax.make_jaxpr(lambda *x, p=primitive, of=params: p.bind(*x, **of))(*inputs)
+            outcome, detail = _compared(ours, theirs)
         except Exception as error:  # noqa: BLE001 - counted
-            words = f"{type(error).__name__}: {error}"[:300]
-            print(json.dumps([form, "not loaded", name, words]), flush=True)
-            continue
-        outcome = "same" if strict is None else "other" if loose else "same through calls"
-        print(
-            json.dumps([form, outcome, name, " ".join(str(loose or "").split())[:300]]), flush=True
-        )
+            outcome, detail = "not loaded", f"{type(error).__name__}: {error}"
+        print(json.dumps([file.stem, outcome, " ".join(detail.split())[:300]]), flush=True)
+
+
+def _compared(ours: Any, theirs: Any) -> tuple[str, str]:
+    """The outcome, and the first difference."""
+    if same_jaxpr(ours, theirs) is None:
+        return SAME[0], ""
+    difference = same_jaxpr(ours, theirs, through_jits=True)
+    if difference is None:
+        return SAME[1], ""
+    if same_jaxpr(primal(ours), primal(theirs), through_jits=True) is None:
+        return SAME[2], str(difference)
+    return "other", str(difference)

@@ -91,6 +91,14 @@ BINDS_PROGRAMS = frozenset(
 )  # fmt: skip
 """The functions that bind primitives with programs in them, or few others."""
 
+PASS_ANYTHING = frozenset(
+    {
+        "jax.checkpoint", "jax.grad", "jax.hessian", "jax.jacfwd", "jax.jacrev", "jax.jit",
+        "jax.value_and_grad",
+    }
+)  # fmt: skip
+"""The functions that pass arguments on that are not traced, whatever they are."""
+
 RETURN_FUNCTIONS = frozenset({"jax.vjp", "jax.linearize"})
 """The functions whose second result is a function, which is a pytree of what it captured."""
 

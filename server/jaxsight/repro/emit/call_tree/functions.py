@@ -10,7 +10,7 @@ import jax
 
 from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.repro.capturing.call_tree import public_functions
-from jaxsight.repro.capturing.call_tree.apis import CUSTOM
+from jaxsight.repro.capturing.call_tree.apis import CUSTOM, PASS_ANYTHING
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
@@ -469,8 +469,12 @@ class Functions:
         try:
             return value(constant)
         except Unwritable:
-            if caller is not None and caller.api == "jax.jit" and not isinstance(constant, type):
-                return NONE  # a static argument, whose value the functions have
+            if (
+                caller is not None
+                and caller.api in PASS_ANYTHING
+                and not isinstance(constant, type)
+            ):
+                return NONE  # an argument that is not traced, whose value the functions have
             raise
 
 
