@@ -192,6 +192,24 @@ def f(x):
     return x * json.loads('[1,')
 f(jnp.ones(3))
 """,
+    "custom_vmap": """
+@jax.custom_batching.custom_vmap
+def f(x):
+    return jnp.sin(x) @ jnp.ones(4)
+@f.def_vmap
+def rule(size, batched, x):
+    return jnp.cos(x), batched[0]
+jax.jit(lambda x: f(x))(jnp.ones(3))
+""",
+    "custom_vmap_rule": """
+@jax.custom_batching.custom_vmap
+def f(x):
+    return jnp.sin(x)
+@f.def_vmap
+def rule(size, batched, x):
+    return jnp.cos(x) @ jnp.ones(4), batched[0]
+jax.vmap(f)(jnp.ones((2, 3)))
+""",
     "einsum": """
 @jax.jit
 def f(x, y):

@@ -50,6 +50,16 @@ def rule(primals, tangents):
     return ruled(primals[0]), f(primals[0]) * tangents[0]
 
 
+@jax.custom_batching.custom_vmap
+def batched(x):
+    return f(x)
+
+
+@batched.def_vmap
+def batched_rule(size, is_batched, x):
+    return f(x) * 2, is_batched[0]
+
+
 def step(carry, x):
     return f(carry) + x, carry
 
@@ -77,12 +87,14 @@ for _ in range(2):
     jax.jit(jax.vmap(jax.grad(lambda v: f(v).sum())))(x)
     lax.scan(step, 0.0, jnp.ones(3)), jax.grad(lambda v: ruled(v).sum())(x)
     scaled(x, 1), scaled(x, 2), outer(x, x), jax.vmap(f)(x), jax.checkpoint(f)(x)
+    jax.vmap(batched)(x), jax.jit(jax.vmap(batched))(x), batched(x)
 with jax.checking_leaks():
     jax.jit(lambda v: jax.vmap(jax.grad(lambda w: jnp.sum(lax.scan(step, w, w)[0])))(v))(x)
 jitted = jax.jit(f)
 print(traces, compiled, type(jitted), inspect.signature(jitted), jitted.__wrapped__ is f)
 print(jitted.__name__, jax.vmap(f).__wrapped__ is f, inspect.signature(jax.grad(f)))
 print(jitted.lower(x).as_text(), jitted.trace(x).jaxpr)
+print(jax.make_jaxpr(jax.vmap(batched))(x), jax.make_jaxpr(batched)(x), jax.vmap(batched)(x))
 print(jax.make_jaxpr(jax.value_and_grad(lambda v: ruled(lax.scan(step, v, x)[0]).sum()))(x[0]))
 """
 

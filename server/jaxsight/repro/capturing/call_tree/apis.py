@@ -105,5 +105,13 @@ RETURN_FUNCTIONS = frozenset({"jax.vjp", "jax.linearize"})
 CUSTOM = {
     "jax.custom_jvp": ("fun", "jvp"),
     "jax.custom_vjp": ("fun", "fwd", "bwd"),
+    "jax.custom_batching.custom_vmap": ("fun", "vmap_rule"),
 }
 """Classes that hold functions: the attributes."""
+
+RULES = {
+    "jax.custom_jvp": "defjvp",
+    "jax.custom_vjp": "defvjp",
+    "jax.custom_batching.custom_vmap": "def_vmap",
+}
+"""The methods of these classes that take the functions after the first."""

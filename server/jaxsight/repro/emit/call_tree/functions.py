@@ -10,7 +10,7 @@ import jax
 
 from jaxsight.interpreters.compat.staging import surroundings
 from jaxsight.repro.capturing.call_tree import public_functions
-from jaxsight.repro.capturing.call_tree.apis import CUSTOM, PASS_ANYTHING
+from jaxsight.repro.capturing.call_tree.apis import CUSTOM, PASS_ANYTHING, RULES
 from jaxsight.repro.capturing.call_tree.records import (
     Arguments,
     Bind,
@@ -432,8 +432,7 @@ class Functions:
         ]
         del self._active[fun.number]
         if defined:
-            method = "defjvp" if item.api == "jax.custom_jvp" else "defvjp"
-            scope.body.append(Effect(call(Atom(name).dot(method), *defined)))
+            scope.body.append(Effect(call(Atom(name).dot(RULES[item.api]), *defined)))
         return Atom(name)
 
     def arguments(self, scope: Scope, arguments: Arguments, caller: Call | None) -> list[Item]:
