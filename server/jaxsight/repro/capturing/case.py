@@ -11,8 +11,8 @@
 * `tree.pickle`: the call tree around a failure, if there is one.
 * `ended.json`: how the program ended; missing if the process died.
 
-All files but `current` and `callbacks` are written beside and renamed, so that a process that dies
-leaves whole ones.
+All files but `current`, `tracing`, `stack` and `callbacks` are written beside and renamed, so that
+a process that dies leaves whole ones.
 """
 
 from __future__ import annotations
