@@ -16,6 +16,9 @@ _KEPT = frozenset({"main", "inputs", "stored", "_unpack", "data", "dtype", "shap
 _SCOPES = frozenset({"named_scope", "checkpoint_name", "named_call"})
 
 _PATH = re.compile(r"(?:/[\w.+-]+)+(?::\d+)?")
+_CLASS = re.compile(r"\b(?:[A-Za-z_][\w.]*\.)?([A-Za-z_]\w*):")
+"""The class of an exception in the message of another, without its module."""
+
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -34,7 +37,7 @@ def anonymized(repro: Repro, failure: Failure) -> tuple[Repro, Failure]:
     text = "\n".join([*lines[:end], f'"""{prose}', '"""', "", body, ""])
     compile(text, "repro", "exec")
     own_class = names.mapping.get(failure.name.rpartition(".")[2])
-    message = names.prose(failure.message)
+    message = _CLASS.sub(lambda match: names.of_class(match[1], match[0]), failure.message)
     return Repro(text, arrays), replace(failure, name=own_class or failure.name, message=message)
 
 
@@ -68,6 +71,11 @@ class _Names:
 
     def of(self, name: str) -> str:
         return self.mapping.get(name, name)
+
+    def of_class(self, name: str, text: str) -> str:
+        """Return the new name of a class before a colon; `text` if the name is none's."""
+        new = self.mapping.get(name, "")
+        return f"{new}:" if new.startswith("C") else text
 
     def key(self, text: str) -> str:
         if text in self.mapping:
