@@ -134,7 +134,8 @@ def gradient(text: str) -> Check:
 
 def differs_eagerly(text: str) -> Check:
     """Return the check `differs:jit,eager`."""
-    return Differs(text, _compared(_EAGER, "0"), prefix="jit and eager differ", source=_EAGER)
+    lines = _compared(_EAGER, "0")
+    return Differs(text, lines, eager=True, prefix="jit and eager differ", source=_EAGER)
 
 
 def differs_by_flags(text: str, flags: str) -> Check:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.equations.candidates import Candidate, cut, pruned, replaced
+from jaxsight.repro.reducing.equations.candidates import (
+    Candidate,
+    cones,
+    cut,
+    pruned,
+    replaced,
+)
 from jaxsight.repro.reducing.equations.recording import Recorded
 
 _MOST_ALONE = 64
@@ -18,6 +25,7 @@ _MOST_ALONE = 64
 def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Return a candidate from which no single equation can be deleted."""
     candidate = _around_suspects(candidate, checker, recorded)
+    candidate = _one_result(candidate, checker, recorded)
     if len(candidate.equations) > 8:
         candidate = _prefix(candidate, checker, recorded)
         candidate = _suffix(candidate, checker, recorded)
@@ -54,6 +62,23 @@ def _around_suspects(
     windows = [window for window in windows if len(window) < len(candidate.equations)]
     tries = (cut(candidate, window, recorded.values) for window in windows)
     return checker.first(tries) or candidate
+
+
+def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+    """Try each output alone, the ones that need the fewest equations first.
+
+    All tries together have about as many equations as the candidate twice.
+    """
+    if "result[" not in checker.settings.expected.message:
+        return candidate
+    tries: list[list[int]] = []
+    remaining = 2 * len(candidate.equations)
+    for cone in cones(candidate):
+        remaining -= len(cone)
+        if remaining < 0 or len(cone) == len(candidate.equations):
+            break
+        tries.append(cone)
+    return checker.first(cut(candidate, cone, recorded.values) for cone in tries) or candidate
 
 
 def _prefix(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
@@ -156,7 +181,7 @@ def _bypassed(candidate: Candidate) -> Iterator[Candidate]:
                 if each is not result or id(atom) in produced
             )
             if rest and outputs:
-                without = Candidate(candidate.inputs, candidate.arguments, rest, outputs)
+                without = replace(candidate, equations=rest, outputs=outputs, eager={})
                 yield replaced(without, {id(result): atom})
 
 
@@ -170,10 +195,7 @@ def drop_outputs(candidate: Candidate, checker: Checker[Candidate]) -> Candidate
         half = len(outputs) // 2
         tries += [outputs[:half], outputs[half:]]
         tries += [(*outputs[:index], *outputs[index + 1 :]) for index in range(len(outputs))]
-        found = checker.first(
-            pruned(Candidate(candidate.inputs, candidate.arguments, candidate.equations, kept))
-            for kept in tries
-        )
+        found = checker.first(pruned(replace(candidate, outputs=kept)) for kept in tries)
         if found is None:
             return candidate
         candidate = found
