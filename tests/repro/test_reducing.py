@@ -117,7 +117,8 @@ def reducing(folder: Path, source: str, *options: str, name: str = "out.py") -> 
     file = folder / "repro.py"
     file.write_text(source)
     command = [sys.executable, str(BOOT), "reduce", str(file), "-o", str(folder / name), *options]
-    variables = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    (folder / "tmp").mkdir(exist_ok=True)
+    variables = {**os.environ, "JAX_PLATFORMS": "cpu", "TMPDIR": str(folder / "tmp")}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)
     try:
         yield process
@@ -132,6 +133,7 @@ def reduced(folder: Path, source: str, *options: str, name: str = "out.py") -> t
         stdout, _ = process.communicate(timeout=240)
     event = json.loads(stdout.strip().split("\n")[-1])
     assert event["event"] == "done", event
+    assert not list((folder / "tmp").iterdir())
     return event, (folder / name).read_text()
 
 
@@ -228,9 +230,9 @@ def test_an_interrupt_keeps_the_smallest_program_so_far(tmp_path: Path) -> None:
     assert event["failure"]["message"].startswith("NaN in result")
 
 
-def test_a_crash_while_tracing_ends_only_a_child(tmp_path: Path) -> None:
-    source = SHAPES.replace("import jax\n", "import os\nimport jax\n").replace(
-        "d = a @ c", "os.kill(os.getpid(), 11)"
+def test_a_crash_while_tracing_ends_only_a_child_and_leaves_no_folder(tmp_path: Path) -> None:
+    source = SHAPES.replace("import jax\n", "import os\nimport tempfile\nimport jax\n").replace(
+        "d = a @ c", "tempfile.mkdtemp()\n    os.kill(os.getpid(), 11)"
     )
     event, text = reduced(tmp_path, source)
     assert (event["failure"]["kind"], event["failure"]["name"]) == ("crash", "SIGSEGV")

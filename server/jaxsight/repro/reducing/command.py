@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,14 +27,22 @@ def run(arguments: Sequence[str], report: Report) -> int:
     options = Options(parsed.check, parsed.jobs, parsed.timeout, parsed.memory, parsed.state)
     children.adopt()
     interrupts.hold()
+    with tempfile.TemporaryDirectory(prefix="jaxsight-reduce-", ignore_cleanup_errors=True) as name:
+        children.set_temporary_folder(name)
+        try:
+            return _reduced(parsed.file, parsed.out, options, report)
+        finally:
+            children.sweep()
+
+
+def _reduced(file: Path, out: Path, options: Options, report: Report) -> int:
+    """Reduce a file and report the result; return the exit status."""
     try:
-        report(reduce(parsed.file, parsed.out, options, report).record())
+        report(reduce(file, out, options, report).record())
     except CannotReduce as error:
         report({"event": "error", "message": str(error), "help": error.help})
         return 1
     except KeyboardInterrupt:
         report({"event": "error", "message": "interrupted before anything was reduced", "help": ""})
         return 130
-    finally:
-        children.sweep()
     return 0

@@ -29,7 +29,6 @@ from jaxsight.repro.reducing.flakiness import calibrate
 from jaxsight.repro.reducing.options import CannotReduce, NotReproduced, Reduced
 from jaxsight.repro.reducing.task import Task, fails
 
-
 _EAGER_RUN = 5
 """How many times as long as a candidate the original may run without `jit`."""
 
