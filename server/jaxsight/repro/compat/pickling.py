@@ -115,7 +115,7 @@ def _key(data: Any, implementation: str) -> object:
 
 def _prng_implementation(name: str) -> object:
     """Return an implementation through the type of its keys; its module moved in JAX 0.10."""
-    key_type: Any = jax.random.key(0, impl=name).dtype
+    key_type: Any = jax.eval_shape(lambda: jax.random.key(0, impl=name)).dtype
     return key_type._impl
 
 

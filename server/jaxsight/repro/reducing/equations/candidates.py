@@ -102,17 +102,17 @@ def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
     return pruned(Candidate(candidate.inputs, candidate.arguments, equations, outputs))
 
 
-def cones(candidate: Candidate) -> list[list[int]]:
-    """Return the positions of the equations that each output needs, the fewest first."""
+def cones(candidate: Candidate, atoms: Iterable[Atom]) -> list[list[int]]:
+    """Return the positions of the equations that each of some results needs, the fewest first."""
     producers = {
         id(var): index
         for index, equation in enumerate(candidate.equations)
         for var in equation.outvars
     }
     needed: list[list[int]] = []
-    for output in candidate.outputs:
+    for atom in atoms:
         kept: set[int] = set()
-        pending = [producers[id(output)]] if id(output) in producers else []
+        pending = [producers[id(atom)]] if id(atom) in producers else []
         while pending:
             index = pending.pop()
             if index not in kept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from jaxsight.interpreters.compat import avals
@@ -11,6 +11,7 @@ from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.repro.reducing.checker import Checker
 from jaxsight.repro.reducing.equations.candidates import (
     Candidate,
+    Value,
     cones,
     cut,
     pruned,
@@ -22,12 +23,24 @@ _MOST_ALONE = 64
 """The number of outputs up to which each is tried alone."""
 
 
+def trim(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+    """Drop equations at the end, and those that the last one does not need.
+
+    What is left runs on the same arguments, so no values need to be known.
+    """
+    if not candidate.equations:
+        return candidate
+    candidate = _prefix(candidate, checker, {})
+    last = cones(candidate, candidate.equations[-1].outvars)
+    return checker.first(cut(candidate, cone, {}) for cone in last[-1:]) or candidate
+
+
 def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Return a candidate from which no single equation can be deleted."""
     candidate = _around_suspects(candidate, checker, recorded)
     candidate = _one_result(candidate, checker, recorded)
     if len(candidate.equations) > 8:
-        candidate = _prefix(candidate, checker, recorded)
+        candidate = _prefix(candidate, checker, recorded.values)
         candidate = _suffix(candidate, checker, recorded)
     size = max(len(candidate.equations) // 4, 1)
     while True:
@@ -73,7 +86,7 @@ def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Rec
         return candidate
     tries: list[list[int]] = []
     remaining = 2 * len(candidate.equations)
-    for cone in cones(candidate):
+    for cone in cones(candidate, candidate.outputs):
         remaining -= len(cone)
         if remaining < 0 or len(cone) == len(candidate.equations):
             break
@@ -81,13 +94,15 @@ def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Rec
     return checker.first(cut(candidate, cone, recorded.values) for cone in tries) or candidate
 
 
-def _prefix(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+def _prefix(
+    candidate: Candidate, checker: Checker[Candidate], values: Mapping[int, Value]
+) -> Candidate:
     """Drop equations at the end, as many as possible, by search in three parts."""
     low, high = 0, len(candidate.equations)  # `low` equations do not suffice, `high` do
     whole = candidate
     while high - low > 1:
         points = _points(low, high)
-        found = checker.first(cut(whole, range(end), recorded.values) for end in points)
+        found = checker.first(cut(whole, range(end), values) for end in points)
         if found is None:
             low = points[-1]
         else:

@@ -18,7 +18,7 @@ from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
 from jaxsight.repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
-from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs
+from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs, trim
 from jaxsight.repro.reducing.equations.dive import dive
 from jaxsight.repro.reducing.equations.emission import Form
 from jaxsight.repro.reducing.equations.evaluation import observed
@@ -41,7 +41,8 @@ def reduce(task: Task) -> Reduced:
         CannotEmit: it has parts that cannot be written.
         NotReproduced: it does not fail as expected.
     """
-    candidate = loading.traced(task.loaded, loading.inputs_of(task.loaded, task.limits))
+    inputs = loading.inputs_of(task.loaded, task.limits)
+    candidate = loading.traced(task.loaded, inputs, task.limits)
     checker, jitted, confidence = _checker(task, candidate)
     checker.progress(force=True)
     minimal = interrupted = False
@@ -137,15 +138,10 @@ def _to_fixed_point(
         CannotEmit: it has parts that cannot be written, which stay when equations are deleted.
     """
     candidate = dive(candidate, checker)
-    limits, split = checker.settings.limits, checker.settings.check.eager
     while True:
         before = cost(candidate)
         candidate = flatten(candidate, checker)
-        if candidate.eager:
-            recorded = Recorded(dict(candidate.eager))
-        else:
-            recorded = record(candidate, limits, split=split)
-            candidate = replace(candidate, eager=recorded.values if split else {})
+        candidate, recorded = _recorded(candidate, checker)
         candidate = delete(candidate, checker, recorded)
         if candidate.count < before[0]:
             emit()
@@ -159,6 +155,20 @@ def _to_fixed_point(
         candidate = simplify(candidate, checker)
         if cost(candidate) >= before:
             return
+
+
+def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candidate, Recorded]:
+    """Return a candidate with the values of its variables.
+
+    Where values do not matter for the check, fewer equations are left, as running them takes time.
+    """
+    check = checker.settings.check
+    if candidate.eager:
+        return candidate, Recorded(dict(candidate.eager))
+    if not check.eager and not check.finite:
+        candidate = trim(candidate, checker)
+    recorded = record(candidate, checker.settings.limits, split=check.eager)
+    return (replace(candidate, eager=recorded.values) if check.eager else candidate), recorded
 
 
 def _emit(task: Task, checker: Checker[Candidate], jitted: bool) -> Failure:
