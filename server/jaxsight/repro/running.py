@@ -1,7 +1,7 @@
 """Run a file in a fresh Python process, with limits, and observe how it fails.
 
 The process cannot import jaxsight. It runs below the watchdog of tracers, so nothing that it starts
-survives it.
+survives it; its temporary files are removed when it ends.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def run_file(
             [*command, *arguments],
             timeout=timeout,
             memory=memory,
-            environment=environment,
+            environment={**(environment or os.environ), "TMPDIR": folder},
             folder=file.parent,
         )
         if ran.failure.kind == FINISHED or (ran.failure.kind == EXCEPTION and ran.code > 0):

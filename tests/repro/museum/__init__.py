@@ -76,11 +76,21 @@ MUSEUM = (
 
 
 def equations(file: Path) -> int:
-    """The number of equations of a script's program, those of bodies included, calls inlined."""
+    """The number of equations of a script's program, those of bodies included, calls inlined.
+
+    Arrays of one number, such as `jnp.zeros(3)`, are not counted.
+    """
     import jax
 
     module = runpy.run_path(str(file), run_name="counted")
-    return sum(1 for _ in flat(jax.make_jaxpr(module["main"])(*module["inputs"]())))
+    program = jax.make_jaxpr(module["main"])(*module["inputs"]())
+    return sum(not _is_filled(equation) for equation in flat(program))
+
+
+def _is_filled(equation: Any) -> bool:
+    from jaxsight.interpreters.compat.staging import is_literal
+
+    return equation.primitive.name == "broadcast_in_dim" and is_literal(equation.invars[0])
 
 
 def flat(program: Any, bodies: bool = True) -> Iterator[Any]:

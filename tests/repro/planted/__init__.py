@@ -31,7 +31,8 @@ SMALLEST, LARGEST = 10, 500
 class Fault:
     """`kind` is what `sitecustomize` plants; with `after`, only where another primitive is in the
     same module. `floats` are needed to make a result wrong; `outside` of bodies, since a loop is
-    compiled even where nothing is jitted.
+    compiled even where nothing is jitted. `direct` where statements are reduced: outside of JAX's
+    own functions, of which a statement calls all or nothing.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Fault:
     after: bool = False
     floats: bool = False
     outside: bool = False
+    direct: bool = False
 
     @property
     def minimum(self) -> int:
@@ -47,7 +49,7 @@ class Fault:
 
 
 FAULTS = (
-    Fault("raises at trace", "trace", "exception"),
+    Fault("raises at trace", "trace", "exception", direct=True),
     Fault("raises at lowering", "lower", "exception"),
     Fault("raises for two", "lower", "exception", after=True),
     Fault("wrong", "wrong", "differs:jit,eager", floats=True, outside=True),
@@ -58,6 +60,9 @@ FAULTS = (
     Fault("crashes when run", "crash-run", "crash:SIGSEGV", floats=True),
     Fault("aborts for two", "abort", "crash:SIGABRT", after=True),
 )
+
+_CALLBACKS = {"debug_callback", "io_callback", "pure_callback"}
+"""Calls of the host, which no file has."""
 
 _EXCLUDED = {
     "broadcast_in_dim",
@@ -88,6 +93,7 @@ class Site:
     position: int
     floats: bool
     outside: bool
+    direct: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,7 @@ def sites(program: Any) -> list[Site]:
     """The operations of a jaxpr that a fault may be planted into, each once, in order."""
     places: dict[tuple[str, str, int], Site] = {}
     outside = {id(equation) for equation in flat(program, bodies=False)}
+    direct = set(map(id, program.jaxpr.eqns))
     for position, equation in enumerate(flat(program)):
         if not equation.invars or equation.primitive.name in _EXCLUDED:
             continue
@@ -123,8 +130,13 @@ def sites(program: Any) -> list[Site]:
             before.position if before else position,
             floats and (before.floats if before else True),
             id(equation) in outside and (before.outside if before else True),
+            before.direct if before else id(equation) in direct,
         )
     return list(places.values())
+
+
+def _properties(site: Site) -> tuple[bool, bool, bool]:
+    return site.floats, site.outside, site.direct
 
 
 def candidates(number: int, fault: Fault, available: Sequence[Site]) -> Iterator[dict[str, Any]]:
@@ -133,7 +145,8 @@ def candidates(number: int, fault: Fault, available: Sequence[Site]) -> Iterator
     shuffled = list(available)
     chance.shuffle(shuffled)
     for site in shuffled:
-        if (fault.floats and not site.floats) or (fault.outside and not site.outside):
+        wanted = (fault.floats, fault.outside, fault.direct)
+        if any(want and not has for want, has in zip(wanted, _properties(site), strict=True)):
             continue
         planted = {
             "fault": fault.kind,
@@ -167,10 +180,10 @@ def functions() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         try:
             call = entry.make()
             function = functools.partial(call.function, **call.kwargs)
-            count = sum(1 for _ in flat(jax.make_jaxpr(function)(*call.args)))
+            names = [each.primitive.name for each in flat(jax.make_jaxpr(function)(*call.args))]
         except (ImportError, TypeError):
             continue  # not installed, or its arguments are no arrays
-        if SMALLEST <= count <= LARGEST:
+        if SMALLEST <= len(names) <= LARGEST and not _CALLBACKS.intersection(names):
             chosen[name] = (function, call.args)
     return chosen
 

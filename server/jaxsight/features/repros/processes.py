@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight.files import reading
@@ -119,13 +120,22 @@ class Processes:
         interrupted: asyncio.Event | None = None,
     ) -> Event:
         events = Events(name, on_event)
-        async with self._started(command) as process:
-            waiting = asyncio.create_task(_interrupt_when(interrupted, process))
-            try:
-                await process.ended(events.take)
-            finally:
-                waiting.cancel()
-            return events.result(process.errors)
+        with self._with_temporary_folder() as own:
+            async with own._started(command) as process:
+                waiting = asyncio.create_task(_interrupt_when(interrupted, process))
+                try:
+                    await process.ended(events.take)
+                finally:
+                    waiting.cancel()
+                return events.result(process.errors)
+
+    @contextlib.contextmanager
+    def _with_temporary_folder(self) -> Iterator[Processes]:
+        """Give processes a folder for temporary files, which is removed even if they are killed."""
+        with tempfile.TemporaryDirectory(
+            prefix="jaxsight-repro-", ignore_cleanup_errors=True
+        ) as folder:
+            yield replace(self, environment=self.environment | {"TMPDIR": folder})
 
     @contextlib.asynccontextmanager
     async def _started(

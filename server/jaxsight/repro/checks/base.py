@@ -25,6 +25,7 @@ class Check:
         level: what is reduced: `program` for equations, `text` for statements.
         as_file: whether the demonstration needs the file that it is in.
         finite: whether only programs with finite arguments count.
+        eager: whether the demonstration also runs the program under `jax.disable_jit`.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Check:
     level: str = "program"
     as_file: bool = False
     finite: bool = False
+    eager: bool = False
 
     def lines(self, jitted: bool) -> tuple[str, ...]:
         """Return the demonstration for `main`, or for `jax.jit(main)`."""

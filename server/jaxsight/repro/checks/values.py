@@ -101,6 +101,7 @@ except AssertionError:
     raise AssertionError("gradient and finite differences differ") from None
 """
 
+_ORDER = re.compile(r"is (?:larger|smaller) .*")
 _AMOUNT = re.compile(r"relative difference ([-+.\de]+)")
 
 
@@ -110,11 +111,24 @@ class Differs(Assertion):
 
     source: str = ""
 
+    def same(self, failure: Failure, expected: Failure) -> bool:
+        """Return whether results differ, and whether NaN is on the same side.
+
+        Which results are larger depends on what is computed from them.
+        """
+        if not self.holds(failure):
+            return False
+        return _without_order(failure).same(_without_order(expected))
+
     def calibrated(self, expected: Failure) -> Check:
         """Require a tenth of the original's difference, so that rounding errors do not count."""
         amount = _AMOUNT.search(expected.message)
         least = min(float(amount[1]), 0.1) / 10 if amount else 0.0
         return replace(self, demonstration=_compared(self.source, f"{least:.1e}"))
+
+
+def _without_order(failure: Failure) -> Failure:
+    return replace(failure, message=_ORDER.sub("differs", failure.message))
 
 
 def _compared(source: str, least: str) -> tuple[str, ...]:
@@ -134,7 +148,8 @@ def gradient(text: str) -> Check:
 
 def differs_eagerly(text: str) -> Check:
     """Return the check `differs:jit,eager`."""
-    return Differs(text, _compared(_EAGER, "0"), prefix="jit and eager differ", source=_EAGER)
+    lines = _compared(_EAGER, "0")
+    return Differs(text, lines, eager=True, prefix="jit and eager differ", source=_EAGER)
 
 
 def differs_by_flags(text: str, flags: str) -> Check:

@@ -23,14 +23,14 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import core, source_info_util
+from jax._src import api_util, core, source_info_util
 from jax._src import linear_util as lu
 
 from jaxsight.interpreters.compat import dtypes
 from jaxsight.repro.compat import host_callbacks
 from jaxsight.repro.values import array_of, value_of
 
-_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType, lu.WrappedFun)
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
 
 
 class Missing:
@@ -88,6 +88,8 @@ class _Pickler(pickle.Pickler):
             return _context, (type(value), _fields(value))
         if isinstance(value, jax.Array):
             return _reduced_array(value)
+        if type(value).__name__ == "TypedNdArray":  # JAX's own loses its type when it is pickled
+            return np.array, (np.asarray(value),)
         if type(value).__name__ == "PRNGImpl":
             return _prng_implementation, (value.name,)
         if isinstance(value, jax.Device):
@@ -95,6 +97,8 @@ class _Pickler(pickle.Pickler):
         made = host_callbacks.reduced(value)
         if made is not None:
             return made
+        if isinstance(value, lu.WrappedFun):
+            return _wrapped, (Missing(getattr(value, "__name__", "") or "function"),)
         if isinstance(value, _FUNCTIONS) and not _is_importable(value):
             return Missing, (getattr(value, "__qualname__", "") or "function",)
         if isinstance(value, functools.partial) and not _is_importable(value.func):
@@ -120,8 +124,14 @@ def _key(data: Any, implementation: str) -> object:
 
 def _prng_implementation(name: str) -> object:
     """Return an implementation through the type of its keys; its module moved in JAX 0.10."""
-    key_type: Any = jax.random.key(0, impl=name).dtype
+    key_type: Any = jax.eval_shape(lambda: jax.random.key(0, impl=name)).dtype
     return key_type._impl
+
+
+def _wrapped(missing: Missing) -> lu.WrappedFun:
+    """Return a function as parameters of `custom_jvp` have it."""
+    info = api_util.debug_info("custom_jvp", missing, (), {})
+    return lu.wrap_init(missing, debug_info=info)
 
 
 def _device(platform: str, number: int) -> object:

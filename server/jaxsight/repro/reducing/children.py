@@ -2,6 +2,7 @@
 
 The process that forks has imported JAX but not initialized a backend; it has a single thread. Each
 child may crash, hang or use up memory, and is killed alone, with all processes that it started.
+Its temporary files are in a folder of its own, which is removed when it ends.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import contextlib
 import ctypes
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,6 +52,7 @@ class Child:
     pipe: int
     deadline: float
     limits: Limits
+    folder: str
     output: bytearray = field(default_factory=bytearray)
     ending: Failure | None = None
 
@@ -96,6 +100,7 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         _kill(tree)
+        shutil.rmtree(self.folder, ignore_errors=True)
         self.ending = ending or _of_status(os.waitstatus_to_exitcode(status))
 
 
@@ -114,16 +119,18 @@ def _of_status(code: int) -> Failure:
 def start(task: Callable[[], bytes], limits: Limits) -> Child:
     """Fork a child that writes the result of a task."""
     read, write = os.pipe()
+    folder = tempfile.mkdtemp(prefix="jaxsight-child-")
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid:
         os.close(write)
-        return Child(pid, read, time.monotonic() + limits.seconds, limits)
+        return Child(pid, read, time.monotonic() + limits.seconds, limits, folder)
     code = 1
     try:
         os.close(read)
         _settle()
+        set_temporary_folder(folder)
         data = memoryview(task())
         while data:
             data = data[os.write(write, data) :]
@@ -147,6 +154,11 @@ def _settle() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
+
+
+def set_temporary_folder(folder: str) -> None:
+    """Let temporary files of this process, and of those that it starts, be in a folder."""
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
 def adopt() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import io
 import pickle
 import sys
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import jax
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.staging import Program, stage
+from jaxsight.repro.compat import backends, pickling
 from jaxsight.repro.failures import FINISHED, failure_of
 from jaxsight.repro.reducing import children
 from jaxsight.repro.reducing.children import Limits
@@ -124,28 +125,38 @@ class Inputs:
 
 
 def inputs_of(loaded: Loaded, limits: Limits) -> Inputs:
-    """Compute the arguments of `main` in a child, and trace it there, which may crash or hang.
+    """Compute the arguments of `main` in a child.
 
     Raises:
         Unloadable: that failed; the file may still run.
     """
 
     def task() -> bytes:
-        try:
-            inputs = _split(execute(loaded).inputs())
-            _trace(loaded, inputs)
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
-            return pickle.dumps((failure_of(error).headline, None))
-        return pickle.dumps(("", inputs))
+        return pickle.dumps(_split(execute(loaded).inputs()))
 
-    ending, output = children.run(task, limits)
+    inputs: Inputs = pickle.loads(_of_child(task, limits))
+    return inputs
+
+
+def _of_child(task: Callable[[], bytes], limits: Limits) -> bytes:
+    """Return what a task returns in a child.
+
+    Raises:
+        Unloadable: it failed, or ended the child.
+    """
+
+    def safe() -> bytes:
+        try:
+            return b"1" + task()
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+            return b"0" + failure_of(error).headline.encode()
+
+    ending, output = children.run(safe, limits)
     if ending.kind != FINISHED or not output:
         raise Unloadable(f"cannot trace main: {ending.headline}")
-    problem, inputs = pickle.load(io.BytesIO(output))
-    if problem:
-        raise Unloadable(f"cannot trace main: {problem}")
-    typed: Inputs = inputs
-    return typed
+    if output[:1] == b"0":
+        raise Unloadable(f"cannot trace main: {output[1:].decode()}")
+    return output[1:]
 
 
 def _split(arguments: Any) -> Inputs:
@@ -158,24 +169,34 @@ def _split(arguments: Any) -> Inputs:
     structure: tuple[Any, list[Any]] | None = (tree, others)
     module = sys.modules.pop(NAME, None)  # the reader of the pickle does not have it
     try:
-        pickle.loads(pickle.dumps(structure))
+        same = pickle.loads(pickle.dumps(structure))[0] == tree
     except Exception:  # noqa: BLE001 - classes of the file
-        structure = None
+        same = False
     finally:
         if module is not None:
             sys.modules[NAME] = module
-    return Inputs(tuple(value for value in values if value is not None), positions, structure)
+    known = tuple(value for value in values if value is not None)
+    return Inputs(known, positions, structure if same else None)
 
 
-def traced(loaded: Loaded, inputs: Inputs) -> Candidate:
-    """Trace `main` at the types of its arguments, in this process.
+def traced(loaded: Loaded, inputs: Inputs, limits: Limits) -> Candidate:
+    """Trace `main` at the types of its arguments, in a child, where it may crash or hang.
+
+    Then it is traced in this process, unless that initializes a backend: it must be able to fork.
 
     Raises:
         Unloadable: that failed, because the file needs values at its top level.
     """
+
+    def task() -> bytes:
+        program = _trace(loaded, inputs)
+        return pickling.dumps(program) if backends.are_initialized() else b""
+
+    written = _of_child(task, limits)
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            return of_program(_trace(loaded, inputs), inputs.values)
+            program = next(pickling.each(written)) if written else _trace(loaded, inputs)
+            return of_program(program, inputs.values)
     except Exception as error:
         first = str(error).strip().split("\n", 1)[0]
         raise Unloadable(f"cannot trace main: {type(error).__name__}: {first}") from error

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,12 +39,17 @@ Value: TypeAlias = Array | Keys
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A program without constants, and its arguments."""
+    """A program without constants, and its arguments.
+
+    Attributes:
+        eager: what variables are for these arguments without `jit`, by identity, as far as known.
+    """
 
     inputs: tuple[Var, ...]
     arguments: tuple[Value, ...]
     equations: tuple[Equation, ...]
     outputs: tuple[Atom, ...]
+    eager: Mapping[int, Value] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -74,11 +79,10 @@ def pruned(candidate: Candidate) -> Candidate:
     """Return a candidate without inputs that nothing reads."""
     read = reads(candidate.equations) | {id(atom) for atom in candidate.outputs}
     kept = [index for index, var in enumerate(candidate.inputs) if id(var) in read]
-    return Candidate(
-        tuple(candidate.inputs[index] for index in kept),
-        tuple(candidate.arguments[index] for index in kept),
-        candidate.equations,
-        candidate.outputs,
+    return replace(
+        candidate,
+        inputs=tuple(candidate.inputs[index] for index in kept),
+        arguments=tuple(candidate.arguments[index] for index in kept),
     )
 
 
@@ -96,6 +100,27 @@ def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
     )
     outputs = tuple(atom for atom in candidate.outputs if id(atom) not in replacements)
     return pruned(Candidate(candidate.inputs, candidate.arguments, equations, outputs))
+
+
+def cones(candidate: Candidate, atoms: Iterable[Atom]) -> list[list[int]]:
+    """Return the positions of the equations that each of some results needs, the fewest first."""
+    producers = {
+        id(var): index
+        for index, equation in enumerate(candidate.equations)
+        for var in equation.outvars
+    }
+    needed: list[list[int]] = []
+    for atom in atoms:
+        kept: set[int] = set()
+        pending = [producers[id(atom)]] if id(atom) in producers else []
+        while pending:
+            index = pending.pop()
+            if index not in kept:
+                kept.add(index)
+                read = map(id, candidate.equations[index].invars)
+                pending += [producers[key] for key in read if key in producers]
+        needed.append(sorted(kept))
+    return sorted(filter(None, needed), key=len)
 
 
 def reads(equations: Iterable[Equation]) -> set[int]:
@@ -127,16 +152,19 @@ def cut(candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]) 
             if not is_literal(atom) and id(atom) not in produced:
                 inputs.setdefault(id(atom), atom)
     arguments: list[Value] = []
+    eager = candidate.eager
     for key, var in inputs.items():
         value = own.get(key, values.get(key))
         if value is None:
+            eager = {}
             value = zeros(var.aval)
         if value is None:
             return None
         arguments.append(value)
     results = [var for equation in equations for var in equation.outvars]
     outputs = [var for var in results if id(var) not in read and not is_dropped(var)]
-    return Candidate(tuple(inputs.values()), tuple(arguments), tuple(equations), tuple(outputs))
+    parts = tuple(inputs.values()), tuple(arguments), tuple(equations), tuple(outputs)
+    return Candidate(*parts, eager)
 
 
 def _with_results(equation: Equation, read: set[int]) -> Equation:

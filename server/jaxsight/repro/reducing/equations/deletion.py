@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Atom
 from jaxsight.interpreters.compat.staging import is_literal
 from jaxsight.repro.reducing.checker import Checker
-from jaxsight.repro.reducing.equations.candidates import Candidate, cut, pruned, replaced
+from jaxsight.repro.reducing.equations.candidates import (
+    Candidate,
+    Value,
+    cones,
+    cut,
+    pruned,
+    replaced,
+)
 from jaxsight.repro.reducing.equations.recording import Recorded
 
 _MOST_ALONE = 64
 """The number of outputs up to which each is tried alone."""
 
 
+def trim(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+    """Drop equations at the end, and those that the last one does not need.
+
+    What is left runs on the same arguments, so no values need to be known.
+    """
+    if not candidate.equations:
+        return candidate
+    candidate = _prefix(candidate, checker, {})
+    last = cones(candidate, candidate.equations[-1].outvars)
+    return checker.first(cut(candidate, cone, {}) for cone in last[-1:]) or candidate
+
+
 def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
     """Return a candidate from which no single equation can be deleted."""
     candidate = _around_suspects(candidate, checker, recorded)
+    candidate = _one_result(candidate, checker, recorded)
     if len(candidate.equations) > 8:
-        candidate = _prefix(candidate, checker, recorded)
+        candidate = _prefix(candidate, checker, recorded.values)
         candidate = _suffix(candidate, checker, recorded)
     size = max(len(candidate.equations) // 4, 1)
     while True:
@@ -56,13 +77,32 @@ def _around_suspects(
     return checker.first(tries) or candidate
 
 
-def _prefix(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+    """Try each output alone, the ones that need the fewest equations first.
+
+    All tries together have about as many equations as the candidate twice.
+    """
+    if "result[" not in checker.settings.expected.message:
+        return candidate
+    tries: list[list[int]] = []
+    remaining = 2 * len(candidate.equations)
+    for cone in cones(candidate, candidate.outputs):
+        remaining -= len(cone)
+        if remaining < 0 or len(cone) == len(candidate.equations):
+            break
+        tries.append(cone)
+    return checker.first(cut(candidate, cone, recorded.values) for cone in tries) or candidate
+
+
+def _prefix(
+    candidate: Candidate, checker: Checker[Candidate], values: Mapping[int, Value]
+) -> Candidate:
     """Drop equations at the end, as many as possible, by search in three parts."""
     low, high = 0, len(candidate.equations)  # `low` equations do not suffice, `high` do
     whole = candidate
     while high - low > 1:
         points = _points(low, high)
-        found = checker.first(cut(whole, range(end), recorded.values) for end in points)
+        found = checker.first(cut(whole, range(end), values) for end in points)
         if found is None:
             low = points[-1]
         else:
@@ -156,7 +196,7 @@ def _bypassed(candidate: Candidate) -> Iterator[Candidate]:
                 if each is not result or id(atom) in produced
             )
             if rest and outputs:
-                without = Candidate(candidate.inputs, candidate.arguments, rest, outputs)
+                without = replace(candidate, equations=rest, outputs=outputs, eager={})
                 yield replaced(without, {id(result): atom})
 
 
@@ -170,10 +210,7 @@ def drop_outputs(candidate: Candidate, checker: Checker[Candidate]) -> Candidate
         half = len(outputs) // 2
         tries += [outputs[:half], outputs[half:]]
         tries += [(*outputs[:index], *outputs[index + 1 :]) for index in range(len(outputs))]
-        found = checker.first(
-            pruned(Candidate(candidate.inputs, candidate.arguments, candidate.equations, kept))
-            for kept in tries
-        )
+        found = checker.first(pruned(replace(candidate, outputs=kept)) for kept in tries)
         if found is None:
             return candidate
         candidate = found

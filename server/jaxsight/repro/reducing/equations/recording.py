@@ -29,18 +29,24 @@ class Recorded:
 
     Attributes:
         suspects: positions of equations that failed alone, or that first returned NaN.
+        finished: whether all equations ran.
     """
 
     values: dict[int, Value] = field(default_factory=dict)
     suspects: list[int] = field(default_factory=list)
+    finished: bool = False
 
 
-def record(candidate: Candidate, limits: Limits) -> Recorded:
-    """Run a candidate in a child; where it fails, the values so far are kept."""
+def record(candidate: Candidate, limits: Limits, *, split: bool = False) -> Recorded:
+    """Run a candidate in a child; where it fails, the values so far are kept.
+
+    Args:
+        split: whether loops are run one operation at a time too, as without `jit`.
+    """
     recorded = Recorded()
     with tempfile.TemporaryDirectory(prefix="jaxsight-values-") as name:
         folder = Path(name)
-        ending, _ = children.run(lambda: _write(candidate, folder), limits)
+        ending, _ = children.run(lambda: _write(candidate, folder, split), limits)
         lines = (folder / "index").read_text().splitlines() if (folder / "index").exists() else []
         entries = [json.loads(line) for line in lines]
         data = folder / "data"
@@ -53,16 +59,21 @@ def record(candidate: Candidate, limits: Limits) -> Recorded:
                 value = _value(place, mapped)
                 if value is not None:
                     recorded.values[id(var)] = value
-        if ending.kind != FINISHED and len(entries) < len(candidate.equations):
+        recorded.finished = len(entries) == len(candidate.equations)
+        if ending.kind != FINISHED and not recorded.finished:
             recorded.suspects.append(len(entries))
     return recorded
 
 
-def _write(candidate: Candidate, folder: Path) -> bytes:
+def _write(candidate: Candidate, folder: Path, split: bool) -> bytes:
     """Write the results of each equation to a file, and a line about each to another."""
     offset = 0
     poisoned = False
-    with (folder / "index").open("w") as index, (folder / "data").open("wb") as data:
+    with (
+        (folder / "index").open("w") as index,
+        (folder / "data").open("wb") as data,
+        jax.disable_jit(split),
+    ):
         for _, operands, results in steps(candidate):
             line: dict[str, Any] = {"values": []}
             for result in results:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,16 +18,19 @@ from jaxsight.repro.reducing.equations import emission
 from jaxsight.repro.reducing.equations.arguments import simplify
 from jaxsight.repro.reducing.equations.bodies import prune, thin, unwrap
 from jaxsight.repro.reducing.equations.candidates import Candidate, Digests, cost, is_finite
-from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs
+from jaxsight.repro.reducing.equations.deletion import bypass, delete, drop_outputs, trim
 from jaxsight.repro.reducing.equations.dive import dive
 from jaxsight.repro.reducing.equations.emission import Form
 from jaxsight.repro.reducing.equations.evaluation import observed
-from jaxsight.repro.reducing.equations.inlining import flatten
-from jaxsight.repro.reducing.equations.recording import record
+from jaxsight.repro.reducing.equations.inlining import flatten, inlined
+from jaxsight.repro.reducing.equations.recording import Recorded, record
 from jaxsight.repro.reducing.equations.sizes import narrow, shrink
 from jaxsight.repro.reducing.flakiness import calibrate
 from jaxsight.repro.reducing.options import CannotReduce, NotReproduced, Reduced
 from jaxsight.repro.reducing.task import Task, fails
+
+_EAGER_RUN = 5
+"""How many times as long as a candidate the original may run without `jit`."""
 
 
 def reduce(task: Task) -> Reduced:
@@ -37,12 +41,13 @@ def reduce(task: Task) -> Reduced:
         CannotEmit: it has parts that cannot be written.
         NotReproduced: it does not fail as expected.
     """
-    candidate = loading.traced(task.loaded, loading.inputs_of(task.loaded, task.limits))
+    inputs = loading.inputs_of(task.loaded, task.limits)
+    candidate = loading.traced(task.loaded, inputs, task.limits)
     checker, jitted, confidence = _checker(task, candidate)
     checker.progress(force=True)
     minimal = interrupted = False
     try:
-        _to_fixed_point(candidate, checker, partial(_emitted, task, checker, jitted))
+        _to_fixed_point(checker.accepted[0], checker, partial(_emitted, task, checker, jitted))
         minimal = True
     except KeyboardInterrupt:
         interrupted = True
@@ -74,16 +79,32 @@ def _checker(task: Task, candidate: Candidate) -> tuple[Checker[Candidate], bool
     """
     finite = task.check.finite and is_finite(candidate)
     problem: NotReproduced | None = None
-    for jitted in (True, False):
+    for start, jitted in _starts(task, candidate):
         settings = Settings(task.check, Failure(HANG), task.limits, task.options.jobs)
         kind = _kind(task, settings, jitted, finite)
-        checker = Checker(settings, kind, task.journal, task.report, [candidate])
+        checker = Checker(settings, kind, task.journal, task.report, [start])
         try:
-            return checker, jitted, calibrate(checker, candidate, task.is_expected)
+            return checker, jitted, calibrate(checker, start, task.is_expected)
         except NotReproduced as error:
             problem = problem or error
     assert problem is not None
     raise problem
+
+
+def _starts(task: Task, candidate: Candidate) -> Iterator[tuple[Candidate, bool]]:
+    """Yield the programs to reduce, of which the first that fails counts; and whether with jit.
+
+    Without `jit`, a large program is run only once, with its calls inlined, if that suffices.
+    """
+    if task.check.eager:
+        inside = inlined(candidate, lambda equation: True)
+        limits = replace(task.limits, seconds=_EAGER_RUN * task.limits.seconds)
+        recorded = record(inside, limits, split=True)
+        if recorded.finished:
+            yield replace(inside, eager=recorded.values), True
+    yield candidate, True
+    if task.check.lines(jitted=False) != task.check.lines(jitted=True):
+        yield candidate, False
 
 
 def _kind(task: Task, settings: Settings, jitted: bool, finite: bool) -> Kind[Candidate]:
@@ -120,7 +141,7 @@ def _to_fixed_point(
     while True:
         before = cost(candidate)
         candidate = flatten(candidate, checker)
-        recorded = record(candidate, checker.settings.limits)
+        candidate, recorded = _recorded(candidate, checker)
         candidate = delete(candidate, checker, recorded)
         if candidate.count < before[0]:
             emit()
@@ -134,6 +155,20 @@ def _to_fixed_point(
         candidate = simplify(candidate, checker)
         if cost(candidate) >= before:
             return
+
+
+def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candidate, Recorded]:
+    """Return a candidate with the values of its variables.
+
+    Where values do not matter for the check, fewer equations are left, as running them takes time.
+    """
+    check = checker.settings.check
+    if candidate.eager:
+        return candidate, Recorded(dict(candidate.eager))
+    if not check.eager and not check.finite:
+        candidate = trim(candidate, checker)
+    recorded = record(candidate, checker.settings.limits, split=check.eager)
+    return (replace(candidate, eager=recorded.values) if check.eager else candidate), recorded
 
 
 def _emit(task: Task, checker: Checker[Candidate], jitted: bool) -> Failure:
