@@ -1,0 +1,76 @@
+"""Answers requests about programs, one after another, in a process that may die of one of them."""
+
+from __future__ import annotations
+
+import gc
+import json
+import warnings
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import jax
+
+from jaxsight.dataset.generating import generate
+from jaxsight.dataset.program import Program
+from jaxsight.dataset.rows import check, describe
+from jaxsight.dataset.rows.describe import Rejected
+from jaxsight.dataset.rows.directions import Direction
+from jaxsight.dataset.spec import Spec
+
+_PROGRAMS = 64
+"""After so many programs, what JAX keeps of them is dropped."""
+
+
+def serve(requests: TextIO, answers: TextIO) -> None:
+    """Answer each line with a line."""
+    warnings.simplefilter("ignore")
+    for count, line in enumerate(requests, start=1):
+        answers.write(json.dumps(_answer(json.loads(line))) + "\n")
+        answers.flush()
+        if count % _PROGRAMS == 0:
+            jax.clear_caches()
+            gc.collect()
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _ACTIONS[request["action"]](request)
+    except Rejected as rejected:
+        return {"rejected": rejected.cause, "message": str(rejected)}
+
+
+def _program(request: dict[str, Any]) -> Program:
+    """Return the program of a request, or the one that its specification has at its number."""
+    if "program" in request:
+        return Program.of_record(request["program"])
+    return generate(Spec.of_record(request["spec"]), request["number"])
+
+
+def _survey(request: dict[str, Any]) -> dict[str, Any]:
+    program = _program(request)
+    surveyed = describe.survey(program)
+    return {
+        "program": surveyed.program,
+        "structure": surveyed.structure,
+        "equations": surveyed.equations,
+        "category": program.category,
+        "template": program.template,
+    }
+
+
+def _describe(request: dict[str, Any]) -> dict[str, Any]:
+    return {"row": describe.describe(_program(request), request["targets"], _none)}
+
+
+def _check(request: dict[str, Any]) -> dict[str, Any]:
+    program = _program(request)
+    return {"checks": check.check(program, *(request[name] for name in _CHECKED))}
+
+
+_CHECKED = ("digest", "stablehlo", "results")
+_ACTIONS = {"survey": _survey, "describe": _describe, "check": _check}
+
+
+def _none(direction: Direction, targets: Sequence[str]) -> list[dict[str, Any]]:
+    del direction, targets
+    return []
