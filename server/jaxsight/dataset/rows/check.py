@@ -50,7 +50,6 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
         found["stablehlo"] = _compared(
             lambda: reimport.run(stablehlo, data, _UNOPTIMIZED), expected
         )
-    loading.unload(loaded)
     return found
 
 
@@ -80,7 +79,7 @@ def difference(result: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> st
         return f"is {result.dtype}{list(result.shape)} of {wanted.dtype}{list(wanted.shape)}"
     if not jnp.issubdtype(result.dtype, jnp.inexact):
         return "" if np.array_equal(result, wanted) else "has other integers"
-    tolerance = float(jnp.finfo(result.dtype).eps) ** 0.5
+    tolerance = float(jnp.finfo(result.dtype).eps) ** 0.5  # type: ignore[no-untyped-call]
     first, second = result.astype(np.complex128), wanted.astype(np.complex128)
     if not np.array_equal(np.isnan(first), np.isnan(second)):
         return "has NaNs elsewhere"

@@ -15,10 +15,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jaxlib
 import numpy as np
 
 import jaxsight
+from jaxsight.compiler.compat import xla
 from jaxsight.dataset.program import Program, leaves
 from jaxsight.dataset.rows import compiling, loading
 from jaxsight.dataset.rows.canonical import digests
@@ -166,7 +166,7 @@ def _described(
         },
         "versions": {
             "jax": jax.__version__,
-            "jaxlib": jaxlib.__version__,
+            "jaxlib": xla.JAXLIB,
             "numpy": np.__version__,
             "python": platform.python_version(),
             "jaxsight": jaxsight.__version__,

@@ -28,7 +28,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
         answers.write(json.dumps(_answer(json.loads(line))) + "\n")
         answers.flush()
         if count % _PROGRAMS == 0:
-            jax.clear_caches()
+            jax.clear_caches()  # type: ignore[no-untyped-call]
             gc.collect()
 
 
