@@ -66,7 +66,7 @@ class Ray:
         Raises:
             ImportError: Ray is not installed.
         """
-        import ray
+        import ray  # type: ignore[import-not-found]
 
         self._ray: Any = ray
         if not ray.is_initialized():

@@ -35,7 +35,8 @@ class Executable:
 
     def __call__(self, arrays: tuple[Any, ...]) -> list[Any]:
         """Run it."""
-        return list(jax.block_until_ready(self.compiled.call_flat(arrays)))
+        leaves: list[Any] = self.compiled.call_flat(arrays)
+        return leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,19 @@ def compile(direction: Direction, *, quickly: bool = False) -> Executable:
         _Flat(compiled, compiled.in_tree),
         str(lowered.as_text()),
         hlo,
-        read(hlo, **lower.facts(direction.traced.jaxpr)),
+        _graph(hlo, direction),
         memory,
         float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0,
+    )
+
+
+def _graph(hlo: str, direction: Direction) -> Graph:
+    facts = lower.facts(direction.traced.jaxpr)
+    return read(
+        hlo,
+        constants=facts["constants"],
+        barriers=facts["barriers"],
+        trips=dict(facts["trips"]),
     )
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jaxlib
 import numpy as np
 
 import jaxsight
+from jaxsight.compiler.compat import xla
 from jaxsight.dataset.program import Program, leaves
 from jaxsight.dataset.rows import compiling, loading
 from jaxsight.dataset.rows.canonical import digests
@@ -34,6 +34,7 @@ from jaxsight.dataset.rows.finite_differences import gradient_problem
 from jaxsight.dataset.rows.normal_form import normal_form
 from jaxsight.dataset.schema import VERSION
 from jaxsight.targets.target import CPU, parse
+from jaxsight.tracer.comparison.closeness import plain
 
 _LEVELS = ((8, "basic"), (24, "medium"), (80, "hard"))
 """The largest number of equations, inner ones included, of each difficulty."""
@@ -166,7 +167,7 @@ def _described(
         },
         "versions": {
             "jax": jax.__version__,
-            "jaxlib": jaxlib.__version__,
+            "jaxlib": xla.JAXLIB,
             "numpy": np.__version__,
             "python": platform.python_version(),
             "jaxsight": jaxsight.__version__,
@@ -219,13 +220,6 @@ def same_bits(first: Any, second: Any) -> bool:
     """Return whether two arrays are equal, NaNs included."""
     lhs, rhs = plain(first), plain(second)
     return lhs.tobytes() == rhs.tobytes()
-
-
-def plain(array: Any) -> np.ndarray[Any, Any]:
-    """Return an array as NumPy's; keys as their data."""
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        array = jax.random.key_data(array)
-    return np.asarray(array)
 
 
 def _finiteness(program: Program, results: list[Any]) -> str:
@@ -282,21 +276,23 @@ def _cotangent(result: Any, chance: np.random.Generator) -> Any:
 
 
 def packed(arrays: Sequence[Any]) -> str:
-    """Return arrays as text, exactly."""
+    """Return arrays as text, exactly; keys as their data."""
     data = io.BytesIO()
-    content = [plain(array) for array in arrays]
-    views = {
-        f"{at}": np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-        for at, array in enumerate(content)
-    }
-    np.savez_compressed(data, allow_pickle=False, **views)
+    contents: dict[str, np.ndarray[Any, Any]] = {}
+    for at, array in enumerate(map(plain, arrays)):
+        shape = ",".join(map(str, array.shape))
+        content = np.ascontiguousarray(array).tobytes()
+        contents[f"{at} {array.dtype} {shape}"] = np.frombuffer(content, np.uint8)
+    np.savez_compressed(data, allow_pickle=False, **contents)
     return base64.b64encode(data.getvalue()).decode()
 
 
-def unpacked(text: str, like: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """Return the arrays of `packed`, with the types and shapes of others."""
-    with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as parts:
-        return [
-            np.frombuffer(parts[f"{at}"].tobytes(), plain(array).dtype).reshape(plain(array).shape)
-            for at, array in enumerate(like)
-        ]
+def unpacked(text: str) -> list[np.ndarray[Any, Any]]:
+    """Return the arrays of `packed`."""
+    arrays: list[np.ndarray[Any, Any]] = []
+    with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as contents:
+        for name in contents.files:
+            _, dtype, shape = name.split(" ")
+            sizes = [int(size) for size in shape.split(",") if size]
+            arrays.append(np.frombuffer(contents[name].tobytes(), jnp.dtype(dtype)).reshape(sizes))
+    return arrays

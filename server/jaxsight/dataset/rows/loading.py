@@ -42,7 +42,7 @@ def unload(loaded: Loaded) -> None:
     """Forget a program's module, and what JAX has traced and compiled of it."""
     linecache.cache.pop(loaded.file, None)
     sys.modules.pop(f"program_{loaded.file[9:-1]}", None)
-    jax.clear_caches()
+    jax.clear_caches()  # type: ignore[no-untyped-call]
 
 
 def arguments(program: Program, draw: int = 0) -> tuple[Any, ...]:

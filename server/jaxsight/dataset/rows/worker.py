@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import warnings
-from collections.abc import Sequence
 from typing import Any, TextIO
 
 import jax
@@ -14,7 +13,7 @@ from jaxsight.dataset.generating import generate
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.rows import check, describe
 from jaxsight.dataset.rows.describe import Rejected
-from jaxsight.dataset.rows.directions import Direction
+from jaxsight.dataset.rows.targets import Compilers
 from jaxsight.dataset.spec import Spec
 
 _PROGRAMS = 64
@@ -28,7 +27,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
         answers.write(json.dumps(_answer(json.loads(line))) + "\n")
         answers.flush()
         if count % _PROGRAMS == 0:
-            jax.clear_caches()
+            jax.clear_caches()  # type: ignore[no-untyped-call]
             gc.collect()
 
 
@@ -37,6 +36,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return _ACTIONS[request["action"]](request)
     except Rejected as rejected:
         return {"rejected": rejected.cause, "message": str(rejected)}
+    except Exception as error:  # noqa: BLE001 - a program may break any step
+        return {"rejected": "internal error", "message": f"{type(error).__name__}: {error}"[:300]}
 
 
 def _program(request: dict[str, Any]) -> Program:
@@ -59,7 +60,7 @@ def _survey(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(request: dict[str, Any]) -> dict[str, Any]:
-    return {"row": describe.describe(_program(request), request["targets"], _none)}
+    return {"row": describe.describe(_program(request), request["targets"], _compilers.labels)}
 
 
 def _check(request: dict[str, Any]) -> dict[str, Any]:
@@ -67,10 +68,7 @@ def _check(request: dict[str, Any]) -> dict[str, Any]:
     return {"checks": check.check(program, *(request[name] for name in _CHECKED))}
 
 
+_compilers = Compilers()
+
 _CHECKED = ("digest", "stablehlo", "results")
 _ACTIONS = {"survey": _survey, "describe": _describe, "check": _check}
-
-
-def _none(direction: Direction, targets: Sequence[str]) -> list[dict[str, Any]]:
-    del direction, targets
-    return []
