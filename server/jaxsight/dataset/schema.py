@@ -60,33 +60,27 @@ _KERNEL = Struct(
         Column("launches", "int64", "How often it is launched."),
         Column("bytes_in", "int64", "Bytes that it reads."),
         Column("bytes_out", "int64", "Bytes that it writes."),
-        Column("flops", "float64", "Floating-point operations.", is_nullable=True),
-        Column("estimate_seconds", "float64", "Roofline estimate.", is_nullable=True),
+        Column("flops", "float64", "Floating-point operations.", True),
+        Column("estimate_seconds", "float64", "Roofline estimate.", True),
     )
 )
 
 _TARGET = Struct(
     (
         Column("target", "string", "The device, as `jaxsight targets` lists it."),
-        Column(
-            "compiled", "string", "`device`, or `ahead of time` where the device was not present."
-        ),
-        Column("hlo", "string", "The optimized HLO; empty for `cpu`, whose HLO is a column."),
-        Column("kernel_count", "int64", "Kernels."),
-        Column("launch_count", "int64", "Kernel launches of one call."),
-        Column("launches_known", "bool", "Whether `launch_count` is exact, or the least."),
-        Column("temp_bytes", "int64", "Bytes of temporaries.", is_nullable=True),
-        Column("argument_bytes", "int64", "Bytes of arguments.", is_nullable=True),
-        Column("output_bytes", "int64", "Bytes of results.", is_nullable=True),
-        Column("flops", "float64", "Floating-point operations, by XLA.", is_nullable=True),
-        Column("estimate_seconds", "float64", "Roofline estimate.", is_nullable=True),
-        Column(
-            "estimate_is_lower_bound",
-            "bool",
-            "Whether the estimate leaves something out.",
-            is_nullable=True,
-        ),
-        Column("kernels", List(_KERNEL), "Each kernel."),
+        Column("refused", "string", "Why it is not compiled; then all that follows is null.", True),
+        Column("compiled", "string", "`device`, or `ahead of time` without the device.", True),
+        Column("hlo", "string", "The optimized HLO; empty for `cpu`, whose HLO is a column.", True),
+        Column("kernel_count", "int64", "Kernels.", True),
+        Column("launch_count", "int64", "Kernel launches of one call.", True),
+        Column("launches_known", "bool", "Whether `launch_count` is exact, or the least.", True),
+        Column("temp_bytes", "int64", "Bytes of temporaries.", True),
+        Column("argument_bytes", "int64", "Bytes of arguments.", True),
+        Column("output_bytes", "int64", "Bytes of results.", True),
+        Column("flops", "float64", "Floating-point operations, by XLA.", True),
+        Column("estimate_seconds", "float64", "Roofline estimate.", True),
+        Column("estimate_is_lower_bound", "bool", "Whether it leaves something out.", True),
+        Column("kernels", List(_KERNEL), "Each kernel.", True),
     )
 )
 
@@ -94,10 +88,10 @@ _ALIGNMENT = Struct(
     (
         Column("equation", "string", "The path of an equation: `3`, or `3/body/0` inside another."),
         Column("primitive", "string", "Its primitive."),
-        Column("line", "int64", "First line of its expression, from 1.", is_nullable=True),
-        Column("column", "int64", "First column, in code points from 0.", is_nullable=True),
-        Column("end_line", "int64", "Last line.", is_nullable=True),
-        Column("end_column", "int64", "The column after the last one.", is_nullable=True),
+        Column("line", "int64", "First line of its expression, from 1.", True),
+        Column("column", "int64", "First column, in code points from 0.", True),
+        Column("end_line", "int64", "Last line.", True),
+        Column("end_column", "int64", "The column after the last one.", True),
         Column("expression", "string", "The Python expression; empty where there is none."),
         Column("instructions", _STRINGS, "Names of instructions in `hlo` that compute it."),
     )
@@ -113,9 +107,7 @@ _CHECKS = (
     ("stablehlo", "The StableHLO, imported again and run at optimization level 0, agrees."),
 )
 
-_VALIDATION = Struct(
-    tuple(Column(name, "string", what, is_nullable=True) for name, what in _CHECKS)
-)
+_VALIDATION = Struct(tuple(Column(name, "string", what, True) for name, what in _CHECKS))
 
 _PROVENANCE = Struct(
     (
@@ -182,8 +174,8 @@ _FIGURES = Struct(
     (
         Column("kernel_count", "int64", "Kernels."),
         Column("launch_count", "int64", "Kernel launches of one call."),
-        Column("temp_bytes", "int64", "Bytes of temporaries.", is_nullable=True),
-        Column("estimate_seconds", "float64", "Roofline estimate.", is_nullable=True),
+        Column("temp_bytes", "int64", "Bytes of temporaries.", True),
+        Column("estimate_seconds", "float64", "Roofline estimate.", True),
     )
 )
 

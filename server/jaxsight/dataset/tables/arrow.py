@@ -35,7 +35,7 @@ def _type(kind: Type) -> Any:
     library = pyarrow()
     match kind:
         case List(of=of):
-            return library.list_(_type(of))
+            return library.list_(library.field("element", _type(of)))  # as Parquet names it
         case Struct(fields=fields):
             return library.struct([(field.name, _type(field.type)) for field in fields])
         case "string":

@@ -93,6 +93,8 @@ class _Counting:
         counts["equations"][_bin(row["equation_count"], _BINS)] += 1
         counts["licence"][row["provenance"]["licence"]] += 1
         for target in row["targets"]:
+            if target["kernel_count"] is None:
+                continue
             kernels = self.kernels.setdefault(target["target"], Counter())
             kernels[_bin(target["kernel_count"], _KERNEL_BINS)] += 1
         for name, outcome in row["validation"].items():
