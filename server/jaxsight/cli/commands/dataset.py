@@ -133,8 +133,12 @@ def generate(
     The same specification and seed make the same bytes, whatever the engine and the number of jobs.
     Ctrl-C keeps finished shards; the same command continues where an earlier one ended.
     """
-    given = {"samples": samples, "seed": seed}
-    given |= {"categories": _names(categories), "targets": _names(targets)}
+    given = {
+        "samples": samples,
+        "seed": seed,
+        "categories": _names(categories),
+        "targets": _names(targets),
+    }
     with _explained():
         spec = _spec(spec_file, given)
         if form is Format.parquet:

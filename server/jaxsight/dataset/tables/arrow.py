@@ -18,12 +18,13 @@ def pyarrow() -> Any:
         MissingLibrary: it is not installed.
     """
     try:
-        import pyarrow.parquet
+        import pyarrow.parquet  # type: ignore[import-not-found]
     except ImportError as error:
         raise MissingLibrary(
             'Parquet requires pyarrow; run pip install "jaxsight[dataset]", or use --format jsonl'
         ) from error
-    return pyarrow
+    library: Any = pyarrow
+    return library
 
 
 def schema(columns: tuple[Column, ...]) -> Any:
