@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ def build(out: Path, made: Made, spec: Spec, versions: dict[str, str], form: str
         OSError: the folder cannot be written.
     """
     shards = [out / WORK / name for name in sorted(made.shards)]
-    record: dict[str, Any] = made.record()
+    fields: dict[str, Any] = json.loads(json.dumps(spec.record()))  # lists, as they are read again
     written = writing.write(out, shards, form)
-    manifest = Manifest(form, spec.record(), spec.digest, versions, record, written)
+    manifest = Manifest(form, fields, spec.digest, versions, made.record(), written)
     manifest.write(out)
     write_card(out, manifest)
     return manifest

@@ -14,6 +14,8 @@ from jaxsight.dataset.tables.files import Row, UnreadableFile
 
 NAME = "manifest.json"
 
+SPLITS = ("train", "validation", "test")
+
 
 class NoDataset(Exception):
     """A folder has no dataset; the text says what is wrong with it."""
@@ -25,7 +27,7 @@ class File:
 
     Attributes:
         table: `rows`, `rewrites` or `disagreements`.
-        split: `train`, `validation`, `test`; `all` where a table has no splits.
+        split: `train`, `validation` or `test`.
         rows: how many it has.
         size: in bytes.
         sha256: its digest.
@@ -69,12 +71,13 @@ class Manifest:
         ]
 
     def splits(self, table: str) -> dict[str, int]:
-        """Return how many rows each split of a table has."""
-        counts: dict[str, int] = {}
-        for file in self.files.values():
-            if file.table == table:
-                counts[file.split] = counts.get(file.split, 0) + file.rows
-        return counts
+        """Return how many rows each split of a table has, in the order of `SPLITS`."""
+        files = [file for file in self.files.values() if file.table == table]
+        return {
+            split: sum(file.rows for file in files if file.split == split)
+            for split in SPLITS
+            if any(file.split == split for file in files)
+        }
 
     def read_rows(
         self, out: Path, table: str, names: Sequence[str] | None = None

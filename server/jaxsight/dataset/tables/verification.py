@@ -10,7 +10,7 @@ from jaxsight.dataset.schema import TABLES, is_fine, problem
 from jaxsight.dataset.tables import arrow, files
 from jaxsight.dataset.tables.files import Row, UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest
-from jaxsight.dataset.tables.writing import FOLDERS, WITHOUT_SPLITS
+from jaxsight.dataset.tables.writing import FOLDERS
 
 _MOST = 20
 """Problems of a kind that are kept; the rest are counted."""
@@ -62,7 +62,8 @@ class _Splits:
             other = known.setdefault(row[name], split)
             if other != split:
                 what = name.removesuffix("_digest")
-                verified.add("splits", f"row {number}: its {what} is in {other} and {split}")
+                both = " and ".join(sorted((other, split)))
+                verified.add("splits", f"the {what} of row {number} is in {both}")
 
 
 def verify(out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: None) -> Verified:
@@ -139,7 +140,7 @@ def _row(row: Row, path: str, manifest: Manifest, verified: Verified) -> None:
     if wrong := problem(row, TABLES[file.table]):
         verified.add("schema", f"{where}: {wrong}")
         return
-    if file.split not in (WITHOUT_SPLITS, row["split"]):
+    if file.split != row["split"]:
         verified.add("splits", f"{where} is of split {row['split']}")
     if file.table == "rows":
         failed = [name for name, check in row["validation"].items() if not is_fine(check)]

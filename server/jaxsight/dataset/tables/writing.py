@@ -20,9 +20,6 @@ from jaxsight.dataset.tables.manifest import File
 FOLDERS = {"rows": "data", "rewrites": "rewrites", "disagreements": "disagreements"}
 """The folder of each table."""
 
-WITHOUT_SPLITS = "all"
-"""The name of the only split of a table that has none."""
-
 _TABLE_OF = {"row": "rows", "rewrite": "rewrites", "disagreement": "disagreements"}
 _BESIDE = "tables.tmp"
 _NAME = re.compile(r"\w+-\d{5}-of-\d{5}\.(?:parquet|jsonl)")
@@ -104,8 +101,7 @@ def write(
                 ((kind, row), *_) = json.loads(line).items()
                 if kind not in _TABLE_OF:
                     continue
-                table = _TABLE_OF[kind]
-                split = WITHOUT_SPLITS if table == "disagreements" else row["split"]
+                table, split = _TABLE_OF[kind], row["split"]
                 if (table, split) not in parts:
                     parts[table, split] = _Parts(beside, table, split, form, rows_in_file)
                 parts[table, split].add(row)
