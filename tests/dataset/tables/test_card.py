@@ -54,9 +54,12 @@ def test_the_front_matter_names_the_files_of_each_split(folder: Path) -> None:
     ]
     assert [info["config_name"] for info in head["dataset_info"]] == ["rows", "disagreements"]
     assert head["dataset_info"][0]["splits"] == [
-        {"name": "train", "num_examples": 720},
-        {"name": "validation", "num_examples": 240},
-        {"name": "test", "num_examples": 240},
+        {
+            "name": split,
+            "num_bytes": (folder / "data" / f"{split}-00000-of-00001.parquet").stat().st_size,
+            "num_examples": rows,
+        }
+        for split, rows in (("train", 720), ("validation", 240), ("test", 240))
     ]
 
 

@@ -117,7 +117,9 @@ def test_polars_reads_them(stored: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["parquet", "jsonl"])
-def test_datasets_read_the_folder_by_its_card(form: str, tmp_path: Path) -> None:
+def test_datasets_read_the_folder_by_its_card(
+    form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     dataset(tmp_path / "pairs", [*ROWS, {"disagreement": DISAGREEMENT}], form)
 
     def load(*arguments: str) -> Any:
@@ -133,3 +135,4 @@ def test_datasets_read_the_folder_by_its_card(form: str, tmp_path: Path) -> None
     }
     assert rows["train"][1] == ROWS[1]
     assert load("disagreements")["train"][0] == json.loads(json.dumps(DISAGREEMENT))
+    assert caplog.messages == []

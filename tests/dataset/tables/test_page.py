@@ -29,7 +29,7 @@ def test_examples_run(
         exec(example, names)
     assert len(EXAMPLES) == 3
     printed = capsys.readouterr().out
-    assert "│ category" in printed
+    assert "programs │ kernels" in printed
     assert "expression" in printed
     assert all(int(length) > 20 for length in printed.splitlines()[-1].split())
 

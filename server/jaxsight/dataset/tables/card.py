@@ -110,7 +110,11 @@ def _front_matter(manifest: Manifest, statistics: Statistics) -> dict[str, Any]:
                 "config_name": table,
                 "features": hugging_face(TABLES[table]),
                 "splits": [
-                    {"name": split, "num_examples": rows}
+                    {
+                        "name": split,
+                        "num_bytes": manifest.size(table, split),
+                        "num_examples": rows,
+                    }
                     for split, rows in manifest.splits(table).items()
                 ],
             }

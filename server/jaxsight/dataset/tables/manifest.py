@@ -72,12 +72,16 @@ class Manifest:
 
     def splits(self, table: str) -> dict[str, int]:
         """Return how many rows each split of a table has, in the order of `SPLITS`."""
-        files = [file for file in self.files.values() if file.table == table]
+        paths = {split: self.of_table(table, split) for split in SPLITS}
         return {
-            split: sum(file.rows for file in files if file.split == split)
-            for split in SPLITS
-            if any(file.split == split for file in files)
+            split: sum(self.files[path].rows for path in each)
+            for split, each in paths.items()
+            if each
         }
+
+    def size(self, table: str, split: str) -> int:
+        """Return the bytes of a table's files of a split."""
+        return sum(self.files[path].size for path in self.of_table(table, split))
 
     def read_rows(
         self, out: Path, table: str, names: Sequence[str] | None = None
