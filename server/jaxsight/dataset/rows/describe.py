@@ -165,6 +165,7 @@ def _described(
             "version": jaxsight.__version__,
             "path": "",
             "licence": "CC0-1.0",
+            "source": "",
             **program.provenance,
         },
         "versions": {
@@ -174,6 +175,7 @@ def _described(
             "python": platform.python_version(),
             "jaxsight": jaxsight.__version__,
         },
+        "x64": bool(jax.config.values["jax_enable_x64"]),
     }
 
 
