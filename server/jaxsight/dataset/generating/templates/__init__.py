@@ -1,0 +1,15 @@
+"""The templates, a module per group of categories; importing one registers its templates."""
+
+from __future__ import annotations
+
+from jaxsight.dataset.generating.templates import (
+    arithmetic,
+    arrays,
+    reductions,
+)
+
+MODULES = (
+    arithmetic,
+    arrays,
+    reductions,
+)
