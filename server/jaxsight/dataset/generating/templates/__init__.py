@@ -5,11 +5,21 @@ from __future__ import annotations
 from jaxsight.dataset.generating.templates import (
     arithmetic,
     arrays,
+    control,
+    gradients,
+    indexing,
+    linear,
     reductions,
+    vectorization,
 )
 
 MODULES = (
     arithmetic,
     arrays,
+    control,
+    gradients,
+    indexing,
+    linear,
     reductions,
+    vectorization,
 )
