@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from jaxsight.files import reading
+
 CATEGORIES = (
     "arithmetic",
     "math",
@@ -117,6 +119,8 @@ def read(path: Path) -> dict[str, Any]:
         InvalidSpec: the file cannot be read, or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidSpec(f"cannot read {path}: {error}") from error
+        return tomllib.loads(reading.text(path))
+    except reading.UnreadableError as error:
+        raise InvalidSpec(str(error)) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSpec(f"{path} is no TOML: {error}") from error

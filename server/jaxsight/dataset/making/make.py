@@ -154,6 +154,7 @@ def generate(
                 raise CannotMake(f"only {len(selection.chosen)} different programs were found")
         wave = selection.chosen[used : used + missing]
         used += missing
+        report("rows", made.rows, spec.samples)
         for _, records in _done(list(_rows(wave, spec, shards)), store, engine):
             _count(made, records)
             report("rows", made.rows, spec.samples)

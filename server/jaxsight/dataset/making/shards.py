@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.dataset.making.worker_process import Died, WorkerProcess
+from jaxsight.dataset.schema import is_fine
 
 Record = dict[str, Any]
-
-_PASSED = ("passed", "labelled", "not applicable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +87,6 @@ def _row(describer: WorkerProcess, checker: WorkerProcess, source: Record) -> Re
         "checks", {"eager": f"{checked.get('rejected')}: {checked.get('message')}"}
     )
     row["validation"] |= checks
-    problems = {name: text for name, text in row["validation"].items() if not _is_fine(text)}
+    problems = {name: text for name, text in row["validation"].items() if not is_fine(text)}
     row["test_success"] = not problems
     return {"row": row} if not problems else {"disagreement": row}
-
-
-def _is_fine(text: str) -> bool:
-    return text in _PASSED or text.startswith("not compared")

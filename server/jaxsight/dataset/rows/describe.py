@@ -91,7 +91,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
         "finite": _finiteness(program, results),
         "inputs": _dependence(program, direction, executable, results),
     }
-    backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equations", "labels"))
+    backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
     gradient = "not applicable"
     if program.is_differentiable:
         backwards, gradient = _backward(direction, executable, results, targets, labels)
@@ -136,7 +136,7 @@ def _described(
     found = digests(traced)
     arrays = [array for argument in program.arguments.values() for array in leaves(argument)]
     return {
-        "schema": VERSION,
+        "schema_version": VERSION,
         "number": program.number,
         "source_code": program.text,
         "function": program.function,
@@ -147,9 +147,9 @@ def _described(
         "input_shapes": [list(array.shape) for array in arrays],
         "input_dtypes": [array.dtype for array in arrays],
         "transformations": list(program.transformations),
-        "labels_of_program": list(program.labels),
+        "tags": list(program.labels),
         "primitives": sorted(set(names)),
-        "equations": len(names),
+        "equation_count": len(names),
         "jaxpr": str(direction.traced.jaxpr),
         "stablehlo": executable.stablehlo,
         "hlo": executable.hlo,
@@ -265,8 +265,8 @@ def _backward(
         "jaxpr": str(derivative.traced.jaxpr),
         "stablehlo": compiled.stablehlo,
         "hlo": compiled.hlo,
-        "equations": len(primitives(derivative.program)),
-        "labels": [_cpu(compiled), *labels(derivative, [t for t in targets if t != CPU])],
+        "equation_count": len(primitives(derivative.program)),
+        "targets": [_cpu(compiled), *labels(derivative, [t for t in targets if t != CPU])],
     }
     problem = gradient_problem(executable, direction, cotangents, gradients)
     return row, problem

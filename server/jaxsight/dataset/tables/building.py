@@ -1,0 +1,50 @@
+"""Builds a dataset from the shards of its work folder: tables, manifest and card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jaxsight.dataset.making.make import WORK, Made
+from jaxsight.dataset.spec import Spec
+from jaxsight.dataset.tables import card, statistics, writing
+from jaxsight.dataset.tables.manifest import Manifest
+from jaxsight.dataset.tables.statistics import Statistics
+
+
+def build(out: Path, made: Made, spec: Spec, versions: dict[str, str], form: str) -> Manifest:
+    """Write the tables, the manifest and the card of a dataset, and return the manifest.
+
+    Args:
+        out: its folder, with the shards of `made`.
+        made: what was made of the specification.
+        spec: what was generated.
+        versions: of JAX, jaxlib, NumPy, Python and jaxsight.
+        form: `parquet` or `jsonl`.
+
+    Raises:
+        MissingLibrary: the format requires pyarrow.
+        UnreadableFile: a shard cannot be read.
+        OSError: the folder cannot be written.
+    """
+    shards = [out / WORK / name for name in sorted(made.shards)]
+    fields: dict[str, Any] = json.loads(json.dumps(spec.record()))  # lists, as they are read again
+    written = writing.write(out, shards, form)
+    manifest = Manifest(form, fields, spec.digest, versions, made.record(), written)
+    manifest.write(out)
+    write_card(out, manifest)
+    return manifest
+
+
+def write_card(out: Path, manifest: Manifest) -> Statistics:
+    """Write the card of a dataset from its tables, and return its statistics.
+
+    Raises:
+        MissingLibrary: the format requires pyarrow.
+        UnreadableFile: a table cannot be read.
+        OSError: the folder cannot be written.
+    """
+    computed = statistics.compute(out, manifest)
+    card.write(out, manifest, computed)
+    return computed
