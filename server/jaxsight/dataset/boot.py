@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 VARIABLES = {
-    "JAX_ENABLE_X64": "1",
     "JAX_PLATFORMS": "cpu",
     "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # no file of this machine in programs
     "JAX_COMPILATION_CACHE_DIR": "",
@@ -36,6 +35,7 @@ def make_importable(package: Path) -> None:
 def main() -> None:
     """Answer requests until standard input ends."""
     os.environ.update(VARIABLES)
+    os.environ.setdefault("JAX_ENABLE_X64", "1")
     make_importable(Path(__file__).parents[1])
     from jaxsight.dataset.rows.worker import serve
 

@@ -44,7 +44,8 @@ class Program:
         is_differentiable: whether it has a derivative with respect to its inexact arguments that
             is not zero everywhere.
         labels: what a reader should know, such as `non-finite`.
-        provenance: where a mined function is from: `package`, `version`, `path`, `licence`.
+        provenance: where a mined function is from: `package`, `version`, `path`, `licence`,
+            and `source`, its own text.
     """
 
     number: int

@@ -31,6 +31,12 @@ MANIFEST = "manifest.json"
 _BATCH = 4
 """The number of shards that are surveyed at the same time."""
 
+_MODULES, _PROGRAMS = 20, 100
+"""The numbers of modules, and of mined programs, of a shard."""
+
+_HARNESSES = 40
+"""The number of parts of JAX's harnesses."""
+
 
 class CannotMake(Exception):
     """A dataset cannot be made; the text says why."""
@@ -152,6 +158,11 @@ def generate(
         for _, records in _done(list(_rows(wave, spec, shards)), store, engine):
             _count(made, records)
             report("rows", made.rows, spec.samples)
+    return _finished(made, selection, store)
+
+
+def _finished(made: Made, selection: Selection, store: Store) -> Made:
+    """Add what is known of all programs."""
     made.surveyed = selection.surveyed
     made.rejected += selection.rejected
     made.structures = selection.structures
@@ -159,6 +170,72 @@ def generate(
         name: digest for name, digest in store.digests.items() if name.startswith("rows-")
     }
     return made
+
+
+def mine(
+    packages: Sequence[str],
+    targets: Sequence[str],
+    store: Store,
+    engine: Engine,
+    report: Callable[[str, int, int], None],
+) -> Made:
+    """Make the rows of calls that examples in the docstrings of packages make.
+
+    For `jax`, also of the calls with which JAX tests its primitives.
+
+    Raises:
+        CannotMake: a package is not installed.
+    """
+    made, selection = Made(), Selection()
+    programs: list[Record] = []
+    tasks = _mining(packages, store, engine)
+    for task, records in _done(tasks, store, engine):
+        for record in records:
+            for program in record.get("programs", []):
+                programs.append({**program, "number": len(programs)})
+            if "rejected" in record:
+                made.rejected[record["rejected"]] += 1
+        report("modules", task.shard, len(tasks))
+    surveys = _tasks("survey", [{"program": each} for each in programs])
+    for task, records in _done(surveys, store, engine):
+        for source, record in zip(task.sources, records, strict=True):
+            selection.add(source["program"]["number"], record)
+        report("surveyed", selection.surveyed, len(programs))
+    chosen = [{"program": programs[number], "split": split} for number, split in selection.chosen]
+    for _, records in _done(_tasks("rows", chosen, tuple(targets)), store, engine):
+        _count(made, records)
+        report("rows", made.rows, len(chosen))
+    return _finished(made, selection, store)
+
+
+def _mining(packages: Sequence[str], store: Store, engine: Engine) -> list[Task]:
+    """Return the tasks that mine packages.
+
+    Raises:
+        CannotMake: a package is not installed.
+    """
+    listing = Task("mine", 0, tuple({"package": package} for package in packages), x64=False)
+    ((_, records),) = _done([listing], store, engine)
+    sources: list[Record] = []
+    for package, record in zip(packages, records, strict=True):
+        if "modules" not in record:
+            raise CannotMake(record["message"])
+        sources += [{"module": module} for module in record["modules"]]
+        if package == "jax":
+            sources += [{"harnesses": [start, _HARNESSES]} for start in range(_HARNESSES)]
+    return _tasks("mine", sources, first=1)
+
+
+def _tasks(
+    kind: str, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
+) -> list[Task]:
+    """Return the tasks of mined programs, or of modules."""
+    size = _MODULES if kind == "mine" else _PROGRAMS
+    blocks = [tuple(sources[start : start + size]) for start in range(0, len(sources), size)]
+    return [
+        Task(kind, shard, block, targets, x64=False)
+        for shard, block in enumerate(blocks, start=first)
+    ]
 
 
 def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[Task, list[Record]]]:

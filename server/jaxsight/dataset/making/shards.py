@@ -17,17 +17,20 @@ class Task:
     """What a shard is made of.
 
     Attributes:
-        kind: `survey` or `rows`.
+        kind: `mine`, `survey` or `rows`.
         shard: its number among those of its kind.
         sources: what each of its programs is made of: `{"spec": …, "number": …}` for a generated
-            one, `{"program": …}` for a mined one.
+            one, `{"program": …}` for a mined one, `{"module": …}` or `{"harnesses": …}` where
+            programs are to be mined.
         targets: devices that are described in rows.
+        x64: whether JAX has 64-bit types.
     """
 
     kind: str
     shard: int
     sources: tuple[Record, ...]
     targets: tuple[str, ...] = ()
+    x64: bool = True
 
     @property
     def name(self) -> str:
@@ -46,12 +49,15 @@ def make(task: Task, python: str, on_program: Callable[[], None]) -> list[Record
         on_program: called after each program.
     """
     records: list[Record] = []
-    with WorkerProcess(python) as first, WorkerProcess(python) as second:
+    with (
+        WorkerProcess(python, x64=task.x64) as first,
+        WorkerProcess(python, x64=task.x64) as second,
+    ):
         for source in task.sources:
-            if task.kind == "survey":
-                records.append(_asked(first, {"action": "survey", **source}))
-            else:
+            if task.kind == "rows":
                 records.append(_row(first, second, {**source, "targets": task.targets}))
+            else:
+                records.append(_asked(first, {"action": task.kind, **source}))
             on_program()
     return records
 

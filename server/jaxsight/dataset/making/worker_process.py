@@ -32,15 +32,19 @@ class Died(Exception):
 class WorkerProcess:
     """A worker, which is started when it is asked, and again after it died."""
 
-    def __init__(self, python: str, *, seconds: float = 120.0, memory: int = 6 << 30) -> None:
+    def __init__(
+        self, python: str, *, x64: bool = True, seconds: float = 120.0, memory: int = 6 << 30
+    ) -> None:
         """Prepare a worker.
 
         Args:
             python: an interpreter that has JAX.
+            x64: whether JAX has 64-bit types there.
             seconds: after which a question is a hang.
             memory: bytes that the worker and its children may use.
         """
         self._python = python
+        self._variables = {**os.environ, "JAX_ENABLE_X64": str(int(x64))}
         self._seconds = seconds
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,6 +92,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=self._variables,
             start_new_session=True,
         )
         return self._process

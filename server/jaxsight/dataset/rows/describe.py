@@ -88,13 +88,15 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
     row["normal_form"] = normal_form(loaded.function, loading.arguments(program))
     validation = {
         "jitted": "passed",
-        "inputs": _dependence(program, direction, executable, results),
         "finite": _finiteness(program, results),
+        "inputs": _dependence(program, direction, executable, results),
     }
     backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
     gradient = "not applicable"
     if program.is_differentiable:
         backwards, gradient = _backward(direction, executable, results, targets, labels)
+        if "stop_gradient" in program.text:
+            gradient = "not compared: stop_gradient"
     row |= {f"backward_{name}": value for name, value in backwards.items()}
     row["directions"] = ["forward", "backward"] if program.is_differentiable else ["forward"]
     row["validation"] = {**validation, "gradient": gradient}
@@ -163,6 +165,7 @@ def _described(
             "version": jaxsight.__version__,
             "path": "",
             "licence": "CC0-1.0",
+            "source": "",
             **program.provenance,
         },
         "versions": {
@@ -172,6 +175,7 @@ def _described(
             "python": platform.python_version(),
             "jaxsight": jaxsight.__version__,
         },
+        "x64": bool(jax.config.values["jax_enable_x64"]),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import jax
 
 from jaxsight.dataset.generating import generate
+from jaxsight.dataset.mining import doctests, harnesses
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.rows import check, describe
 from jaxsight.dataset.rows.describe import Rejected
@@ -68,7 +69,17 @@ def _check(request: dict[str, Any]) -> dict[str, Any]:
     return {"checks": check.check(program, *(request[name] for name in _CHECKED))}
 
 
+def _mine(request: dict[str, Any]) -> dict[str, Any]:
+    if "package" in request:
+        return {"modules": doctests.modules(request["package"])}
+    if "harnesses" in request:
+        programs = harnesses.mine(*request["harnesses"])
+    else:
+        programs = doctests.mine(request["module"])
+    return {"programs": [program.record() for program in programs]}
+
+
 _compilers = Compilers()
 
 _CHECKED = ("digest", "stablehlo", "results")
-_ACTIONS = {"survey": _survey, "describe": _describe, "check": _check}
+_ACTIONS = {"mine": _mine, "survey": _survey, "describe": _describe, "check": _check}
