@@ -115,6 +115,7 @@ _PROVENANCE = Struct(
         Column("version", "string", "Its version."),
         Column("path", "string", "The file in the package; empty for generated programs."),
         Column("licence", "string", "The licence of the source, as an SPDX expression."),
+        Column("source", "string", "The text of a mined function in its package; else empty."),
     )
 )
 
@@ -168,6 +169,7 @@ ROWS = (
     Column("test_success", "bool", "Whether all checks passed."),
     Column("provenance", _PROVENANCE, "Where the source is from."),
     Column("versions", _VERSIONS, "What the row was made with."),
+    Column("x64", "bool", "Whether JAX had 64-bit types (`jax_enable_x64`)."),
 )
 
 _FIGURES = Struct(

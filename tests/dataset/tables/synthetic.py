@@ -77,7 +77,13 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
             "gradient": "passed" if number % 2 else "not applicable",
         },
         "test_success": True,
-        "provenance": {"package": "jaxsight", "version": "1.0", "path": "", "licence": "CC0-1.0"},
+        "provenance": {
+            "package": "jaxsight",
+            "version": "1.0",
+            "path": "",
+            "licence": "CC0-1.0",
+            "source": "",
+        },
         "versions": VERSIONS,
         **changes,
     }

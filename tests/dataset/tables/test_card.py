@@ -81,6 +81,7 @@ def test_features_of_every_table_are_read(table: str) -> None:
 
 def test_licences_of_mined_rows_make_the_card_other(tmp_path: Path) -> None:
     mined = {"package": "optax", "version": "1", "path": "optax/a.py", "licence": "Apache-2.0"}
+    mined["source"] = "def f(x): ..."
     dataset(tmp_path, [row(0), row(1, provenance=mined)])
     assert front_matter(tmp_path)["license"] == "other"
 

@@ -6,10 +6,11 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,10 +36,15 @@ from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
 _VERSIONS = """\
-import importlib.metadata, json, platform
-names = ("jax", "jaxlib", "numpy")
-found = {name: importlib.metadata.version(name) for name in names}
-print(json.dumps({**found, "python": platform.python_version()}))
+import importlib.metadata, json, platform, sys
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+names = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy")}
+packages = {name: version(name) for name in sys.argv[1:]}
+print(json.dumps([{**names, "python": platform.python_version()}, packages]))
 """
 
 
@@ -68,6 +74,7 @@ app = typer.Typer(
     [bold]Examples[/bold]
 
         jaxsight dataset generate pairs --samples 10000 --seed 0
+        jaxsight dataset mine jax optax mined
         jaxsight dataset verify pairs
         jaxsight dataset show pairs 42
     """,
@@ -81,6 +88,10 @@ Samples = Annotated[
 
 Seed = Annotated[
     int | None, typer.Option(min=0, help="Seed of the generator.", show_default=str(Spec().seed))
+]
+
+Packages = Annotated[
+    list[str], typer.Argument(metavar="PACKAGE…", help="Installed packages, by import name.")
 ]
 
 SpecFile = Annotated[
@@ -141,22 +152,45 @@ def generate(
     }
     with _explained():
         spec = _spec(spec_file, given)
-        if form is Format.parquet:
-            arrow.pyarrow()
         interpreter = user_interpreter(python)
-        versions = _versions(interpreter)
-        _check_folder(out)
-        store = Store(out, _title(spec, versions))
-        with _interruptible(), Progress() as progress:
-            making = _engine(engine, interpreter, jobs or os.cpu_count() or 1, progress.step)
-            try:
-                made = make.generate(spec, store, making, progress.report)
-            except KeyboardInterrupt:
-                _print_interrupted(store)
-                return INTERRUPTED
-            finally:
-                making.end()
+        versions, _ = _versions(interpreter)
+        title = {"spec": spec.record(), "generator": GENERATOR}
+        run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
+        made = run.make(title, partial(make.generate, spec))
+        if made is None:
+            return INTERRUPTED
         built = building.build(out, made, spec, versions, form.value)
+    _print_made(out, built, made, as_json=as_json)
+    return 0
+
+
+@app.command("mine")
+@command
+def mine(
+    packages: Packages,
+    out: Out,
+    targets: Targets = None,
+    jobs: Jobs = None,
+    engine: EngineOption = Engine.local,
+    form: FormatOption = Format.parquet,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a dataset of functions of installed packages, as the examples in docstrings call them.
+
+    Examples of the packages are run. For `jax`, the calls with which JAX tests its primitives are
+    mined, too. Each row has the package, its version, the path and the licence.
+    """
+    with _explained():
+        interpreter = user_interpreter(python)
+        versions, known = _versions(interpreter, packages)
+        names = _names(targets) or ["cpu"]
+        contents = {"packages": known, "targets": names}
+        run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
+        made = run.make(contents, partial(make.mine, packages, names))
+        if made is None:
+            return INTERRUPTED
+        built = building.build(out, made, contents, versions, form.value)
     _print_made(out, built, made, as_json=as_json)
     return 0
 
@@ -271,9 +305,10 @@ def _spec(file: Path | None, options: dict[str, Any]) -> Spec:
     )
 
 
-def _versions(python: str) -> dict[str, str]:
+def _versions(python: str, packages: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the versions of what rows are made with, and those of packages, empty if unknown."""
     done = subprocess.run(
-        [python, "-c", _VERSIONS],
+        [python, "-c", _VERSIONS, *packages],
         env=user_environment(),
         capture_output=True,
         text=True,
@@ -281,18 +316,50 @@ def _versions(python: str) -> dict[str, str]:
     )
     if done.returncode:
         raise CommandError(f"{python} has no JAX; choose another interpreter with --python")
-    versions: dict[str, str] = json.loads(done.stdout)
-    return {**versions, "jaxsight": __version__}
+    versions, known = json.loads(done.stdout)
+    return {**versions, "jaxsight": __version__}, known
 
 
-def _title(spec: Spec, versions: dict[str, str]) -> dict[str, Any]:
-    """Return what shards are made of: another title needs another folder."""
-    return {
-        "spec": spec.record(),
-        "generator": GENERATOR,
-        "schema_version": VERSION,
-        "versions": versions,
-    }
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """How shards are made, and of which versions."""
+
+    out: Path
+    form: str
+    engine: Engine
+    jobs: int
+    python: str
+    versions: dict[str, str]
+
+    def make(
+        self,
+        contents: dict[str, Any],
+        work: Callable[[Store, engines.Engine, Callable[[str, int, int], None]], Made],
+    ) -> Made | None:
+        """Make the shards of a dataset; return None if that was interrupted.
+
+        Args:
+            contents: what shards are made of; others need another folder.
+            work: makes the shards.
+
+        Raises:
+            CannotMake: the folder has another dataset, or there is nothing to make.
+            MissingLibrary: the format requires pyarrow.
+        """
+        if self.form == Format.parquet.value:
+            arrow.pyarrow()
+        _check_folder(self.out)
+        title = {**contents, "schema_version": VERSION, "versions": self.versions}
+        store = Store(self.out, title)
+        with _interruptible(), Progress() as progress:
+            making = _engine(self.engine, self.python, self.jobs, progress.step)
+            try:
+                return work(store, making, progress.report)
+            except KeyboardInterrupt:
+                _print_interrupted(store)
+                return None
+            finally:
+                making.end()
 
 
 def _check_folder(out: Path) -> None:

@@ -36,7 +36,8 @@ def make_again(
     for row in rows:
         targets = tuple(target["target"] for target in row["targets"])
         source = {"program": program(row), "split": row["split"]}
-        (record,) = make(Task("rows", 0, (source,), targets), python, on_program)
+        task = Task("rows", 0, (source,), targets, row["x64"])
+        (record,) = make(task, python, on_program)
         verified.again += 1
         if difference := _difference(row, record):
             verified.add("again", f"row {row['number']}: {difference}")

@@ -13,13 +13,15 @@ from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.statistics import Statistics
 
 
-def build(out: Path, made: Made, spec: Spec, versions: dict[str, str], form: str) -> Manifest:
+def build(
+    out: Path, made: Made, contents: Spec | dict[str, Any], versions: dict[str, str], form: str
+) -> Manifest:
     """Write the tables, the manifest and the card of a dataset, and return the manifest.
 
     Args:
         out: its folder, with the shards of `made`.
         made: what was made of the specification.
-        spec: what was generated.
+        contents: what was generated; for mined programs, the packages and targets.
         versions: of JAX, jaxlib, NumPy, Python and jaxsight.
         form: `parquet` or `jsonl`.
 
@@ -29,12 +31,17 @@ def build(out: Path, made: Made, spec: Spec, versions: dict[str, str], form: str
         OSError: the folder cannot be written.
     """
     shards = [out / WORK / name for name in sorted(made.shards)]
-    fields: dict[str, Any] = json.loads(json.dumps(spec.record()))  # lists, as they are read again
+    fields, digest = (contents, "") if isinstance(contents, dict) else _specified(contents)
     written = writing.write(out, shards, form)
-    manifest = Manifest(form, fields, spec.digest, versions, made.record(), written)
+    manifest = Manifest(form, fields, digest, versions, made.record(), written)
     manifest.write(out)
     write_card(out, manifest)
     return manifest
+
+
+def _specified(spec: Spec) -> tuple[dict[str, Any], str]:
+    """Return a specification with lists, as it is read again, and its digest."""
+    return json.loads(json.dumps(spec.record())), spec.digest
 
 
 def write_card(out: Path, manifest: Manifest) -> Statistics:

@@ -128,12 +128,15 @@ def _size(rows: int) -> str:
 
 
 def _made_with(manifest: Manifest) -> str:
-    versions = manifest.versions
-    seed = manifest.spec.get("seed")
-    how = f", specification `{manifest.spec_digest}`, seed {seed}" if seed is not None else ""
+    versions, spec = manifest.versions, manifest.spec
+    if "packages" in spec:
+        packages = (f"{name} {version}".strip() for name, version in spec["packages"].items())
+        how = f"mined from {', '.join(packages)}"
+    else:
+        how = f"generated from specification `{manifest.spec_digest}` with seed {spec.get('seed')}"
     return (
-        f"Made by jaxsight {versions.get('jaxsight', '')} with JAX {versions.get('jax', '')} and "
-        f"jaxlib {versions.get('jaxlib', '')}{how}.\n"
+        f"Programs are {how}.\nMade by jaxsight {versions.get('jaxsight', '')} with "
+        f"JAX {versions.get('jax', '')} and jaxlib {versions.get('jaxlib', '')}.\n"
         f"The columns are version {manifest.schema_version} of the schema."
     )
 

@@ -46,8 +46,9 @@ class Manifest:
 
     Attributes:
         format: `parquet` or `jsonl`.
-        spec: the specification, with the seed; empty for mined datasets.
-        spec_digest: identifies the specification, but for the seed.
+        spec: the specification, with the seed; for mined programs, `packages` with their versions
+            and `targets`.
+        spec_digest: identifies the specification, but for the seed; empty for mined programs.
         versions: of JAX, jaxlib, NumPy, Python and jaxsight.
         made: what came of the programs, as `making.make.Made` records it.
         files: by their paths in the folder, with `/`.
