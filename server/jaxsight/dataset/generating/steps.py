@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from jaxsight.dataset.generating.elementwise import (
     binary,
-
     compare,
-
     scaled,
     unary_names,
 )
@@ -79,9 +77,13 @@ def _reduction(w: Writer, x: Value, count: int, where: str) -> tuple[str, str, f
         if kind in ("sum", "prod"):
             wide = f"dtype={x.atom}.dtype" if x.text.isidentifier() else f"dtype=jnp.{x.dtype}"
             return f"jnp.{kind}({x}{where}, {wide})", "total", -1e9, 1e9, x.dtype
-        return f"jnp.{kind}({x}{where})", f"{'largest' if kind == 'max' else 'smallest'}", x.low, (
-            x.high
-        ), x.dtype
+        return (
+            f"jnp.{kind}({x}{where})",
+            f"{'largest' if kind == 'max' else 'smallest'}",
+            x.low,
+            (x.high),
+            x.dtype,
+        )
     if x.dtype in COMPLEX:
         kind = w.pick(("mean", "sum"))
         high = x.bound * (1 if kind == "mean" else 3 * math.sqrt(count))
@@ -113,6 +115,8 @@ def _float_reduction(
         options.append(("jnp.prod({x}{w})", "product", -1.5, 1.5))
     if x.is_wide and count < 2000:
         options.append(("jnp.median({x}{w})", "median", x.low, x.high))
+    if x.low == 0:
+        options = [each for each in options if "jnp.min" not in each[0]]
     if x.is_level:
         options = [each for each in options if "jnp.max" in each[0] or "{q}" in each[0]][:3]
     text, names, low, high = w.pick(options)
@@ -266,9 +270,11 @@ def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
 def step(w: Writer, x: Value, others: list[Value]) -> tuple[Value, str]:
     """Return a value after one random step, and names for it."""
     if x.dtype == "bool":
-        return reduced(w, x, None if not x.rank or w.chance(0.3) else axis_of(w, x)) if (
-            x.rank
-        ) else (as_float(w, x), "indicator")
+        return (
+            reduced(w, x, None if not x.rank or w.chance(0.3) else axis_of(w, x))
+            if (x.rank)
+            else (as_float(w, x), "indicator")
+        )
     both = combined(w, x, others) if w.chance(0.3) else None
     if both is not None:
         return both
@@ -358,8 +364,10 @@ def linear(w: Writer, x: Value, weights: Value, names: str = "projected hidden")
     form = w.pick(("{a} @ {w}", "jnp.dot({x}, {w})", "jnp.matmul({x}, {w})", "einsum"))
     if form == "einsum":
         letters = "btn"[: x.rank - 1] if x.rank < 5 else ""
-        form = f'jnp.einsum("{letters}i,ij->{letters}j", {{x}}, {{w}})' if x.rank < 5 else (
-            "{a} @ {w}"
+        form = (
+            f'jnp.einsum("{letters}i,ij->{letters}j", {{x}}, {{w}})'
+            if x.rank < 5
+            else ("{a} @ {w}")
         )
     text = form.format(x=x, a=operand(x.text, PRODUCT), w=weights)
     bound = 2.5 * math.sqrt(inner) * x.bound / 2
@@ -379,5 +387,3 @@ def add(w: Writer, x: Value, y: Value) -> Value:
     text = f"{operand(x.text, SUM)} + {operand(y.text, PRODUCT)}"
     shape = x.shape if x.rank >= y.rank else y.shape
     return w.make(text, x, y, shape=shape, low=x.low + y.low, high=x.high + y.high)
-
-

@@ -9,23 +9,19 @@ from jaxsight.dataset.generating.elementwise import (
     chain,
     compare,
     complex_unary,
-    scaled,
     tree,
-    unary_names,
 )
-from jaxsight.dataset.generating.ranges import calm, fit, number
+from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import as_float, finish, leave
+from jaxsight.dataset.generating.steps import as_float, leave
 from jaxsight.dataset.generating.types import (
     BITS,
     COMPLEX,
     INTEGERS,
     PRODUCT,
-    SHIFT,
-    SIGNED,
     SUM,
-    XOR,
     UNSIGNED,
+    XOR,
     Value,
     jnp_dtype,
     operand,
@@ -380,11 +376,10 @@ def bitcasts(w: Writer) -> None:
         text = f"lax.bitcast_convert_type({masked_bits}, {jnp_dtype(dtype)})"
         y = w.make(text, masked_bits, dtype=dtype, low=0.4, high=2.1)
         y = w.let("nearby", y)
-    w.title = f"Inspect the {kind if kind in ('exponent', 'mantissa') else 'bits'} of {dtype} values"
+    w.title = (
+        f"Inspect the {kind if kind in ('exponent', 'mantissa') else 'bits'} of {dtype} values"
+    )
     w.words += [kind.replace(" ", "_"), "bits", dtype]
     if y.is_integer and w.chance(0.5):
         y = w.let("scaled", as_float(w, y, "float32"))
     leave(w, y, [], 3)
-
-
-_ = (fit, number, finish, scaled, unary_names, SHIFT, SIGNED)

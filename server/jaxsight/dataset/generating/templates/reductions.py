@@ -16,13 +16,11 @@ from jaxsight.dataset.generating.steps import (
     scanned,
 )
 from jaxsight.dataset.generating.types import (
-    COMPLEX,
     INTEGERS,
     UNSIGNED,
     Value,
     jnp_dtype,
     power,
-    sized,
     without,
 )
 from jaxsight.dataset.generating.vocabulary import DATA
@@ -240,8 +238,9 @@ def windows(w: Writer) -> None:
     operation, start = w.pick(
         (("add", "0.0"), ("max", "-jnp.inf"), ("min", "jnp.inf"), ("mul", "1.0"), ("own", "0.0"))
     )
-    spelled = [f"({', '.join(map(str, each))}{',' if x.rank == 1 else ''})" for each in
-               (sizes, strides)]
+    spelled = [
+        f"({', '.join(map(str, each))}{',' if x.rank == 1 else ''})" for each in (sizes, strides)
+    ]
     function = f"lax.{operation}"
     if operation == "own":
         function = w.name("combine accumulate")
@@ -253,11 +252,21 @@ def windows(w: Writer) -> None:
     if operation == "mul" and bound > 1e3:
         x = w.let("squashed", w.make(f"jnp.tanh({x})", x, low=-1, high=1))
         bound = 1.0
-    window, steps = w.let("window", Value(spelled[0], "", ())), w.let("steps", Value(spelled[1],
-                                                                                      "", ()))
-    text = f'lax.reduce_window({x}, {start}, {function}, {window}, {steps}, "{"SAME" if same else "VALID"}")'
+    window, steps = (
+        w.let("window", Value(spelled[0], "", ())),
+        w.let("steps", Value(spelled[1], "", ())),
+    )
+    padding = '"SAME"' if same else '"VALID"'
+    text = f"lax.reduce_window({x}, {start}, {function}, {window}, {steps}, {padding})"
     if operation in ("own", "mul"):
-        zero = w.let("start", Value(f"jnp.{'ones' if operation == 'mul' else 'zeros'}((), {jnp_dtype(dtype)})", dtype, ()))
+        zero = w.let(
+            "start",
+            Value(
+                f"jnp.{'ones' if operation == 'mul' else 'zeros'}((), {jnp_dtype(dtype)})",
+                dtype,
+                (),
+            ),
+        )
         text = text.replace(f", {start},", f", {zero},")
     y = w.let("pooled", w.make(text, x, shape=shape, low=-bound, high=bound))
     w.words += [{"add": "sum", "own": "norm", "mul": "product"}.get(operation, operation), "pool"]
@@ -272,7 +281,9 @@ def distances(w: Writer) -> None:
     dtype = w.floating()
     shape = w.shape(1, 3, 32)
     x, y = w.array("x points predictions", dtype, shape), w.array("y targets labels", dtype, shape)
-    kind = w.pick(("squared", "absolute", "cosine", "huber", "kl", "log_cosh", "hinge", "chebyshev"))
+    kind = w.pick(
+        ("squared", "absolute", "cosine", "huber", "kl", "log_cosh", "hinge", "chebyshev")
+    )
     one, other = prepare(w, x, 1), prepare(w, y, 1)
     text = {
         "squared": "({x} - {y}) ** 2",
@@ -287,8 +298,9 @@ def distances(w: Writer) -> None:
     if kind == "kl":
         parts = []
         for part in (one, other):
-            value = w.make(f"jax.nn.log_softmax({calm(w, part, 15)}, axis=-1)", part, low=-25,
-                           high=0)
+            value = w.make(
+                f"jax.nn.log_softmax({calm(w, part, 15)}, axis=-1)", part, low=-25, high=0
+            )
             parts.append(w.let("log_p log_q", value))
         one, other = parts
     if kind == "huber":
@@ -333,7 +345,9 @@ def selection(w: Writer) -> None:
     dtype = w.floating() if w.chance(0.6) else w.dtype(*INTEGERS)
     x = w.array("scores votes heights", dtype, w.shape(1, 4, 24))
     axis = w.between(0, x.rank - 1)
-    kind = w.pick(("jnp.argmax", "jnp.argmin", "lax.argmax", "lax.argmin", "count", "any", "nonzero"))
+    kind = w.pick(
+        ("jnp.argmax", "jnp.argmin", "lax.argmax", "lax.argmin", "count", "any", "nonzero")
+    )
     shape = without(x.shape, axis)
     if kind.startswith("jnp"):
         text, result, high = f"{kind}({x}, axis={axis})", "int64", x.shape[axis]
@@ -358,6 +372,3 @@ def selection(w: Writer) -> None:
         leave(w, w.let("mixed", y), [], 3)
         return
     leave(w, place, [], 2)
-
-
-_ = (sized, COMPLEX)

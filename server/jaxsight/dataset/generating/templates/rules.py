@@ -7,7 +7,7 @@ from jaxsight.dataset.generating.layout import wrapped as wrapped_text
 from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
 from jaxsight.dataset.generating.steps import leave
-from jaxsight.dataset.generating.templates.gradients import body, smooth_tree
+from jaxsight.dataset.generating.templates.gradients import body
 from jaxsight.dataset.generating.types import Value
 from jaxsight.dataset.generating.writer import Writer
 
@@ -101,7 +101,9 @@ def custom_vjp(w: Writer) -> None:
     w.title = f"Apply {name} with its own rule for reverse derivatives"
     if scaled:
         s = w.array("scale gain", x.dtype, ())
-        y = w.let("activated", w.make(f"{name}({x}, {s})", x, s, low=-bound * 4.5, high=bound * 4.5))
+        y = w.let(
+            "activated", w.make(f"{name}({x}, {s})", x, s, low=-bound * 4.5, high=bound * 4.5)
+        )
         y = w.let("shifted", w.make(f"{y} + 0.1 * {x}", y, x))
         leave(w, calm(w, y), [x], 4)
         return
@@ -157,8 +159,20 @@ def wrapped(w: Writer) -> None:
     y = w.short(chain(w, x, w.between(1, 2)), "inner", 30)
     y = w.let("mapped", w.make(f"{y.atom} + 0.5 * {x}", y, x, low=y.low - 3, high=y.high + 3))
     kind = w.pick(
-        ("barrier", "scope", "composite", "callback", "stop", "copy", "sink", "root", "platform",
-         "linear_call", "empty", "stage")
+        (
+            "barrier",
+            "scope",
+            "composite",
+            "callback",
+            "stop",
+            "copy",
+            "sink",
+            "root",
+            "platform",
+            "linear_call",
+            "empty",
+            "stage",
+        )
     )
     w.words += [kind, w.pick(("around", "wrapped", "inside")), w.pick(("values", "function"))]
     w.title = f"Compute values around a {kind.replace('_', ' ')}"
@@ -195,7 +209,9 @@ def wrapped(w: Writer) -> None:
         with w.nested("residual(v)"):
             w.line(f"return v + 0.5 * jnp.tanh(v) - {y}")
         with w.nested("solve_with(f, start)"):
-            w.line(f"return lax.fori_loop(0, {w.between(8, 20)}, lambda _, v: v - 0.6 * f(v), start)")
+            w.line(
+                f"return lax.fori_loop(0, {w.between(8, 20)}, lambda _, v: v - 0.6 * f(v), start)"
+            )
         with w.nested("tangent_solve(g, b)"):
             w.line("return b / g(jnp.ones_like(b))")
         text = f"lax.custom_root(residual, jnp.zeros_like({y}), solve_with, tangent_solve)"
@@ -214,13 +230,12 @@ def wrapped(w: Writer) -> None:
         w.imported("from jax.custom_derivatives import linear_call")
         z = w.make(f"linear_call(forward, transpose, jnp.tanh({y}), {x})", x, y)
     elif kind == "empty":
-        text = f"jnp.empty_like({y}).at[...].set({y})" if shape else f"jnp.full_like({y}, 2.0) * {y}"
+        text = (
+            f"jnp.empty_like({y}).at[...].set({y})" if shape else f"jnp.full_like({y}, 2.0) * {y}"
+        )
         z = w.make(text, y)
     else:
         z = w.make(f"jnp.sum(jnp.stack([{y}, {x}]), axis=0)", y, x, low=y.low - 5, high=y.high + 5)
     z = w.let("result", z)
     z = w.let("total", w.make(f"{z} + 0.1 * {x}", z, x))
     leave(w, calm(w, z), [x], 4)
-
-
-_ = smooth_tree
