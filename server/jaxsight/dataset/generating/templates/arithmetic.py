@@ -281,7 +281,7 @@ def special(w: Writer) -> None:
     a, b = w.array(names[0], dtype, shape, rule), w.array(names[1], dtype, shape, other)
     name = text.split("(")[0].split(".")[-1]
     value = w.make(text.format(a=a, b=b), a, b, low=low, high=high)
-    if any(part in name for part in ("igamma_grad_a", "random_gamma_grad")):
+    if any(part in name for part in ("igamma_grad_a", "random_gamma_grad", "betainc")):
         w.blocked(a, b)
     if name == "polygamma":
         value = w.make(value.text, b, low=low, high=high)
