@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from jaxsight.dataset.generating import generate, templates
 from jaxsight.dataset.program import Argument, Array, Program, leaves
@@ -153,7 +154,9 @@ def test_transformations_are_those_of_the_text() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("wide_types")
 def test_structures_differ() -> None:
-    structures = Counter(structure(traced(program).jaxpr) for program in SAMPLE)
+    programs = [program for program in SAMPLE if "ormqr" not in program.text]
+    programs = [program for program in programs if "mulhi" not in program.text]
+    structures = Counter(structure(traced(program).jaxpr) for program in programs)
     assert len(structures) >= 0.9 * len(SAMPLE)
 
 
@@ -170,6 +173,8 @@ def tolerance(program: Program) -> float:
 @pytest.mark.parametrize("number", range(150))
 def test_programs_run_eagerly_as_compiled(number: int) -> None:
     program = generate(Spec(seed=2), number)
+    if any(name in program.text for name in ("lax.mulhi", "ormqr")) and not hasattr(lax, "mulhi"):
+        pytest.skip("the function is new in JAX 0.10")
     generator = np.random.default_rng(number)
     arguments = [values(item, generator) for item in program.arguments.values()]
     call = defined(program)

@@ -133,6 +133,7 @@ UNARY = (
     Unary("jnp.floor({x})", "floored", range=math.floor, is_step=True, weight=2),
     Unary("jnp.ceil({x})", "raised", range=math.ceil, is_step=True, weight=2),
     Unary("jnp.round({x})", "rounded", range=round, is_step=True, weight=2),
+    Unary("lax.reduce_precision({x}, 8, 7)", "coarse", range=lambda x: x, is_step=True, weight=2),
     Unary("jnp.trunc({x})", "whole", range=math.trunc, is_step=True, weight=1),
     Unary(
         "jnp.sign({x}) * jnp.sqrt(jnp.abs({x}) + 0.1)",
@@ -177,7 +178,9 @@ def apply(w: Writer, each: Unary, x: Value) -> Value:
     if high == INF:
         low, high = (max(0.0, x.low), x.bound)
     text = each.text.format(x=x, w=x.atom, a=x.atom)
-    smooth = not each.is_step and "stop_gradient" not in each.text
+    smooth = (
+        not each.is_step or "sign(" in each.text or "reduce_prec" in each.text
+    ) and "stop_gradient" not in each.text
     return w.make(text, x, low=low, high=high, is_smooth=smooth)
 
 

@@ -129,6 +129,12 @@ def integers(w: Writer) -> None:
         x = w.let("rotated", _rotated(w, x))
     if w.chance(0.25):
         x = w.let("high_bits", _logical(w, x))
+    if dtype in ("int32", "uint32", "int64") and w.chance(0.8):
+        text = f"lax.mulhi({x}, jnp.full_like({x}, {w.pick((715827883, 858993459, 613566757))}))"
+        if dtype == "int64":
+            text = text.replace("))", " << 32))")
+        bound = max(2.0, x.bound / 5)
+        x = w.let("quotient", w.make(text, x, low=-bound, high=bound, is_exact=True))
     w.words.append(w.pick(("", dtype)))
     for value in values:
         symbol, level = w.pick((("+", SUM), ("^", XOR), ("-", SUM)))
@@ -267,14 +273,24 @@ SPECIAL = (
     ("jax.scipy.stats.cauchy.logpdf({b}, scale={a})", "positive", "normal", (-6, 0)),
     ("jax.scipy.stats.laplace.logpdf({b}, scale={a})", "positive", "normal", (-12, 0)),
     ("lax.random_gamma_grad({a}, {b})", "positive", "positive", (-4, 4)),
-    ("lax.regularized_incomplete_beta({a}, {b}, jnp.full_like({a}, 0.3))", "", "", (0, 1)),
 )
+GAMMAS = ("lax.igamma", "lax.zeta", "lax.polygamma", "lax.betainc({a},")
 
 
 @template("special functions", "math", 3)
 def special(w: Writer) -> None:
     """Write special functions of two arguments, on top of which elementary ones follow."""
-    text, rule, other, (low, high) = w.pick(SPECIAL[:-1])
+    _write_special(w, w.pick(SPECIAL))
+
+
+@template("gamma and zeta functions", "math", 4)
+def gammas(w: Writer) -> None:
+    """Write functions of the families of gamma and zeta."""
+    _write_special(w, w.pick([each for each in SPECIAL if each[0].startswith(GAMMAS)]))
+
+
+def _write_special(w: Writer, function: tuple[str, str, str, tuple[float, float]]) -> None:
+    text, rule, other, (low, high) = function
     dtype = w.wide()
     shape = w.shape(0, 2, 16)
     names = w.pick(("shape_parameter x", "alpha x", "order argument", "rate level")).split()

@@ -115,14 +115,7 @@ def normalisation(w: Writer) -> None:
     x = w.array("x hidden features", dtype, shape)
     y = prepare(w, x, 1)
     y = w.let("inputs", calm(w, y, 12))
-    axes = {
-        "layer": "axis=-1",
-        "rms": "axis=-1",
-        "batch": f"axis={tuple(range(len(shape) - 1))}",
-        "instance": f"axis={tuple(range(1, len(shape) - 1))}".replace("(1,)", "1"),
-        "group": "axis=-1",
-        "weight": "axis=0",
-    }[kind]
+    axes = _axes(kind, len(shape))
     if kind == "group":
         groups = w.pick((2, 4))
         lead = ", ".join(map(str, shape[:-1]))
@@ -167,6 +160,18 @@ def normalisation(w: Writer) -> None:
     w.title = f"Apply {kind.replace('rms', 'root-mean-square')} normalisation"
     z = w.let("cubed", w.make(f"jnp.tanh({z})", z, low=-1, high=1)) if not words else z
     leave(w, z, [x], 3)
+
+
+def _axes(kind: str, rank: int) -> str:
+    """Return the axes over which a kind of normalisation takes statistics, as an argument."""
+    return {
+        "layer": "axis=-1",
+        "rms": "axis=-1",
+        "batch": f"axis={tuple(range(rank - 1))}",
+        "instance": f"axis={tuple(range(1, rank - 1))}".replace("(1,)", "1"),
+        "group": "axis=-1",
+        "weight": "axis=0",
+    }[kind]
 
 
 @template("dense layers", "blocks", 3)
@@ -219,26 +224,7 @@ def recurrent(w: Writer) -> None:
         tail = f" + {bias}" if bias else ""
         w.line(f"inputs = x @ {wx} / {round(math.sqrt(inner), 3)}{tail}")
         w.line(f"recurrent = {state} @ {wh} / {round(math.sqrt(width), 3)}")
-        if kind == "gru":
-            w.line("reset_x, update_x, new_x = jnp.split(inputs, 3, axis=-1)")
-            w.line("reset_h, update_h, new_h = jnp.split(recurrent, 3, axis=-1)")
-            w.line("reset = jax.nn.sigmoid(reset_x + reset_h)")
-            w.line("update = jax.nn.sigmoid(update_x + update_h)")
-            w.line(f"candidate = {activation}(new_x + reset * new_h)")
-            w.line("new = (1.0 - update) * candidate + update * carry")
-        elif kind == "lstm":
-            w.line("gates = inputs + recurrent")
-            w.line("i, f, g, o = jnp.split(gates, 4, axis=-1)")
-            w.line(f"c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * {activation}(g)")
-            w.line("new = jax.nn.sigmoid(o) * jnp.tanh(c)")
-        elif kind == "minimal":
-            w.line("forget, candidate = jnp.split(inputs + recurrent, 2, axis=-1)")
-            w.line("forget = jax.nn.sigmoid(forget)")
-            w.line(f"new = forget * carry + (1.0 - forget) * {activation}(candidate)")
-        elif kind == "linear":
-            w.line("new = 0.9 * carry + 0.1 * jnp.tanh(inputs + recurrent)")
-        else:
-            w.line(f"new = {activation}(inputs + recurrent)")
+        _write_cell(w, kind, activation)
         output = w.short(
             chain(w, Value("new", dtype, h.shape, -1, 1, True), w.between(0, 2)), "output"
         )
@@ -269,7 +255,31 @@ def recurrent(w: Writer) -> None:
     leave(w, w.let("states", w.make("outputs + final", outputs, final, low=-9, high=9)), [], 3)
 
 
-@template("mixture of experts", "blocks", 2)
+def _write_cell(w: Writer, kind: str, activation: str) -> None:
+    """Write how a cell computes its new state from its inputs and its recurrent part."""
+    if kind == "gru":
+        w.line("reset_x, update_x, new_x = jnp.split(inputs, 3, axis=-1)")
+        w.line("reset_h, update_h, new_h = jnp.split(recurrent, 3, axis=-1)")
+        w.line("reset = jax.nn.sigmoid(reset_x + reset_h)")
+        w.line("update = jax.nn.sigmoid(update_x + update_h)")
+        w.line(f"candidate = {activation}(new_x + reset * new_h)")
+        w.line("new = (1.0 - update) * candidate + update * carry")
+    elif kind == "lstm":
+        w.line("gates = inputs + recurrent")
+        w.line("i, f, g, o = jnp.split(gates, 4, axis=-1)")
+        w.line(f"c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * {activation}(g)")
+        w.line("new = jax.nn.sigmoid(o) * jnp.tanh(c)")
+    elif kind == "minimal":
+        w.line("forget, candidate = jnp.split(inputs + recurrent, 2, axis=-1)")
+        w.line("forget = jax.nn.sigmoid(forget)")
+        w.line(f"new = forget * carry + (1.0 - forget) * {activation}(candidate)")
+    elif kind == "linear":
+        w.line("new = 0.9 * carry + 0.1 * jnp.tanh(inputs + recurrent)")
+    else:
+        w.line(f"new = {activation}(inputs + recurrent)")
+
+
+@template("mixture of experts", "blocks", 4)
 def mixture(w: Writer) -> None:
     """Write a mixture of experts, with soft or hard routing."""
     dtype = w.wide()
@@ -278,7 +288,7 @@ def mixture(w: Writer) -> None:
     router = w.array("router gate_weights", dtype, (width, experts))
     kernels = w.array("experts expert_weights", dtype, (experts, width, outer))
     y = w.let("inputs", calm(w, prepare(w, x, 1), 12))
-    kind = w.pick(("soft", "ragged", "top_k", "capacity"))
+    kind = w.pick(("soft", "ragged", "ragged", "top_k", "capacity"))
     w.words += [kind, "mixture", w.pick(("of_experts", "layer"))]
     w.title = f"Apply a mixture of experts with {kind.replace('_', '-')} routing"
     root = round(math.sqrt(width), 3)

@@ -72,7 +72,9 @@ def scatter(w: Writer) -> None:
     index = w.array("ids indices segments", w.index(), (count,), rule)
     updates = prepare(w, w.array("updates messages increments", dtype, (count, *tail)), 1)
     updates = w.let("changes", calm(w, updates))
-    kind = w.pick(("add", "max", "min", "multiply", "set", "subtract", "apply", "divide", "lax"))
+    kind = w.pick(
+        ("add", "max", "min", "max", "min", "multiply", "set", "subtract", "apply", "divide", "lax")
+    )
     if kind in ("divide", "apply") and dtype in INTEGERS:
         kind = "add"
     if kind in ("multiply", "divide", "set", "apply"):

@@ -122,11 +122,26 @@ def dot_general(w: Writer) -> None:
     leave(w, w.let("product", value), [], 4)
 
 
-@template("factorisation", "linear algebra", 4)
+@template("factorisation", "linear algebra", 6)
 def factorisation(w: Writer) -> None:
     """Write a factorisation of a matrix and functions of its factors."""
     kind = w.pick(
-        ("cholesky", "qr", "svd", "eigh", "lu", "svdvals", "eigvalsh", "slogdet", "inv", "pinv")
+        (
+            "cholesky",
+            "qr",
+            "svd",
+            "eigh",
+            "eigh",
+            "eigh",
+            "lu",
+            "lu",
+            "lu",
+            "svdvals",
+            "eigvalsh",
+            "slogdet",
+            "inv",
+            "pinv",
+        )
     )
     batch, n = batched(w)
     dtype = w.wide()
@@ -194,20 +209,30 @@ def _factor(w: Writer, kind: str, x: Value, batch: tuple[int, ...], n: int) -> t
     lu, pivots, permutation = w.name("lu"), w.name("pivots"), w.name("permutation")
     w.line(f"{lu}, {pivots}, {permutation} = lax.linalg.lu({x})")
     y = w.make(lu, x, low=-9, high=9)
-    if w.chance(0.6):
-        text = f"lax.linalg.lu_pivots_to_permutation({pivots}, {n})"
-        order = w.let("order", Value(text, "int32", (*batch, n), 0, n))
-        text = f"{order}.astype({jnp_dtype(x.dtype)})[..., None]"
-        scaled = w.make(f"{lu} * (1.0 + {text})", y, low=-60, high=60)
-        return y, w.let("weighted", scaled)
-    return y, y
+    text = f"lax.linalg.lu_pivots_to_permutation({pivots}, {n})"
+    order = w.let("order", Value(text, "int32", (*batch, n), 0, n))
+    text = f"{order}.astype({jnp_dtype(x.dtype)})[..., None]"
+    scaled = w.make(f"{lu} * (1.0 + {text})", y, low=-60, high=60)
+    return y, w.let("weighted", scaled)
 
 
-@template("solving", "linear algebra", 3)
+@template("solving", "linear algebra", 5)
 def solving(w: Writer) -> None:
     """Write solutions of linear systems."""
     kind = w.pick(
-        ("solve", "cho_solve", "triangular", "lstsq", "cg", "tridiagonal", "custom", "lax")
+        (
+            "solve",
+            "cho_solve",
+            "triangular",
+            "lstsq",
+            "cg",
+            "tridiagonal",
+            "tridiagonal",
+            "tridiagonal",
+            "custom",
+            "custom",
+            "lax",
+        )
     )
     dtype, n, k = w.wide(), w.size(2, 10), w.size(2, 6)
     rule = "triangular" if kind in ("triangular", "lax") else "definite"
@@ -260,20 +285,40 @@ def solving(w: Writer) -> None:
 
 @template("matrix functions", "linear algebra", 3)
 def functions(w: Writer) -> None:
-    """Write functions of matrices, and decompositions that are rarely used."""
+    """Write functions of matrices."""
+    _write_functions(w, [w.pick(FUNCTIONS)])
+
+
+@template("rare decompositions", "linear algebra", 9)
+def rare(w: Writer) -> None:
+    """Write one or two decompositions that are rarely used."""
+    kinds = list(RARE)
+    w.random.shuffle(kinds)
+    _write_functions(w, kinds[: w.between(1, 2)])
+
+
+FUNCTIONS = (
+    *("expm", "det", "matrix_power", "kron", "norm", "cov", "trace", "cross", "multi_dot"),
+    *("vander", "symmetric_part", "block_diag", "toeplitz"),
+)
+RARE = (
+    *("schur", "hessenberg", "tridiagonal", "householder", "ormqr", "eig"),
+    *("cholesky_update", "symmetric_product"),
+)
+
+
+def _write_functions(w: Writer, kinds: list[str]) -> None:
     dtype, n = w.wide(), w.size(3, 8)
-    kind = w.pick(
-        (
-            *("expm", "det", "matrix_power", "kron", "norm", "schur", "hessenberg", "tridiagonal"),
-            *("householder", "ormqr", "cholesky_update", "symmetric_product", "eig", "cov"),
-            *("trace", "cross", "multi_dot", "vander", "symmetric_part", "block_diag", "toeplitz"),
-        )
-    )
+    kind = kinds[0]
     x = w.array("matrix generator operator", dtype, (n, n), "definite")
     small = w.let("small", w.make(f"{x} / {float(n)}", x, low=-1, high=1)) if w.chance(0.5) else x
     y = _function(w, kind, small, n)
-    w.words += [kind, w.pick(("of_matrix", "features", "transform"))]
-    w.title = f"Compute {kind.replace('_', ' ')} of a matrix"
+    for other in kinds[1:]:
+        y = w.let("first_part", y)
+        second = w.let("second_part", _function(w, other, small, n))
+        y = w.make(f"{y} + jnp.mean({second})", y, second, low=y.low - 20, high=y.high + 20)
+    w.words += [*kinds[1:], kind, w.pick(("of_matrix", "features", "transform"))]
+    w.title = f"Compute {' and '.join(kinds).replace('_', ' ')} of a matrix"
     leave(w, w.let("transformed", y), [], 4)
 
 

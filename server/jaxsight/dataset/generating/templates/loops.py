@@ -52,7 +52,6 @@ def scan(w: Writer) -> None:
         weights = w.array("weights transition", dtype, (shape[-1], shape[-1]))
     step_name = w.name("step update advance")
     two = w.chance(0.3)
-    carry = "(state_now, trace)" if two else "state_now"
     with w.nested(f"{step_name}(carry, x)"):
         state = init.named("carry").within(-4, 4)
         if two:
@@ -88,15 +87,20 @@ def scan(w: Writer) -> None:
     w.title = f"Scan a recurrence over {length} steps"
     if two:
         final = w.let("both", w.make("last + trace", final, low=-8, high=8))
+    _finish_scan(w, final, outputs)
+
+
+def _finish_scan(w: Writer, final: Value, outputs: Value) -> None:
+    """Write the end of a program from the last state and the outputs of a scan."""
+    shape, inner = final.shape, outputs.shape[1:]
     kind = w.between(0, 2)
-    del carry
     if kind == 0 and final.text == "last":
         w.lines[-1] = w.lines[-1].replace("last, outputs", "last, _")
         leave(w, final, [], 3)
     elif kind == 1:
         w.give(final, outputs)
     else:
-        average = w.let("average", w.make("jnp.mean(outputs, axis=0)", outputs, shape=out.shape))
+        average = w.let("average", w.make("jnp.mean(outputs, axis=0)", outputs, shape=inner))
         value = w.let(
             "total", w.make(f"{final} + {average}", final, average, low=-9, high=9, shape=shape)
         )
@@ -187,41 +191,10 @@ def solver(w: Writer) -> None:
     dtype = w.wide()
     kind = w.pick(("newton", "power", "descent", "euler", "heun", "rk4", "jacobi", "bisection"))
     count = w.between(3, 24)
-    n = w.size(2, 12)
     w.words += [kind, w.pick(("solver", "method", "iteration")), f"{count}_steps"]
     w.title = f"Run {count} steps of {kind.replace('rk4', 'Runge-Kutta')}"
     if kind in ("power", "jacobi"):
-        a = w.array("matrix operator", dtype, (n, n), "definite")
-        v = w.array("vector start", dtype, (n,), "positive")
-        with w.nested("step(_, v)"):
-            if kind == "power":
-                w.line(f"product = {a} @ v")
-                w.line(
-                    w.pick(
-                        (
-                            "return product / jnp.linalg.norm(product)",
-                            "return product / jnp.max(jnp.abs(product))",
-                            "return product / jnp.sum(jnp.abs(product))",
-                        )
-                    )
-                )
-            else:
-                w.line(f"residual = {v} - {a} @ v")
-                w.line(
-                    w.pick(
-                        (
-                            f"return v + 0.5 * residual / jnp.trace({a})",
-                            f"return v + 0.1 * residual / jnp.max(jnp.sum(jnp.abs({a}), axis=1))",
-                        )
-                    )
-                )
-        y = w.let("solution", w.make(f"lax.fori_loop(0, {count}, step, {v})", v, a, low=-8, high=8))
-        y = displaced(w, y, v)
-        if kind == "power":
-            y = w.let("eigenvalue", w.make(f"{y} @ ({a} @ {y})", y, a, shape=(), low=0, high=30))
-            leave(w, y, [], 3)
-            return
-        leave(w, y, [v], 4)
+        _iterate_matrix(w, kind, count, dtype)
         return
     shape = w.shape(0, 2, 16)
     x = w.array("x guess position", dtype, shape, w.pick(("normal", "positive")))
@@ -248,6 +221,42 @@ def solver(w: Writer) -> None:
         )
     y = displaced(w, y, x)
     leave(w, y, [x, other], 4)
+
+
+def _iterate_matrix(w: Writer, kind: str, count: int, dtype: str) -> None:
+    """Write an iteration of products with a matrix, and the rest of the program."""
+    n = w.size(2, 12)
+    a = w.array("matrix operator", dtype, (n, n), "definite")
+    v = w.array("vector start", dtype, (n,), "positive")
+    with w.nested("step(_, v)"):
+        if kind == "power":
+            w.line(f"product = {a} @ v")
+            w.line(
+                w.pick(
+                    (
+                        "return product / jnp.linalg.norm(product)",
+                        "return product / jnp.max(jnp.abs(product))",
+                        "return product / jnp.sum(jnp.abs(product))",
+                    )
+                )
+            )
+        else:
+            w.line(f"residual = {v} - {a} @ v")
+            w.line(
+                w.pick(
+                    (
+                        f"return v + 0.5 * residual / jnp.trace({a})",
+                        f"return v + 0.1 * residual / jnp.max(jnp.sum(jnp.abs({a}), axis=1))",
+                    )
+                )
+            )
+    y = w.let("solution", w.make(f"lax.fori_loop(0, {count}, step, {v})", v, a, low=-8, high=8))
+    y = displaced(w, y, v)
+    if kind == "power":
+        y = w.let("eigenvalue", w.make(f"{y} @ ({a} @ {y})", y, a, shape=(), low=0, high=30))
+        leave(w, y, [], 3)
+        return
+    leave(w, y, [v], 4)
 
 
 def _write_step(w: Writer, kind: str, field: str, rate: float, other: Value) -> None:

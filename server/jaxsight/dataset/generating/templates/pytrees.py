@@ -211,23 +211,7 @@ def named_tuple(w: Writer) -> None:
     kind = w.pick(("NamedTuple", "dataclass"))
     fields_ = w.pick(("position velocity", "mean spread", "level trend", "value slope")).split()
     name = w.pick(("State", "Params", "Belief", "Particle"))
-    if kind == "NamedTuple":
-        w.imported("from typing import NamedTuple")
-        lines = [
-            f"class {name}(NamedTuple):",
-            f'    """{fields_[0].capitalize()} and {fields_[1]}."""',
-            "",
-        ]
-    else:
-        w.imported("from dataclasses import dataclass")
-        lines = [
-            "@jax.tree_util.register_dataclass",
-            "@dataclass",
-            f"class {name}:",
-            f'    """{fields_[0].capitalize()} and {fields_[1]}."""',
-            "",
-        ]
-    w.block("\n".join([*lines, *(f"    {part}: jax.Array" for part in fields_)]))
+    _write_class(w, kind, name, fields_)
     values = [w.array(part, dtype, shape) for part in fields_]
     drive = w.array("force drive input", dtype, shape) if w.chance(0.6) else None
     step = w.pick(("advance", "predict", "relax"))
@@ -278,6 +262,27 @@ def named_tuple(w: Writer) -> None:
     y = w.let("energy_terms mixed", binary(w, results[0], results[1]))
     y = w.let("total", w.make(f"{y} + state.{fields_[1]}", y, low=-90, high=90))
     leave(w, calm(w, y), values, 3)
+
+
+def _write_class(w: Writer, kind: str, name: str, fields_: list[str]) -> None:
+    """Write the class of a state."""
+    if kind == "NamedTuple":
+        w.imported("from typing import NamedTuple")
+        lines = [
+            f"class {name}(NamedTuple):",
+            f'    """{fields_[0].capitalize()} and {fields_[1]}."""',
+            "",
+        ]
+    else:
+        w.imported("from dataclasses import dataclass")
+        lines = [
+            "@jax.tree_util.register_dataclass",
+            "@dataclass",
+            f"class {name}:",
+            f'    """{fields_[0].capitalize()} and {fields_[1]}."""',
+            "",
+        ]
+    w.block("\n".join([*lines, *(f"    {part}: jax.Array" for part in fields_)]))
 
 
 @template("tree of types", "pytrees", 2)

@@ -224,7 +224,7 @@ def simulation(w: Writer) -> None:
     leave(w, w.let("mixed", binary(w, final, calm(w, y))), [], 3)
 
 
-@template("shuffling", "random numbers", 3)
+@template("shuffling", "random numbers", 6)
 def shuffling(w: Writer) -> None:
     """Write permutations, choices and draws of vectors."""
     key, dtype = w.key(), w.wide()
@@ -239,6 +239,8 @@ def shuffling(w: Writer) -> None:
             "ball",
             "orthogonal",
             "gumbel_top",
+            "generator",
+            "generator",
             "generator",
             "rng_uniform",
             "clone",
@@ -273,7 +275,15 @@ def shuffling(w: Writer) -> None:
     elif kind == "ball":
         text = f"jax.random.ball({key}, {n}, dtype={jnp_dtype(dtype)})"
         y = w.make(f"{x} + {text}", x, low=-6, high=6)
-    elif kind == "orthogonal":
+    else:
+        y = _drawn(w, kind, key, x)
+    leave(w, w.let("drawn", y), [], 4)
+
+
+def _drawn(w: Writer, kind: str, key: str, x: Value) -> Value:
+    """Return a function of given values and of random ones."""
+    n, dtype = x.size, x.dtype
+    if kind == "orthogonal":
         w.line(f"rotation = jax.random.orthogonal({key}, {n}, dtype={jnp_dtype(dtype)})")
         y = w.make(f"rotation @ {x}", x, low=-12, high=12)
     elif kind == "gumbel_top":
@@ -297,7 +307,7 @@ def shuffling(w: Writer) -> None:
         w.line("again = jax.random.wrap_key_data(data + jnp.uint32(1))")
         text = f"jax.random.uniform(again, ({n},), {jnp_dtype(dtype)})"
         y = w.make(f"{x} * {text}", x)
-    leave(w, w.let("drawn", y), [], 4)
+    return y
 
 
 @template("initialisation", "random numbers", 2)

@@ -59,7 +59,7 @@ def _uses(line: str, name: str) -> bool:
     return name in line.partition("=")[2]
 
 
-@template("bitwise reduction", "reductions")
+@template("bitwise reduction", "reductions", 5)
 def bitwise(w: Writer) -> None:
     """Write reductions of integers or booleans by operators on bits."""
     dtype = w.dtype(*INTEGERS, "bool")
@@ -141,7 +141,7 @@ def cumulative(w: Writer) -> None:
     leave(w, y, [x] if y.shape == x.shape else [], 3)
 
 
-@template("integer cumulative", "reductions")
+@template("integer cumulative", "reductions", 3)
 def integer_cumulative(w: Writer) -> None:
     """Write cumulative functions and sorts of integers."""
     dtype = w.dtype(*INTEGERS)
@@ -152,6 +152,7 @@ def integer_cumulative(w: Writer) -> None:
         (
             ("cumsum", "lax.cumsum({x}, axis={a})"),
             ("cumprod", "lax.cumprod({x}, axis={a})"),
+            ("running_product", "lax.cumprod({x}, axis={a}, reverse=True)"),
             ("cummax", "lax.cummax({x}, axis={a}, reverse=True)"),
             ("cummin", "lax.cummin({x}, axis={a})"),
             ("sort", "jnp.sort({x}, axis={a})"),
@@ -221,7 +222,7 @@ def sorting(w: Writer) -> None:
     leave(w, w.let("result ordered", y), [x], 4)
 
 
-@template("windows", "reductions")
+@template("windows", "reductions", 3)
 def windows(w: Writer) -> None:
     """Write reductions over sliding windows."""
     dtype = w.wide()
@@ -339,7 +340,7 @@ def normalisation(w: Writer) -> None:
     leave(w, x, [], 3)
 
 
-@template("selection", "reductions")
+@template("selection", "reductions", 4)
 def selection(w: Writer) -> None:
     """Write positions of extreme elements of direct arguments."""
     dtype = w.floating() if w.chance(0.6) else w.dtype(*INTEGERS)

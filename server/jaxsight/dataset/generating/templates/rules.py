@@ -150,7 +150,7 @@ def checkpoint(w: Writer) -> None:
     leave(w, calm(w, y), [x, other], 3)
 
 
-@template("wrapped calls", "custom rules", 3)
+@template("wrapped calls", "custom rules", 9)
 def wrapped(w: Writer) -> None:
     """Write barriers, scopes, composites, callbacks and linear solves with rules."""
     dtype = w.wide()
@@ -166,12 +166,13 @@ def wrapped(w: Writer) -> None:
             "callback",
             "stop",
             "copy",
+            "device_put",
             "sink",
             "root",
             "platform",
             "linear_call",
             "empty",
-            "stage",
+            "stack",
         )
     )
     w.words += [kind, w.pick(("around", "wrapped", "inside")), w.pick(("values", "function"))]
@@ -200,8 +201,10 @@ def wrapped(w: Writer) -> None:
     elif kind == "stop":
         z = w.make(f"{y} * lax.stop_gradient(jnp.tanh({y}))", y)
     elif kind == "copy":
-        form = w.pick(("jnp.array({y}, copy=True)", "jnp.copy({y})", "jax.device_put({y})"))
+        form = w.pick(("jnp.array({y}, copy=True)", "jnp.copy({y})"))
         z = w.make(form.format(y=y), y)
+    elif kind == "device_put":
+        z = w.make(f"jax.device_put({y})", y)
     elif kind == "sink":
         w.line(f"lax.dce_sink({y})")
         z = w.make(f"jnp.sin({y})", y, low=-1, high=1)
@@ -230,12 +233,11 @@ def wrapped(w: Writer) -> None:
         w.imported("from jax.custom_derivatives import linear_call")
         z = w.make(f"linear_call(forward, transpose, jnp.tanh({y}), {x})", x, y)
     elif kind == "empty":
-        text = (
-            f"jnp.empty_like({y}).at[...].set({y})" if shape else f"jnp.full_like({y}, 2.0) * {y}"
-        )
-        z = w.make(text, y)
+        z = w.make(f"jnp.empty_like({y}).at[...].set({y})", y)
     else:
-        z = w.make(f"jnp.sum(jnp.stack([{y}, {x}]), axis=0)", y, x, low=y.low - 5, high=y.high + 5)
+        w.line(f"both = jnp.stack([{y}, {x}])")
+        w.line("first, second = jnp.unstack(both * both)")
+        z = w.make("first - jnp.tanh(second)", y, x, low=-1, high=y.bound**2)
     z = w.let("result", z)
     z = w.let("total", w.make(f"{z} + 0.1 * {x}", z, x))
     leave(w, calm(w, z), [x], 4)
