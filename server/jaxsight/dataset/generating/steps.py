@@ -113,6 +113,8 @@ def _float_reduction(
         options.append(("jnp.ptp({x}{w})", "spread", 0, 2 * x.bound))
     if x.bound <= 1.05 and count <= 12:
         options.append(("jnp.prod({x}{w})", "product", -1.5, 1.5))
+    if x.bound <= 5 and count <= 16:
+        options.append(("jnp.prod(1.0 + 0.1 * {p}{w})", "product growth", 0.0, 6.0))
     if x.is_wide and count < 2000:
         options.append(("jnp.median({x}{w})", "median", x.low, x.high))
     if x.low == 0:
@@ -124,7 +126,7 @@ def _float_reduction(
         text, low, high = "jnp.max({x}{w})", x.low, x.high
     if "var(" in text and x.bound > 14:
         text, low, high = "jnp.mean({x}{w})", x.low, x.high
-    text = text.format(x=x, w=where, q=power(x.text, 2))
+    text = text.format(x=x, w=where, q=power(x.text, 2), p=operand(x.text, PRODUCT))
     return text, names, low, high, x.dtype
 
 
@@ -279,6 +281,8 @@ def step(w: Writer, x: Value, others: list[Value]) -> tuple[Value, str]:
     if both is not None:
         return both
     if not x.rank or not x.is_float:
+        if x.rank and w.chance(0.2):
+            return reduced(w, w.short(x, "inner", 40), axis_of(w, x))
         if x.rank and w.chance(0.5):
             return moved(w, w.short(x, "inner", 40))
         if x.dtype not in COMPLEX and not x.is_float and x.low >= -1e6 and w.chance(0.15):

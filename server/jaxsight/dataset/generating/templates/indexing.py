@@ -73,7 +73,20 @@ def scatter(w: Writer) -> None:
     updates = prepare(w, w.array("updates messages increments", dtype, (count, *tail)), 1)
     updates = w.let("changes", calm(w, updates))
     kind = w.pick(
-        ("add", "max", "min", "max", "min", "multiply", "set", "subtract", "apply", "divide", "lax")
+        (
+            "add",
+            "max",
+            "min",
+            "max",
+            "min",
+            "multiply",
+            "set",
+            "subtract",
+            "apply",
+            "divide",
+            "lax",
+            "lax",
+        )
     )
     if kind in ("divide", "apply") and dtype in INTEGERS:
         kind = "add"
@@ -106,7 +119,7 @@ def scatter(w: Writer) -> None:
             f"{numbers} = lax.ScatterDimensionNumbers(update_window_dims={spelled}, "
             "inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))"
         )
-        function = w.pick(("scatter_add", "scatter_max", "scatter_min", "scatter_sub"))
+        function = w.pick(("scatter_add", "scatter_max", "scatter_sub", "scatter_sub"))
         text = f"lax.{function}({x}, {index}[:, None], {updates}, {numbers})"
         high = x.bound + updates.bound * count
     elif kind == "apply":

@@ -78,7 +78,7 @@ def einsum(w: Writer) -> None:
     leave(w, x, [], 4)
 
 
-@template("dot_general", "linear algebra")
+@template("dot_general", "linear algebra", 4)
 def dot_general(w: Writer) -> None:
     """Write products with `lax.dot_general`."""
     dtype = w.floating()
@@ -86,6 +86,8 @@ def dot_general(w: Writer) -> None:
     batch, inner = w.size(2, 6), w.size(2, 12)
     m, n = w.size(2, 12), w.size(2, 12)
     kind = w.pick(("plain", "batched", "two", "tensordot", "precision", "preferred"))
+    if w.chance(0.35) and "bfloat16" in w.spec.dtypes:
+        kind, dtype = "scaled", "bfloat16"
     if kind in ("batched", "two"):
         x, y = (
             w.array("x queries", dtype, (batch, m, inner)),
@@ -103,6 +105,9 @@ def dot_general(w: Writer) -> None:
     result = dtype
     if kind == "tensordot":
         text = f"jnp.tensordot({x}, {y}, axes=1)"
+    elif kind == "scaled":
+        w.blocked(x, y)
+        text, result = f"lax.scaled_dot({x}, {y}, preferred_element_type=jnp.float32)", "float32"
     else:
         numbers = w.let("dimension_numbers", Value(axes, "", ()))
         text = f"lax.dot_general({x}, {y}, {numbers})"
@@ -292,7 +297,7 @@ def functions(w: Writer) -> None:
 @template("rare decompositions", "linear algebra", 9)
 def rare(w: Writer) -> None:
     """Write one or two decompositions that are rarely used."""
-    kinds = list(RARE)
+    kinds = list(dict.fromkeys(RARE))
     w.random.shuffle(kinds)
     _write_functions(w, kinds[: w.between(1, 2)])
 
@@ -302,7 +307,7 @@ FUNCTIONS = (
     *("vander", "symmetric_part", "block_diag", "toeplitz"),
 )
 RARE = (
-    *("schur", "hessenberg", "tridiagonal", "householder", "ormqr", "eig"),
+    *("schur", "hessenberg", "tridiagonal", "tridiagonal", "householder", "ormqr", "eig"),
     *("cholesky_update", "symmetric_product"),
 )
 

@@ -114,7 +114,6 @@ def general(w: Writer) -> None:
     start_value = w.let("start", Value(f"jnp.array({start}, {jnp_dtype(dtype)})", dtype, ()))
     text = f"lax.reduce({x}, {start_value}, {name}, ({axis},))"
     y = w.let("reduced", w.make(text, x, shape=without(x.shape, axis), low=low, high=high))
-    w.blocked(x)
     w.words += ["reduce", body.split("(")[0].split(".")[-1], w.pick(("rows", "values", "axis"))]
     w.title = f"Reduce over axis {axis} with {body.split('(')[0]}"
     leave(w, y, [], 4)

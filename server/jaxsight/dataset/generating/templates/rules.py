@@ -164,6 +164,7 @@ def wrapped(w: Writer) -> None:
             "scope",
             "composite",
             "callback",
+            "callback",
             "stop",
             "copy",
             "device_put",
@@ -172,7 +173,10 @@ def wrapped(w: Writer) -> None:
             "platform",
             "linear_call",
             "empty",
+            "empty",
             "stack",
+            "order",
+            "reshard",
         )
     )
     w.words += [kind, w.pick(("around", "wrapped", "inside")), w.pick(("values", "function"))]
@@ -232,6 +236,15 @@ def wrapped(w: Writer) -> None:
             w.line("return residual * v")
         w.imported("from jax.custom_derivatives import linear_call")
         z = w.make(f"linear_call(forward, transpose, jnp.tanh({y}), {x})", x, y)
+    elif kind == "order":
+        w.line("lax.after_all(lax.create_token())")
+        z = w.make(f"jnp.cos({y}) + {y}", y, low=y.low - 1, high=y.high + 1)
+    elif kind == "reshard":
+        w.imported("from jax.sharding import AxisType, NamedSharding, PartitionSpec")
+        w.block('MESH = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Explicit,))')
+        axes = w.pick(("()", "(None)")) if shape else "()"
+        w.line(f"sharding = NamedSharding(MESH, PartitionSpec{axes})")
+        z = w.make(f"jax.reshard({y}, sharding)", y)
     elif kind == "empty":
         z = w.make(f"jnp.empty_like({y}).at[...].set({y})", y)
     else:
