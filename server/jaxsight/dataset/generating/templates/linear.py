@@ -374,7 +374,6 @@ def _function(w: Writer, kind: str, x: Value, n: int) -> Value:
 def _decomposed(w: Writer, kind: str, x: Value, n: int) -> Value:
     real = x.dtype
     if kind == "eig":
-        w.blocked(x)
         complex_ = complex_dtype(real)
         skew = w.let("skewed", w.make(f"{x} + jnp.triu({x}, k=1)", x))
         values = w.make(f"jnp.linalg.eigvals({skew})", skew, dtype=complex_, shape=(n,))

@@ -235,7 +235,8 @@ def wrapped(w: Writer) -> None:
         with w.nested("transpose(residual, v)"):
             w.line("return residual * v")
         w.imported("from jax.custom_derivatives import linear_call")
-        z = w.make(f"linear_call(forward, transpose, jnp.tanh({y}), {x})", x, y)
+        w.line(f"weights = lax.stop_gradient(jnp.tanh({y}))")
+        z = w.make(f"linear_call(forward, transpose, weights, {x})", x, y)
     elif kind == "order":
         w.line("lax.after_all(lax.create_token())")
         z = w.make(f"jnp.cos({y}) + {y}", y, low=y.low - 1, high=y.high + 1)
