@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from jaxsight.dataset.generating.ranges import calm, fit, number
+from jaxsight.dataset.generating.integers import bits, integers
+from jaxsight.dataset.generating.ranges import calm, ends_of_product, fit, number
 from jaxsight.dataset.generating.types import (
     AND,
-    ATOM,
-    BITS,
     COMPLEX,
     NEGATION,
     OR,
     PRODUCT,
-    SHIFT,
     SUM,
     XOR,
     Value,
+    broadcast,
+    infix,
     operand,
     power,
 )
@@ -133,9 +133,23 @@ UNARY = (
     Unary("jnp.floor({x})", "floored", range=math.floor, is_step=True, weight=2),
     Unary("jnp.ceil({x})", "raised", range=math.ceil, is_step=True, weight=2),
     Unary("jnp.round({x})", "rounded", range=round, is_step=True, weight=2),
+    Unary("lax.reduce_precision({x}, 8, 7)", "coarse", range=lambda x: x, is_step=True, weight=2),
     Unary("jnp.trunc({x})", "whole", range=math.trunc, is_step=True, weight=1),
-    Unary("jnp.sign({x}) * jnp.sqrt(jnp.abs({x}) + 0.1)", "signed_roots", range=(-2.5, 2.5), is_step=True),
+    Unary(
+        "jnp.sign({x}) * jnp.sqrt(jnp.abs({x}) + 0.1)",
+        "signed_roots",
+        range=(-2.5, 2.5),
+        is_step=True,
+    ),
 )
+
+
+SATURATING = (
+    *("jnp.tanh", "jax.nn.sigmoid", "jax.nn.soft_sign", "jax.nn.relu6", "jax.nn.hard_tanh"),
+    *("lax.erf", "lax.erfc", "lax.logistic", "jax.scipy.stats.norm.cdf", "jax.nn.log_sigmoid"),
+)
+"""Functions that are nearly constant far from zero."""
+WAVE = UNARY[1]
 
 
 @cache
@@ -153,6 +167,8 @@ def apply(w: Writer, each: Unary, x: Value) -> Value:
     """Return a function of a float value, which is brought into its domain first."""
     if each.is_step and x.high - x.low < 6:
         each = UNARY[0]
+    if each.text.split("(")[0] in SATURATING and (abs(x.low + x.high) > 3 or x.bound > 12):
+        each = WAVE
     if x.size < 4 and each.names.startswith(("activated", "clipped")):
         each = UNARY[0]
     x = fit(w, calm(w, x), each.low, each.high)
@@ -162,7 +178,9 @@ def apply(w: Writer, each: Unary, x: Value) -> Value:
     if high == INF:
         low, high = (max(0.0, x.low), x.bound)
     text = each.text.format(x=x, w=x.atom, a=x.atom)
-    smooth = not each.is_step and "stop_gradient" not in each.text
+    smooth = (
+        not each.is_step or "sign(" in each.text or "reduce_prec" in each.text
+    ) and "stop_gradient" not in each.text
     return w.make(text, x, low=low, high=high, is_smooth=smooth)
 
 
@@ -208,44 +226,6 @@ def complex_unary(w: Writer, x: Value) -> Value:
     return w.make(text, x, low=-high, high=high)
 
 
-def bits(w: Writer, x: Value) -> Value:
-    """Return a function of integers with the same dtype."""
-    width, unsigned = BITS[x.dtype], x.dtype.startswith("u")
-    shift = w.between(1, min(5, width - 3))
-    mask = w.pick((3, 7, 15, 31, 63))
-    wrap = 2 ** (width - (not unsigned)) - 1
-    full = (0.0 if unsigned else -wrap - 1.0, float(wrap))
-    whole = full if x.low < 0 or unsigned else (0.0, max(1.0, x.high))
-    options: list[tuple[str, tuple[float, float]]] = [
-        (f"{operand(x.text, AND)} & {mask}", (0.0, mask)),
-        (f"{operand(x.text, XOR)} ^ {mask}", whole if whole == full else (0.0, x.high + mask)),
-        (f"{operand(x.text, OR)} | {mask}", whole if whole == full else (0.0, x.high + mask)),
-        (
-            f"{operand(x.text, SHIFT)} << {shift}",
-            _wrapping(x.low * 2**shift, x.high * 2**shift, full),
-        ),
-        (f"{operand(x.text, SHIFT)} >> {shift}", (x.low / 2, x.high / 2)),
-        (f"~{operand(x.text, NEGATION)}", full),
-        (f"lax.population_count({x})", (0.0, width)),
-        (f"jnp.bitwise_count({x}).astype({x.atom}.dtype)", (0.0, width)),
-        (f"lax.clz({x})", (0.0, width)),
-        (f"{operand(x.text, PRODUCT)} * 3", _wrapping(x.low * 3, x.high * 3, full)),
-        (f"{operand(x.text, PRODUCT)} * 5", _wrapping(x.low * 5, x.high * 5, full)),
-        (f"{operand(x.text, SUM)} + {w.between(1, 9)}", _wrapping(x.low, x.high + 9, full)),
-        (f"{operand(x.text, PRODUCT)} % {w.between(3, 11)}", (0.0, 11.0)),
-        (f"{operand(x.text, PRODUCT)} // {w.between(2, 7)}", (min(x.low, 0.0), x.high / 2)),
-        (f"jnp.minimum({x}, {w.between(20, 60)})", (x.low, min(x.high, 60.0))),
-        (f"jnp.maximum({x}, {w.between(3, 30)})", (max(3.0, x.low), max(x.high, 30.0))),
-        (f"jnp.clip({x}, 5, {w.between(20, 60)})", (5.0, 60.0)),
-        (power(x.text, 2), full),
-    ]
-    if not unsigned:
-        options += [(f"jnp.abs({x})", (0.0, x.bound)), (f"jnp.sign({x})", (-1.0, 1.0))]
-        options += [(f"-{operand(x.text, NEGATION)}", (-x.high, -x.low))]
-    text, (low, high) = w.pick(options)
-    return w.make(text, x, low=low, high=high, is_exact=True)
-
-
 def literal(w: Writer, x: Value) -> str:
     """Return a number that is not 0 or 1, for a dtype."""
     if x.dtype in COMPLEX:
@@ -267,26 +247,22 @@ def scaled(w: Writer, x: Value) -> Value:
         sum_ = f"{operand(x.text, SUM)} + {text}"
         return w.make(sum_, x, low=x.low + by, high=x.high + by)
     if kind == 2:
-        return w.make(f"{text} - 0.5 * {operand(x.text, PRODUCT)}", x, low=by - x.high / 2,
-                  high=by - x.low / 2)
+        return w.make(
+            f"{text} - 0.5 * {operand(x.text, PRODUCT)}",
+            x,
+            low=by - x.high / 2,
+            high=by - x.low / 2,
+        )
     return w.make(f"{operand(x.text, PRODUCT)} / {text}", x, low=x.low / by, high=x.high / by)
-
-
-def ends_of_product(x: Value, y: Value) -> tuple[float, float]:
-    """Return the range of the product of two values."""
-    if x.text == y.text:
-        return 0.0 if x.low < 0 < x.high else min(x.low**2, x.high**2), x.bound**2
-    corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
-    return min(corners), max(corners)
 
 
 def binary(w: Writer, x: Value, y: Value) -> Value:
     """Return a random function of two values of one dtype; their shapes broadcast."""
     if x.dtype == "bool":
         symbol, level = w.pick((("&", AND), ("|", OR), ("^", XOR)))
-        return w.make(_infix(x, symbol, y, level), x, y, is_exact=True)
+        return w.make(infix(x, symbol, y, level), x, y, is_exact=True)
     if x.is_integer:
-        return _integers(w, x, y)
+        return integers(w, x, y)
     if x.dtype in COMPLEX:
         return _numbers(w, x, y)
     x, y = calm(w, x), calm(w, y)
@@ -295,32 +271,21 @@ def binary(w: Writer, x: Value, y: Value) -> Value:
     return _functions(w, x, y)
 
 
-def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a function of two values."""
-    rank = max(len(x), len(y))
-    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y, strict=True)
-    return tuple(max(one, other) for one, other in pairs)
-
-
-def _infix(x: Value, symbol: str, y: Value, level: int) -> str:
-    return f"{operand(x.text, level)} {symbol} {operand(y.text, level + 1)}"
-
-
 def _numbers(w: Writer, x: Value, y: Value) -> Value:
     shape = broadcast(x.shape, y.shape)
     kind = w.between(0, 6)
     if kind <= 1:
-        text, low, high = _infix(x, "+", y, SUM), x.low + y.low, x.high + y.high
+        text, low, high = infix(x, "+", y, SUM), x.low + y.low, x.high + y.high
     elif kind == 2 and x.text != y.text:
-        text, low, high = _infix(x, "-", y, SUM), x.low - y.high, x.high - y.low
+        text, low, high = infix(x, "-", y, SUM), x.low - y.high, x.high - y.low
     elif kind <= 4 or x.text == y.text:
         low, high = ends_of_product(x, y)
-        text = _infix(x, "*", y, PRODUCT)
+        text = infix(x, "*", y, PRODUCT)
     elif y.low >= 0.25 and x.dtype not in COMPLEX:
-        text, low, high = _infix(x, "/", y, PRODUCT), -x.bound / y.low, x.bound / y.low
+        text, low, high = infix(x, "/", y, PRODUCT), -x.bound / y.low, x.bound / y.low
         low = low if x.low < 0 else 0.0
     elif x.dtype in COMPLEX:
-        text, low, high = f"{operand(x.text, PRODUCT)} / (2.0 + jnp.abs({y}))", x.low, x.high
+        text, low, high = f"{operand(x.text, PRODUCT)} / (1.0 + jnp.abs({y} + 2.0))", x.low, x.high
     else:
         guard = w.pick(("1.0 + jnp.abs({y})", "1.0 + {q}", "1.0 + jnp.exp(-jnp.abs({y}))"))
         divisor = guard.format(y=y, q=power(y.text, 2))
@@ -388,51 +353,6 @@ def _functions(w: Writer, x: Value, y: Value) -> Value:
     return w.make(text, x, y, shape=shape, low=low, high=high)
 
 
-def _wrapping(low: float, high: float, full: tuple[float, float]) -> tuple[float, float]:
-    """Return a range of integers, or all of them where it overflows."""
-    return (low, high) if full[0] <= low and high <= full[1] else full
-
-
-def _integers(w: Writer, x: Value, y: Value) -> Value:
-    shape = broadcast(x.shape, y.shape)
-    width = BITS[x.dtype]
-    wrap = 2.0 ** (width - 1)
-    full = (0.0, 2.0**width) if x.dtype.startswith("u") else (-wrap, wrap)
-    union = (0.0, x.high + y.high) if x.low >= 0 and y.low >= 0 else full
-    operators = [
-        ("+", SUM, _wrapping(x.low + y.low, x.high + y.high, full)),
-        ("-", SUM, _wrapping(x.low - y.high, x.high - y.low, full)),
-        ("*", PRODUCT, _wrapping(*ends_of_product(x, y), full)),
-        ("&", AND, (0.0 if x.low >= 0 else full[0], x.high)),
-        ("|", OR, _wrapping(*union, full)),
-        ("^", XOR, _wrapping(*union, full)),
-    ]
-    if x.text == y.text:
-        operators = operators[2:3]
-    kind = w.between(0, 9)
-    if kind <= 5 or x.text == y.text:
-        symbol, level, (low, high) = w.pick(operators)
-        text = _infix(x, symbol, y, level)
-    elif kind == 6:
-        text, (low, high) = w.pick(
-            (
-                (f"jnp.maximum({x}, {y})", (max(x.low, y.low), max(x.high, y.high))),
-                (f"jnp.minimum({x}, {y})", (min(x.low, y.low), min(x.high, y.high))),
-            )
-        )
-    elif kind == 7:
-        symbol = w.pick(("%", "//"))
-        low, high = (0.0, 15.0) if symbol == "%" else (min(x.low, 0.0), x.high)
-        text = f"{operand(x.text, PRODUCT)} {symbol} (({operand(y.text, AND)} & 7) + 1)"
-    elif kind == 8:
-        symbol = w.pick(("<<", ">>"))
-        low, high = full if symbol == "<<" else (min(x.low, 0.0), x.high)
-        text = f"{operand(x.text, SHIFT)} {symbol} ({operand(y.text, AND)} & 3)"
-    else:
-        text, (low, high) = f"jnp.where({x} > {y}, {x}, {y})", (x.low, max(x.high, y.high))
-    return w.make(text, x, y, shape=shape, low=low, high=high, is_exact=True)
-
-
 def compare(w: Writer, x: Value, y: Value | None = None) -> Value:
     """Return a comparison of exact values, as booleans."""
     if x.dtype == "bool":
@@ -442,7 +362,7 @@ def compare(w: Writer, x: Value, y: Value | None = None) -> Value:
         if x.is_float:
             other = number(round(middle + w.pick((-0.1, -0.05, 0.05, 0.1)) * (x.high - x.low), 1))
             symbol = w.pick(("<", ">", "<=", ">="))
-        elif w.chance(0.3) and not x.dtype.startswith("c"):
+        elif (w.chance(0.3) or x.bound > 250) and not x.dtype.startswith("c"):
             text = f"{operand(x.text, PRODUCT)} % {w.between(2, 3)} {w.pick(('==', '!='))} 0"
             return w.make(text, x, dtype="bool", low=0, high=1, is_exact=True)
         else:
@@ -490,8 +410,3 @@ def tree(w: Writer, values: list[Value], depth: int, width: int = 40) -> Value:
     if x.is_float and x.bound > 400:
         x = calm(w, x)
     return w.let(names, x) if len(x.text) > width else x
-
-
-def mention(text: str) -> str:
-    """Return an expression, to be called or indexed."""
-    return operand(text, ATOM)

@@ -25,6 +25,7 @@ def generate(spec: Spec, number: int) -> Program:
     candidates = of_category(category)
     chosen = choices.choices(candidates, [each.weight for each in candidates])[0]
     writer = Writer(spec, choices)
+    writer.names |= chosen.names
     chosen.write(writer)
     smooth = any(value.is_smooth for value in writer.results) and not writer.is_blocked
     return Program(

@@ -80,7 +80,7 @@ def calm(w: Writer, x: Value, limit: float = CALM) -> Value:
         return x
     x = w.short(x, "inner base", 40)
     if x.bound <= 8 * limit:
-        scale = 4 if x.bound <= 4 * limit else 8
+        scale = 4.0 if x.bound <= 4 * limit else 8.0
         text = f"{operand(x.text, PRODUCT)} / {number(scale)}"
         return w.make(text, x, low=x.low / scale, high=x.high / scale)
     choice = w.pick(("jnp.sin({x})", "jnp.arcsinh({x})", "{p} / {k}", "{p} / {k}"))
@@ -90,3 +90,11 @@ def calm(w: Writer, x: Value, limit: float = CALM) -> Value:
         return w.make(text, x, low=x.low / scale, high=x.high / scale)
     high = math.asinh(x.bound) if "arcsinh" in choice else 1.0
     return w.make(choice.format(x=x), x, low=-high if x.low < 0 else 0.0, high=high)
+
+
+def ends_of_product(x: Value, y: Value) -> tuple[float, float]:
+    """Return the range of the product of two values."""
+    if x.text == y.text:
+        return 0.0 if x.low < 0 < x.high else min(x.low**2, x.high**2), x.bound**2
+    corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+    return min(corners), max(corners)

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from jaxsight.dataset.generating.elementwise import (
     binary,
-
     compare,
-
     scaled,
     unary_names,
 )
@@ -79,9 +77,13 @@ def _reduction(w: Writer, x: Value, count: int, where: str) -> tuple[str, str, f
         if kind in ("sum", "prod"):
             wide = f"dtype={x.atom}.dtype" if x.text.isidentifier() else f"dtype=jnp.{x.dtype}"
             return f"jnp.{kind}({x}{where}, {wide})", "total", -1e9, 1e9, x.dtype
-        return f"jnp.{kind}({x}{where})", f"{'largest' if kind == 'max' else 'smallest'}", x.low, (
-            x.high
-        ), x.dtype
+        return (
+            f"jnp.{kind}({x}{where})",
+            f"{'largest' if kind == 'max' else 'smallest'}",
+            x.low,
+            (x.high),
+            x.dtype,
+        )
     if x.dtype in COMPLEX:
         kind = w.pick(("mean", "sum"))
         high = x.bound * (1 if kind == "mean" else 3 * math.sqrt(count))
@@ -111,8 +113,12 @@ def _float_reduction(
         options.append(("jnp.ptp({x}{w})", "spread", 0, 2 * x.bound))
     if x.bound <= 1.05 and count <= 12:
         options.append(("jnp.prod({x}{w})", "product", -1.5, 1.5))
+    if x.bound <= 5 and count <= 16:
+        options.append(("jnp.prod(1.0 + 0.1 * {p}{w})", "product growth", 0.0, 6.0))
     if x.is_wide and count < 2000:
         options.append(("jnp.median({x}{w})", "median", x.low, x.high))
+    if x.low == 0:
+        options = [each for each in options if "jnp.min" not in each[0]]
     if x.is_level:
         options = [each for each in options if "jnp.max" in each[0] or "{q}" in each[0]][:3]
     text, names, low, high = w.pick(options)
@@ -120,7 +126,7 @@ def _float_reduction(
         text, low, high = "jnp.max({x}{w})", x.low, x.high
     if "var(" in text and x.bound > 14:
         text, low, high = "jnp.mean({x}{w})", x.low, x.high
-    text = text.format(x=x, w=where, q=power(x.text, 2))
+    text = text.format(x=x, w=where, q=power(x.text, 2), p=operand(x.text, PRODUCT))
     return text, names, low, high, x.dtype
 
 
@@ -266,13 +272,17 @@ def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
 def step(w: Writer, x: Value, others: list[Value]) -> tuple[Value, str]:
     """Return a value after one random step, and names for it."""
     if x.dtype == "bool":
-        return reduced(w, x, None if not x.rank or w.chance(0.3) else axis_of(w, x)) if (
-            x.rank
-        ) else (as_float(w, x), "indicator")
+        return (
+            reduced(w, x, None if not x.rank or w.chance(0.3) else axis_of(w, x))
+            if (x.rank)
+            else (as_float(w, x), "indicator")
+        )
     both = combined(w, x, others) if w.chance(0.3) else None
     if both is not None:
         return both
     if not x.rank or not x.is_float:
+        if x.rank and w.chance(0.2):
+            return reduced(w, w.short(x, "inner", 40), axis_of(w, x))
         if x.rank and w.chance(0.5):
             return moved(w, w.short(x, "inner", 40))
         if x.dtype not in COMPLEX and not x.is_float and x.low >= -1e6 and w.chance(0.15):
@@ -358,8 +368,10 @@ def linear(w: Writer, x: Value, weights: Value, names: str = "projected hidden")
     form = w.pick(("{a} @ {w}", "jnp.dot({x}, {w})", "jnp.matmul({x}, {w})", "einsum"))
     if form == "einsum":
         letters = "btn"[: x.rank - 1] if x.rank < 5 else ""
-        form = f'jnp.einsum("{letters}i,ij->{letters}j", {{x}}, {{w}})' if x.rank < 5 else (
-            "{a} @ {w}"
+        form = (
+            f'jnp.einsum("{letters}i,ij->{letters}j", {{x}}, {{w}})'
+            if x.rank < 5
+            else ("{a} @ {w}")
         )
     text = form.format(x=x, a=operand(x.text, PRODUCT), w=weights)
     bound = 2.5 * math.sqrt(inner) * x.bound / 2
@@ -379,5 +391,3 @@ def add(w: Writer, x: Value, y: Value) -> Value:
     text = f"{operand(x.text, SUM)} + {operand(y.text, PRODUCT)}"
     shape = x.shape if x.rank >= y.rank else y.shape
     return w.make(text, x, y, shape=shape, low=x.low + y.low, high=x.high + y.high)
-
-

@@ -1,4 +1,4 @@
-"""Types of generated values: dtypes, shapes, and the ranges that keep functions in their domains."""
+"""Types of generated values: dtypes, shapes and ranges, and the precedence of expressions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,32 @@ UNSIGNED = ("uint32", "uint8", "uint16")
 INTEGERS = (*SIGNED, *UNSIGNED)
 COMPLEX = ("complex64", "complex128")
 BITS = {
-    **{"int8": 8, "int16": 16, "int32": 32, "int64": 64},
-    **{"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64},
+    "int8": 8,
+    "int16": 16,
+    "int32": 32,
+    "int64": 64,
+    "uint8": 8,
+    "uint16": 16,
+    "uint32": 32,
+    "uint64": 64,
 }
 SHORT = {
-    **{"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"},
-    **{"int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"},
-    **{"uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64"},
-    **{"bool": "bool", "complex64": "c64", "complex128": "c128", "key": "key<fry>"},
+    "float32": "f32",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "bool": "bool",
+    "complex64": "c64",
+    "complex128": "c128",
+    "key": "key<fry>",
 }
 """Dtypes as jaxprs print them."""
 
@@ -161,3 +179,15 @@ def sized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     """Return a shape with another size of an axis."""
     axis %= len(shape)
     return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a function of two values."""
+    rank = max(len(x), len(y))
+    pairs = zip((1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y, strict=True)
+    return tuple(max(one, other) for one, other in pairs)
+
+
+def infix(x: Value, symbol: str, y: Value, level: int) -> str:
+    """Return two expressions with an operator of a precedence between them."""
+    return f"{operand(x.text, level)} {symbol} {operand(y.text, level + 1)}"

@@ -229,7 +229,7 @@ class Writer:
         """Write a function of the module, above the one that the program is about."""
         lines, self.lines = self.lines, []
         indent, self.indent = self.indent, 0
-        names, self.names = self.names, set(_RESERVED) | parameters_of(head)
+        names, self.names = self.names, self.names | parameters_of(head)
         for decorator in decorators:
             self.line(decorator)
         self.line(f"def {head}:")

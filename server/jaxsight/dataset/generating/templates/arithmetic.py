@@ -9,23 +9,19 @@ from jaxsight.dataset.generating.elementwise import (
     chain,
     compare,
     complex_unary,
-    scaled,
     tree,
-    unary_names,
 )
-from jaxsight.dataset.generating.ranges import calm, fit, number
+from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import as_float, finish, leave
+from jaxsight.dataset.generating.steps import as_float, leave
 from jaxsight.dataset.generating.types import (
     BITS,
     COMPLEX,
     INTEGERS,
     PRODUCT,
-    SHIFT,
-    SIGNED,
     SUM,
-    XOR,
     UNSIGNED,
+    XOR,
     Value,
     jnp_dtype,
     operand,
@@ -133,6 +129,12 @@ def integers(w: Writer) -> None:
         x = w.let("rotated", _rotated(w, x))
     if w.chance(0.25):
         x = w.let("high_bits", _logical(w, x))
+    if dtype in ("int32", "uint32", "int64") and w.chance(0.8):
+        text = f"lax.mulhi({x}, jnp.full_like({x}, {w.pick((715827883, 858993459, 613566757))}))"
+        if dtype == "int64":
+            text = text.replace("))", " << 32))")
+        bound = max(2.0, x.bound / 5)
+        x = w.let("quotient", w.make(text, x, low=-bound, high=bound, is_exact=True))
     w.words.append(w.pick(("", dtype)))
     for value in values:
         symbol, level = w.pick((("+", SUM), ("^", XOR), ("-", SUM)))
@@ -271,21 +273,31 @@ SPECIAL = (
     ("jax.scipy.stats.cauchy.logpdf({b}, scale={a})", "positive", "normal", (-6, 0)),
     ("jax.scipy.stats.laplace.logpdf({b}, scale={a})", "positive", "normal", (-12, 0)),
     ("lax.random_gamma_grad({a}, {b})", "positive", "positive", (-4, 4)),
-    ("lax.regularized_incomplete_beta({a}, {b}, jnp.full_like({a}, 0.3))", "", "", (0, 1)),
 )
+GAMMAS = ("lax.igamma", "lax.zeta", "lax.polygamma", "lax.betainc({a},")
 
 
 @template("special functions", "math", 3)
 def special(w: Writer) -> None:
     """Write special functions of two arguments, on top of which elementary ones follow."""
-    text, rule, other, (low, high) = w.pick(SPECIAL[:-1])
+    _write_special(w, w.pick(SPECIAL))
+
+
+@template("gamma and zeta functions", "math", 4)
+def gammas(w: Writer) -> None:
+    """Write functions of the families of gamma and zeta."""
+    _write_special(w, w.pick([each for each in SPECIAL if each[0].startswith(GAMMAS)]))
+
+
+def _write_special(w: Writer, function: tuple[str, str, str, tuple[float, float]]) -> None:
+    text, rule, other, (low, high) = function
     dtype = w.wide()
     shape = w.shape(0, 2, 16)
     names = w.pick(("shape_parameter x", "alpha x", "order argument", "rate level")).split()
     a, b = w.array(names[0], dtype, shape, rule), w.array(names[1], dtype, shape, other)
     name = text.split("(")[0].split(".")[-1]
     value = w.make(text.format(a=a, b=b), a, b, low=low, high=high)
-    if any(part in name for part in ("igamma_grad_a", "random_gamma_grad")):
+    if any(part in name for part in ("igamma_grad_a", "random_gamma_grad", "betainc")):
         w.blocked(a, b)
     if name == "polygamma":
         value = w.make(value.text, b, low=low, high=high)
@@ -380,11 +392,10 @@ def bitcasts(w: Writer) -> None:
         text = f"lax.bitcast_convert_type({masked_bits}, {jnp_dtype(dtype)})"
         y = w.make(text, masked_bits, dtype=dtype, low=0.4, high=2.1)
         y = w.let("nearby", y)
-    w.title = f"Inspect the {kind if kind in ('exponent', 'mantissa') else 'bits'} of {dtype} values"
+    w.title = (
+        f"Inspect the {kind if kind in ('exponent', 'mantissa') else 'bits'} of {dtype} values"
+    )
     w.words += [kind.replace(" ", "_"), "bits", dtype]
     if y.is_integer and w.chance(0.5):
         y = w.let("scaled", as_float(w, y, "float32"))
     leave(w, y, [], 3)
-
-
-_ = (fit, number, finish, scaled, unary_names, SHIFT, SIGNED)

@@ -6,7 +6,7 @@ import math
 
 from jaxsight.dataset.generating.elementwise import binary, chain, compare, tree
 from jaxsight.dataset.generating.registry import template
-from jaxsight.dataset.generating.steps import as_float, axis_of, leave, moved, prepare
+from jaxsight.dataset.generating.steps import as_float, leave, moved, prepare
 from jaxsight.dataset.generating.types import (
     COMPLEX,
     FLOATS,
@@ -125,8 +125,8 @@ def _lax_pad(w: Writer, x: Value) -> Value:
     else:
         zero = w.let("fill zero", w.make(_zero(x), x))
         text = f"lax.pad({x}, {zero}, {spelled})"
-    low, high = min(0, x.low), max(0, x.high)
-    value = w.make(text, x, shape=tuple(shape), low=low, high=high, is_exact=True)
+    ends = (min(0.0, x.low), max(0.0, x.high))
+    value = w.make(text, x, shape=tuple(shape), low=ends[0], high=ends[1], is_exact=True)
     return w.let("padded", value)
 
 
@@ -289,8 +289,18 @@ def conversion(w: Writer) -> None:
     if y.is_float and w.chance(0.5):
         if y.is_exact:
             flags = w.let("flags", compare(w, y))
-            y = w.let("sign_values", w.make(f"{flags}.astype({jnp_dtype(start)})", flags, x,
-                                            dtype=start, low=0, high=1, is_smooth=False))
+            y = w.let(
+                "sign_values",
+                w.make(
+                    f"{flags}.astype({jnp_dtype(start)})",
+                    flags,
+                    x,
+                    dtype=start,
+                    low=0,
+                    high=1,
+                    is_smooth=False,
+                ),
+            )
         function = w.pick(("lax.convert_element_type({x}, {d})", "jnp.asarray({x}, {d})"))
         text = function.format(x=y, d=jnp_dtype(target))
         z = w.let("converted", w.make(text, y, dtype=target))

@@ -26,16 +26,19 @@ def attention(w: Writer) -> None:
     names = w.pick(("query key_states value_states", "q k v", "queries memory_keys memory_values"))
     parts = [
         w.array(name, dtype, (*batch, size, *shape))
-        for name, size, shape in zip(names.split(), (length, other, other), (inner, kv_inner, kv_inner),
-                                     strict=True)
+        for name, size, shape in zip(
+            names.split(), (length, other, other), (inner, kv_inner, kv_inner), strict=True
+        )
     ]
     q, k, v = [prepare(w, part, 1) for part in parts]
     words = []
     if w.chance(0.25):
         for value in (q, k):
-            value_name = w.let("query_scaled key_scaled", w.make(
-                f"{value.atom} * lax.rsqrt(jnp.mean({power(value.text, 2)}, axis=-1, keepdims=True) + 1e-3)",
-                value, low=-3, high=3))
+            mean = f"jnp.mean({power(value.text, 2)}, axis=-1, keepdims=True)"
+            value_name = w.let(
+                "query_scaled key_scaled",
+                w.make(f"{value.atom} * lax.rsqrt({mean} + 1e-3)", value, low=-3, high=3),
+            )
             q, k = (value_name, k) if value is q else (q, value_name)
         words.append("normalized")
     if grouped:
@@ -60,7 +63,7 @@ def attention(w: Writer) -> None:
         words.append("capped")
     mask = w.pick(("none", "causal", "given", "window", "none"))
     if mask == "causal":
-        w.line(f'causal = jnp.tril(jnp.ones(({length}, {other}), dtype=bool))')
+        w.line(f"causal = jnp.tril(jnp.ones(({length}, {other}), dtype=bool))")
         text = f"jnp.where(causal, {scores}, -1e4)"
         scores = w.let("masked", w.make(text, scores))
     elif mask == "given":
@@ -71,18 +74,28 @@ def attention(w: Writer) -> None:
         w.line(f"near = jnp.abs(rows - jnp.arange({other})) < {w.between(2, 4)}")
         scores = w.let("masked", w.make(f"jnp.where(near, {scores}, -1e4)", scores))
     words += [mask] if mask not in ("none", "given") else ["masked"] * (mask == "given")
-    weight = w.pick(("jax.nn.softmax({s}, axis=-1)", "jax.nn.softmax({s}, axis=-1)",
-                     "jax.nn.sigmoid({s})", "manual"))
+    weight = w.pick(
+        (
+            "jax.nn.softmax({s}, axis=-1)",
+            "jax.nn.softmax({s}, axis=-1)",
+            "jax.nn.sigmoid({s})",
+            "manual",
+        )
+    )
     if weight == "manual":
         w.line(f"exponents = jnp.exp({scores} - jnp.max({scores}, axis=-1, keepdims=True))")
         weight = "exponents / jnp.sum(exponents, axis=-1, keepdims=True)"
     weights = w.let("weights attention", w.make(weight.format(s=scores), scores, low=0, high=1))
     text = f'jnp.einsum("{b}{h}qk,{b}k{h}d->{b}q{h}d", {weights}, {v})'
-    y = w.let("context mixed", w.make(text, weights, v, shape=(*batch, length, *inner), low=-9, high=9))
+    y = w.let(
+        "context mixed", w.make(text, weights, v, shape=(*batch, length, *inner), low=-9, high=9)
+    )
     if heads:
         total = heads * width
         lead = ", ".join(map(str, (*batch, length)))
-        y = w.let("merged", w.make(f"{y}.reshape({lead}, {total})", y, shape=(*batch, length, total)))
+        y = w.let(
+            "merged", w.make(f"{y}.reshape({lead}, {total})", y, shape=(*batch, length, total))
+        )
     if w.chance(0.4):
         out = w.array("output_weights projection", dtype, (y.shape[-1], w.size(2, 12)))
         y = linear(w, y, out, "projected")
@@ -102,14 +115,7 @@ def normalisation(w: Writer) -> None:
     x = w.array("x hidden features", dtype, shape)
     y = prepare(w, x, 1)
     y = w.let("inputs", calm(w, y, 12))
-    axes = {
-        "layer": "axis=-1",
-        "rms": "axis=-1",
-        "batch": f"axis={tuple(range(len(shape) - 1))}",
-        "instance": f"axis={tuple(range(1, len(shape) - 1))}".replace("(1,)", "1"),
-        "group": "axis=-1",
-        "weight": "axis=0",
-    }[kind]
+    axes = _axes(kind, len(shape))
     if kind == "group":
         groups = w.pick((2, 4))
         lead = ", ".join(map(str, shape[:-1]))
@@ -118,19 +124,29 @@ def normalisation(w: Writer) -> None:
     epsilon = w.pick(("1e-3", "1e-2", "1e-1"))
     if kind == "rms":
         w.line(f"mean_square = jnp.mean({power(y.text, 2)}, {axes}, keepdims=True)")
-        text = w.pick((f"{y} * lax.rsqrt(mean_square + {epsilon})",
-                       f"{y} / jnp.sqrt(mean_square + {epsilon})"))
+        text = w.pick(
+            (
+                f"{y} * lax.rsqrt(mean_square + {epsilon})",
+                f"{y} / jnp.sqrt(mean_square + {epsilon})",
+            )
+        )
     else:
         w.line(f"mean = jnp.mean({y}, {axes}, keepdims=True)")
         if w.chance(0.5):
             w.line(f"variance = jnp.var({y}, {axes}, keepdims=True)")
         else:
             w.line(f"variance = jnp.mean(({y} - mean) ** 2, {axes}, keepdims=True)")
-        text = w.pick((f"({y} - mean) * lax.rsqrt(variance + {epsilon})",
-                       f"({y} - mean) / jnp.sqrt(variance + {epsilon})"))
+        text = w.pick(
+            (
+                f"({y} - mean) * lax.rsqrt(variance + {epsilon})",
+                f"({y} - mean) / jnp.sqrt(variance + {epsilon})",
+            )
+        )
     z = w.let("normalized", w.make(text, y, low=-6, high=6))
     if kind == "group":
-        z = w.let("normalized_all", w.make(f"{z}.reshape({', '.join(map(str, shape))})", z, shape=shape))
+        z = w.let(
+            "normalized_all", w.make(f"{z}.reshape({', '.join(map(str, shape))})", z, shape=shape)
+        )
     words = []
     if w.chance(0.8):
         scale = w.array("scale gamma", dtype, (channels,))
@@ -144,6 +160,18 @@ def normalisation(w: Writer) -> None:
     w.title = f"Apply {kind.replace('rms', 'root-mean-square')} normalisation"
     z = w.let("cubed", w.make(f"jnp.tanh({z})", z, low=-1, high=1)) if not words else z
     leave(w, z, [x], 3)
+
+
+def _axes(kind: str, rank: int) -> str:
+    """Return the axes over which a kind of normalisation takes statistics, as an argument."""
+    return {
+        "layer": "axis=-1",
+        "rms": "axis=-1",
+        "batch": f"axis={tuple(range(rank - 1))}",
+        "instance": f"axis={tuple(range(1, rank - 1))}".replace("(1,)", "1"),
+        "group": "axis=-1",
+        "weight": "axis=0",
+    }[kind]
 
 
 @template("dense layers", "blocks", 3)
@@ -196,48 +224,62 @@ def recurrent(w: Writer) -> None:
         tail = f" + {bias}" if bias else ""
         w.line(f"inputs = x @ {wx} / {round(math.sqrt(inner), 3)}{tail}")
         w.line(f"recurrent = {state} @ {wh} / {round(math.sqrt(width), 3)}")
-        if kind == "gru":
-            w.line("reset_x, update_x, new_x = jnp.split(inputs, 3, axis=-1)")
-            w.line("reset_h, update_h, new_h = jnp.split(recurrent, 3, axis=-1)")
-            w.line("reset = jax.nn.sigmoid(reset_x + reset_h)")
-            w.line("update = jax.nn.sigmoid(update_x + update_h)")
-            w.line(f"candidate = {activation}(new_x + reset * new_h)")
-            w.line("new = (1.0 - update) * candidate + update * carry")
-        elif kind == "lstm":
-            w.line("gates = inputs + recurrent")
-            w.line("i, f, g, o = jnp.split(gates, 4, axis=-1)")
-            w.line(f"c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * {activation}(g)")
-            w.line("new = jax.nn.sigmoid(o) * jnp.tanh(c)")
-        elif kind == "minimal":
-            w.line("forget, candidate = jnp.split(inputs + recurrent, 2, axis=-1)")
-            w.line("forget = jax.nn.sigmoid(forget)")
-            w.line(f"new = forget * carry + (1.0 - forget) * {activation}(candidate)")
-        elif kind == "linear":
-            w.line("new = 0.9 * carry + 0.1 * jnp.tanh(inputs + recurrent)")
-        else:
-            w.line(f"new = {activation}(inputs + recurrent)")
-        output = w.short(chain(w, Value("new", dtype, h.shape, -1, 1, True), w.between(0, 2)), "output")
+        _write_cell(w, kind, activation)
+        output = w.short(
+            chain(w, Value("new", dtype, h.shape, -1, 1, True), w.between(0, 2)), "output"
+        )
         w.line(f"return {'(new, c)' if kind == 'lstm' else 'new'}, {output}")
     start = f"({h}, jnp.zeros_like({h}))" if kind == "lstm" else h.text
     sources = [xs, wx, wh, h, *([bias] if bias else [])]
     options = w.pick(("", "", ", reverse=True"))
-    w.line(f"{'(final, _)' if kind == 'lstm' else 'final'}, outputs = lax.scan(cell, {start}, {xs}{options})")
+    last = "(final, _)" if kind == "lstm" else "final"
+    w.line(f"{last}, outputs = lax.scan(cell, {start}, {xs}{options})")
     w.names |= {"final", "outputs"}
     final = w.make("final", *sources, shape=h.shape, low=-5, high=5)
-    outputs = w.make("outputs", *sources, shape=(length, *output.shape), low=output.low, high=output.high)
+    outputs = w.make(
+        "outputs", *sources, shape=(length, *output.shape), low=output.low, high=output.high
+    )
     w.words += [kind, w.pick(("network", "recurrence", "encoder")), w.pick(("", "over_time"))]
-    w.title = f"Run a recurrent network of {kind.upper() if kind in ('gru', 'lstm') else kind} cells"
+    w.title = (
+        f"Run a recurrent network of {kind.upper() if kind in ('gru', 'lstm') else kind} cells"
+    )
     if w.chance(0.4):
         w.give(final, outputs)
         return
     if w.chance(0.5):
-        value = w.let("summary", w.make("jnp.mean(outputs, axis=0) + final", final, outputs, low=-9, high=9))
+        value = w.let(
+            "summary", w.make("jnp.mean(outputs, axis=0) + final", final, outputs, low=-9, high=9)
+        )
         leave(w, value, [], 3)
         return
     leave(w, w.let("states", w.make("outputs + final", outputs, final, low=-9, high=9)), [], 3)
 
 
-@template("mixture of experts", "blocks", 2)
+def _write_cell(w: Writer, kind: str, activation: str) -> None:
+    """Write how a cell computes its new state from its inputs and its recurrent part."""
+    if kind == "gru":
+        w.line("reset_x, update_x, new_x = jnp.split(inputs, 3, axis=-1)")
+        w.line("reset_h, update_h, new_h = jnp.split(recurrent, 3, axis=-1)")
+        w.line("reset = jax.nn.sigmoid(reset_x + reset_h)")
+        w.line("update = jax.nn.sigmoid(update_x + update_h)")
+        w.line(f"candidate = {activation}(new_x + reset * new_h)")
+        w.line("new = (1.0 - update) * candidate + update * carry")
+    elif kind == "lstm":
+        w.line("gates = inputs + recurrent")
+        w.line("i, f, g, o = jnp.split(gates, 4, axis=-1)")
+        w.line(f"c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * {activation}(g)")
+        w.line("new = jax.nn.sigmoid(o) * jnp.tanh(c)")
+    elif kind == "minimal":
+        w.line("forget, candidate = jnp.split(inputs + recurrent, 2, axis=-1)")
+        w.line("forget = jax.nn.sigmoid(forget)")
+        w.line(f"new = forget * carry + (1.0 - forget) * {activation}(candidate)")
+    elif kind == "linear":
+        w.line("new = 0.9 * carry + 0.1 * jnp.tanh(inputs + recurrent)")
+    else:
+        w.line(f"new = {activation}(inputs + recurrent)")
+
+
+@template("mixture of experts", "blocks", 4)
 def mixture(w: Writer) -> None:
     """Write a mixture of experts, with soft or hard routing."""
     dtype = w.wide()
@@ -246,12 +288,14 @@ def mixture(w: Writer) -> None:
     router = w.array("router gate_weights", dtype, (width, experts))
     kernels = w.array("experts expert_weights", dtype, (experts, width, outer))
     y = w.let("inputs", calm(w, prepare(w, x, 1), 12))
-    kind = w.pick(("soft", "ragged", "top_k", "capacity"))
+    kind = w.pick(("soft", "ragged", "ragged", "top_k", "capacity"))
     w.words += [kind, "mixture", w.pick(("of_experts", "layer"))]
     w.title = f"Apply a mixture of experts with {kind.replace('_', '-')} routing"
     root = round(math.sqrt(width), 3)
     if kind == "ragged":
-        sizes = w.array("group_counts", w.dtype("int32"), (experts,), f"integers:{max(2, tokens // experts)}")
+        sizes = w.array(
+            "group_counts", w.dtype("int32"), (experts,), f"integers:{max(2, tokens // experts)}"
+        )
         w.line(f"scores = jax.nn.sigmoid({y} @ {router})")
         w.line(f"counts = {sizes}.at[-1].set({tokens} - jnp.sum({sizes}[:-1], dtype=jnp.int32))")
         text = f"lax.ragged_dot({y}, {kernels}, counts) / {root}"
@@ -269,7 +313,9 @@ def mixture(w: Writer) -> None:
         else:
             w.line("probabilities = jax.nn.softmax(logits, axis=-1)")
         w.line(f'outputs = jnp.einsum("ti,eio->teo", {y}, {kernels}) / {root}')
-        activated = chain(w, Value("outputs", dtype, (tokens, experts, outer), -20, 20, True), w.between(0, 2))
+        activated = chain(
+            w, Value("outputs", dtype, (tokens, experts, outer), -20, 20, True), w.between(0, 2)
+        )
         activated = w.let("activated", calm(w, activated))
         text = f'jnp.einsum("teo,te->to", {activated}, probabilities)'
         z = w.make(text, y, kernels, router, shape=(tokens, outer), low=-20, high=20)

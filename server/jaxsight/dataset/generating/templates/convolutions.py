@@ -12,7 +12,9 @@ from jaxsight.dataset.generating.types import Value
 from jaxsight.dataset.generating.writer import Writer
 
 
-def convolved(size: int, width: int, stride: int, dilation: int, same: bool, low: int, high: int) -> int:
+def convolved(
+    size: int, width: int, stride: int, dilation: int, same: bool, low: int, high: int
+) -> int:
     """Return the size of a convolved dimension."""
     if same:
         return -(-size // stride)
@@ -35,8 +37,11 @@ def general(w: Writer) -> None:
     widths = [w.pick((1, 2, 3)) for _ in range(rank)]
     letters = "DHW"[3 - rank :]
     last = w.chance(0.5)
-    layout = (f"N{letters}C", f"{letters}IO", f"N{letters}C") if last else (
-        f"NC{letters}", f"OI{letters}", f"NC{letters}")
+    layout = (
+        (f"N{letters}C", f"{letters}IO", f"N{letters}C")
+        if last
+        else (f"NC{letters}", f"OI{letters}", f"NC{letters}")
+    )
     x_shape = (batch, *spatial, inner) if last else (batch, inner, *spatial)
     k_shape = (*widths, inner // groups, outer) if last else (outer, inner // groups, *widths)
     x = prepare(w, w.array("images x inputs", dtype, x_shape), 1)
@@ -72,7 +77,8 @@ def general(w: Writer) -> None:
     options.append(f"dimension_numbers=({spelled})")
     if w.chance(0.15):
         options.append("precision=lax.Precision.HIGHEST")
-    text = f"lax.conv_general_dilated({x}, {k}, window_strides={tuple_of(strides)}, {', '.join(options)})"
+    options.insert(0, f"window_strides={tuple_of(strides)}")
+    text = f"lax.conv_general_dilated({x}, {k}, {', '.join(options)})"
     shape = (batch, *sizes, outer) if last else (batch, outer, *sizes)
     fan = math.prod(widths) * inner // groups
     bound = 2.5 * math.sqrt(fan) * max(1.0, x.bound / 2)
@@ -139,16 +145,16 @@ def simple(w: Writer) -> None:
         n, m = w.pick((5, 6, 8)), w.pick((5, 6, 8))
         x = prepare(w, w.array("images x", dtype, (batch, inner, n, m)), 1)
         if kind == "lax":
-            k = w.array("kernel filters", dtype, (outer, inner, 3, 3))
+            filters = w.array("kernel filters", dtype, (outer, inner, 3, 3))
             stride = w.pick((1, 2))
-            text = f'lax.conv({x}, {k}, ({stride}, {stride}), "VALID")'
-            shape = (batch, outer, (n - 3) // stride + 1, (m - 3) // stride + 1)
+            text = f'lax.conv({x}, {filters}, ({stride}, {stride}), "VALID")'
+            shape4 = (batch, outer, (n - 3) // stride + 1, (m - 3) // stride + 1)
         else:
-            k = w.array("kernel filters", dtype, (2, 2, inner, outer))
+            filters = w.array("kernel filters", dtype, (2, 2, inner, outer))
             w.line(f"channels_last = jnp.moveaxis({x}, 1, -1)")
-            text = f'lax.conv_transpose(channels_last, {k}, (2, 2), "SAME")'
-            shape = (batch, 2 * n, 2 * m, outer)
-        y = w.make(text, x, k, shape=shape, low=-40, high=40)
+            text = f'lax.conv_transpose(channels_last, {filters}, (2, 2), "SAME")'
+            shape4 = (batch, 2 * n, 2 * m, outer)
+        y = w.make(text, x, filters, shape=shape4, low=-40, high=40)
     leave(w, calm(w, w.let("filtered", y)), [], 4)
 
 
@@ -163,6 +169,7 @@ def pooling(w: Writer) -> None:
     kind = w.pick(("max", "average", "reshape", "global", "min", "overlap", "scatter"))
     w.words += [kind, "pool", w.pick(("images", "features", "maps"))]
     w.title = f"Pool images with {kind} windows"
+    kind = "max" if kind == "min" and x.low == 0 else kind
     half = (batch, n // 2, m // 2, channels)
     window = "(1, 2, 2, 1)"
     if kind in ("max", "min"):
@@ -175,9 +182,13 @@ def pooling(w: Writer) -> None:
     elif kind == "reshape":
         text = f"{x}.reshape({batch}, {n // 2}, 2, {m // 2}, 2, {channels})"
         w.line(f"tiles = {text}")
-        y = w.make(f"{w.pick(('jnp.max', 'jnp.mean', 'jnp.min'))}(tiles, axis=(2, 4))", x, shape=half)
+        y = w.make(
+            f"{w.pick(('jnp.max', 'jnp.mean', 'jnp.min'))}(tiles, axis=(2, 4))", x, shape=half
+        )
     elif kind == "global":
-        y = w.make(f"{w.pick(('jnp.max', 'jnp.mean'))}({x}, axis=(1, 2))", x, shape=(batch, channels))
+        y = w.make(
+            f"{w.pick(('jnp.max', 'jnp.mean'))}({x}, axis=(1, 2))", x, shape=(batch, channels)
+        )
     elif kind == "overlap":
         text = f'lax.reduce_window({x}, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 1, 1, 1), "SAME")'
         y = w.make(text, x)
@@ -197,7 +208,9 @@ def images(w: Writer) -> None:
     """Write resizing, gradients, patches and flips of images."""
     dtype = w.wide()
     n, m, channels = w.pick((4, 6, 8)), w.pick((4, 6, 8)), w.between(1, 4)
-    x = prepare(w, w.array("image frame", dtype, (n, m, channels), w.pick(("uniform", "normal"))), 1)
+    x = prepare(
+        w, w.array("image frame", dtype, (n, m, channels), w.pick(("uniform", "normal"))), 1
+    )
     x = w.let("picture", calm(w, x))
     kind = w.pick(("resize", "sobel", "patches", "augment", "laplace", "upsample", "normalize"))
     w.words += [kind, w.pick(("image", "frame", "picture"))]
@@ -210,24 +223,34 @@ def images(w: Writer) -> None:
     elif kind == "sobel":
         w.line(f"dx = {x}[:, 1:] - {x}[:, :-1]")
         w.line(f"dy = {x}[1:] - {x}[:-1]")
-        y = w.make("jnp.sqrt(dx[1:] ** 2 + dy[:, 1:] ** 2 + 1e-3)", x,
-                   shape=(n - 1, m - 1, channels), low=0.03, high=15)
+        y = w.make(
+            "jnp.sqrt(dx[1:] ** 2 + dy[:, 1:] ** 2 + 1e-3)",
+            x,
+            shape=(n - 1, m - 1, channels),
+            low=0.03,
+            high=15,
+        )
     elif kind == "patches":
         w.line(f"tiles = {x}.reshape({n // 2}, 2, {m // 2}, 2, {channels})")
         count = (n // 2) * (m // 2)
-        y = w.make(f"tiles.transpose(0, 2, 1, 3, 4).reshape({count}, -1)", x,
-                   shape=(count, 4 * channels))
+        y = w.make(
+            f"tiles.transpose(0, 2, 1, 3, 4).reshape({count}, -1)", x, shape=(count, 4 * channels)
+        )
     elif kind == "augment":
         flag = w.array("flip_it", "bool", ())
-        y = w.make(f"jnp.where({flag}, jnp.fliplr({x}), {w.pick(('jnp.flipud', 'jnp.abs'))}({x}))", x)
+        y = w.make(
+            f"jnp.where({flag}, jnp.fliplr({x}), {w.pick(('jnp.flipud', 'jnp.abs'))}({x}))", x
+        )
     elif kind == "laplace":
-        w.line(f'padded = jnp.pad({x}, ((1, 1), (1, 1), (0, 0)), mode="{w.pick(("edge", "wrap", "reflect"))}")')
+        mode = w.pick(("edge", "wrap", "reflect"))
+        w.line(f'padded = jnp.pad({x}, ((1, 1), (1, 1), (0, 0)), mode="{mode}")')
         w.line("vertical = padded[2:, 1:-1] + padded[:-2, 1:-1]")
         w.line("horizontal = padded[1:-1, 2:] + padded[1:-1, :-2]")
         y = w.make(f"vertical + horizontal - 4.0 * {x}", x, low=8 * x.low, high=8 * x.high + 1)
     elif kind == "upsample":
-        y = w.make(f"jnp.repeat(jnp.repeat({x}, 2, axis=0), 2, axis=1)", x,
-                   shape=(2 * n, 2 * m, channels))
+        y = w.make(
+            f"jnp.repeat(jnp.repeat({x}, 2, axis=0), 2, axis=1)", x, shape=(2 * n, 2 * m, channels)
+        )
     else:
         mean = w.let("mean", Value(f"jnp.mean({x}, axis=(0, 1))", dtype, (channels,)))
         y = w.make(f"({x} - {mean}) / (jnp.std({x}, axis=(0, 1)) + 0.1)", x, low=-9, high=9)

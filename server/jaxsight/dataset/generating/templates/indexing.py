@@ -72,7 +72,22 @@ def scatter(w: Writer) -> None:
     index = w.array("ids indices segments", w.index(), (count,), rule)
     updates = prepare(w, w.array("updates messages increments", dtype, (count, *tail)), 1)
     updates = w.let("changes", calm(w, updates))
-    kind = w.pick(("add", "max", "min", "multiply", "set", "subtract", "apply", "divide", "lax"))
+    kind = w.pick(
+        (
+            "add",
+            "max",
+            "min",
+            "max",
+            "min",
+            "multiply",
+            "set",
+            "subtract",
+            "apply",
+            "divide",
+            "lax",
+            "lax",
+        )
+    )
     if kind in ("divide", "apply") and dtype in INTEGERS:
         kind = "add"
     if kind in ("multiply", "divide", "set", "apply"):
@@ -104,11 +119,11 @@ def scatter(w: Writer) -> None:
             f"{numbers} = lax.ScatterDimensionNumbers(update_window_dims={spelled}, "
             "inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))"
         )
-        function = w.pick(("scatter_add", "scatter_max", "scatter_min", "scatter_sub"))
+        function = w.pick(("scatter_add", "scatter_max", "scatter_sub", "scatter_sub"))
         text = f"lax.{function}({x}, {index}[:, None], {updates}, {numbers})"
         high = x.bound + updates.bound * count
     elif kind == "apply":
-        text = f"{x}.at[{index}].add({updates}, mode=\"drop\")"
+        text = f'{x}.at[{index}].add({updates}, mode="drop")'
         if w.chance(0.5):
             text = f"{x}.at[{index}].add({updates}, indices_are_sorted=False, unique_indices=True)"
     else:
@@ -151,8 +166,13 @@ def segments(w: Writer) -> None:
     elif kind == "bincount":
         text = f"jnp.bincount({index}, length={groups}).astype({jnp_dtype(dtype)})"
         counts = w.let("counts", Value(text, dtype, (groups,), 0, count))
-        y = w.make(f"jnp.mean({x}, axis=0)[..., None] * {counts}", x, shape=(*tail, groups),
-                   low=-bound, high=bound)
+        y = w.make(
+            f"jnp.mean({x}, axis=0)[..., None] * {counts}",
+            x,
+            shape=(*tail, groups),
+            low=-bound,
+            high=bound,
+        )
     else:
         text = f"jax.nn.one_hot({index}, {groups}, dtype={jnp_dtype(dtype)})"
         hot = w.let("one_hot", Value(text, dtype, (count, groups), 0, 1))
@@ -229,8 +249,9 @@ def along(w: Writer) -> None:
         fill = w.pick(("0.0", "-9.0", "1.0"))
         y = w.make(f"jnp.where({mask}, {x}, {fill})", x, low=min(x.low, -9), high=max(x.high, 1))
     elif kind == "diagonal":
-        y = w.make(f"jnp.diagonal({x}) * 2.0", x, shape=(min(n, m),), low=2 * x.low,
-                   high=2 * x.high)
+        y = w.make(
+            f"jnp.diagonal({x}) * 2.0", x, shape=(min(n, m),), low=2 * x.low, high=2 * x.high
+        )
     else:
         raw = w.array("weights gates", dtype, (n, m))
         mask = w.let("chosen", compare(w, raw))
@@ -249,9 +270,15 @@ def arithmetic_indices(w: Writer) -> None:
     index = w.let("index", Value(f"jnp.arange({n})", "int64", (n,), 0, n))
     parts = []
     for number, offset in enumerate(steps):
-        text = w.pick((f"({index} + {offset}) % {n}", f"({index} - {offset}) % {n}",
-                       f"jnp.minimum({index} + {offset}, {n - 1})",
-                       f"jnp.maximum({index} - {offset}, 0)", f"({index} * {offset}) % {n}"))
+        text = w.pick(
+            (
+                f"({index} + {offset}) % {n}",
+                f"({index} - {offset}) % {n}",
+                f"jnp.minimum({index} + {offset}, {n - 1})",
+                f"jnp.maximum({index} - {offset}, 0)",
+                f"({index} * {offset}) % {n}",
+            )
+        )
         place = w.let("right_index left_index near_index", Value(text, "int64", (n,), 0, n))
         value = w.make(f"{source}[{place}]", source, is_exact=True)
         parts.append(w.let("right_part left_part near_part", value))

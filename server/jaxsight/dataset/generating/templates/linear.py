@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from jaxsight.dataset.generating.elementwise import binary, chain
+from jaxsight.dataset.generating.elementwise import chain
 from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
 from jaxsight.dataset.generating.steps import leave, linear, prepare
@@ -63,7 +63,7 @@ def einsum(w: Writer) -> None:
     spelled, name = w.pick(EINSUMS)
     left, right = spelled.split("->")
     sizes = {letter: w.size(2, 8) for letter in dict.fromkeys(left) if letter != ","}
-    names = "x y z".split() if w.chance(0.5) else "left kernel right".split()
+    names = ["x", "y", "z"] if w.chance(0.5) else ["left", "kernel", "right"]
     values = []
     for name_, term in zip(names, left.split(","), strict=False):
         value = w.array(name_, dtype, tuple(sizes[letter] for letter in term))
@@ -78,16 +78,20 @@ def einsum(w: Writer) -> None:
     leave(w, x, [], 4)
 
 
-@template("dot_general", "linear algebra")
+@template("dot_general", "linear algebra", 4)
 def dot_general(w: Writer) -> None:
     """Write products with `lax.dot_general`."""
     dtype = w.floating()
+    shape: tuple[int, ...]
     batch, inner = w.size(2, 6), w.size(2, 12)
     m, n = w.size(2, 12), w.size(2, 12)
     kind = w.pick(("plain", "batched", "two", "tensordot", "precision", "preferred"))
+    if w.chance(0.35) and "bfloat16" in w.spec.dtypes:
+        kind, dtype = "scaled", "bfloat16"
     if kind in ("batched", "two"):
-        x, y = w.array("x queries", dtype, (batch, m, inner)), w.array(
-            "y memory", dtype, (batch, inner, n)
+        x, y = (
+            w.array("x queries", dtype, (batch, m, inner)),
+            w.array("y memory", dtype, (batch, inner, n)),
         )
         axes, shape = "(((2,), (1,)), ((0,), (0,)))", (batch, m, n)
         if kind == "two":
@@ -101,6 +105,9 @@ def dot_general(w: Writer) -> None:
     result = dtype
     if kind == "tensordot":
         text = f"jnp.tensordot({x}, {y}, axes=1)"
+    elif kind == "scaled":
+        w.blocked(x, y)
+        text, result = f"lax.scaled_dot({x}, {y}, preferred_element_type=jnp.float32)", "float32"
     else:
         numbers = w.let("dimension_numbers", Value(axes, "", ()))
         text = f"lax.dot_general({x}, {y}, {numbers})"
@@ -112,17 +119,34 @@ def dot_general(w: Writer) -> None:
     bound = 2.5 * math.sqrt(inner) * max(1, x.bound / 2) * max(1, y.bound / 2)
     value = w.make(text, x, y, dtype=result, shape=shape, low=-bound, high=bound)
     w.words += ["dot_general", kind, w.pick(("product", "rows", "memory"))]
-    w.title = "Multiply arrays with dimension numbers" if kind != "tensordot" else (
-        "Contract two arrays with tensordot"
+    w.title = (
+        "Multiply arrays with dimension numbers"
+        if kind != "tensordot"
+        else ("Contract two arrays with tensordot")
     )
     leave(w, w.let("product", value), [], 4)
 
 
-@template("factorisation", "linear algebra", 4)
+@template("factorisation", "linear algebra", 6)
 def factorisation(w: Writer) -> None:
     """Write a factorisation of a matrix and functions of its factors."""
     kind = w.pick(
-        ("cholesky", "qr", "svd", "eigh", "lu", "svdvals", "eigvalsh", "slogdet", "inv", "pinv")
+        (
+            "cholesky",
+            "qr",
+            "svd",
+            "eigh",
+            "eigh",
+            "eigh",
+            "lu",
+            "lu",
+            "lu",
+            "svdvals",
+            "eigvalsh",
+            "slogdet",
+            "inv",
+            "pinv",
+        )
     )
     batch, n = batched(w)
     dtype = w.wide()
@@ -132,8 +156,10 @@ def factorisation(w: Writer) -> None:
     x = w.array(names, dtype, shape, "definite" if definite else "normal")
     if w.chance(0.3):
         eye = f"0.1 * jnp.eye({n}, dtype={x}.dtype)"
-        x = w.let("regular", w.make(f"{x} + {eye}", x)) if definite else w.let(
-            "scaled", w.make(f"0.5 * {x}", x)
+        x = (
+            w.let("regular", w.make(f"{x} + {eye}", x))
+            if definite
+            else w.let("scaled", w.make(f"0.5 * {x}", x))
         )
     y, result = _factor(w, kind, x, batch, n)
     w.words += [kind, w.pick(("of", "features", "summary", "factor")), names.split()[0]]
@@ -141,12 +167,12 @@ def factorisation(w: Writer) -> None:
     leave(w, result, [y] if y.shape == result.shape else [], 4)
 
 
-def _factor(
-    w: Writer, kind: str, x: Value, batch: tuple[int, ...], n: int
-) -> tuple[Value, Value]:
+def _factor(w: Writer, kind: str, x: Value, batch: tuple[int, ...], n: int) -> tuple[Value, Value]:
     if kind in ("svdvals", "eigvalsh"):
-        text = f"jnp.linalg.svd({x}, compute_uv=False)" if kind == "svdvals" else (
-            f"jnp.linalg.eigvalsh({x})"
+        text = (
+            f"jnp.linalg.svd({x}, compute_uv=False)"
+            if kind == "svdvals"
+            else (f"jnp.linalg.eigvalsh({x})")
         )
         y = w.let("spectrum", w.make(text, x, shape=(*batch, n), low=0, high=12))
         return y, y
@@ -155,10 +181,7 @@ def _factor(
         y = w.make("log_size", x, shape=batch, low=-3 * n, high=2 * n)
         return y, w.let("signed", w.make("sign * log_size", y))
     if kind in ("inv", "pinv"):
-        text = f"jnp.linalg.{kind}({x})"
-        if kind == "pinv":
-            text = f"jnp.linalg.pinv({x}, hermitian=True)" if False else text
-        y = w.let("inverse", w.make(text, x, low=-3, high=3))
+        y = w.let("inverse", w.make(f"jnp.linalg.{kind}({x})", x, low=-3, high=3))
         return y, y
     if kind == "cholesky":
         text = w.pick((f"jnp.linalg.cholesky({x})", f"lax.linalg.cholesky({x})"))
@@ -191,20 +214,30 @@ def _factor(
     lu, pivots, permutation = w.name("lu"), w.name("pivots"), w.name("permutation")
     w.line(f"{lu}, {pivots}, {permutation} = lax.linalg.lu({x})")
     y = w.make(lu, x, low=-9, high=9)
-    if w.chance(0.6):
-        text = f"lax.linalg.lu_pivots_to_permutation({pivots}, {n})"
-        order = w.let("order", Value(text, "int32", (*batch, n), 0, n))
-        text = f"{order}.astype({jnp_dtype(x.dtype)})[..., None]"
-        scaled = w.make(f"{lu} * (1.0 + {text})", y, low=-60, high=60)
-        return y, w.let("weighted", scaled)
-    return y, y
+    text = f"lax.linalg.lu_pivots_to_permutation({pivots}, {n})"
+    order = w.let("order", Value(text, "int32", (*batch, n), 0, n))
+    text = f"{order}.astype({jnp_dtype(x.dtype)})[..., None]"
+    scaled = w.make(f"{lu} * (1.0 + {text})", y, low=-60, high=60)
+    return y, w.let("weighted", scaled)
 
 
-@template("solving", "linear algebra", 3)
+@template("solving", "linear algebra", 5)
 def solving(w: Writer) -> None:
     """Write solutions of linear systems."""
     kind = w.pick(
-        ("solve", "cho_solve", "triangular", "lstsq", "cg", "tridiagonal", "custom", "lax")
+        (
+            "solve",
+            "cho_solve",
+            "triangular",
+            "lstsq",
+            "cg",
+            "tridiagonal",
+            "tridiagonal",
+            "tridiagonal",
+            "custom",
+            "custom",
+            "lax",
+        )
     )
     dtype, n, k = w.wide(), w.size(2, 10), w.size(2, 6)
     rule = "triangular" if kind in ("triangular", "lax") else "definite"
@@ -257,20 +290,40 @@ def solving(w: Writer) -> None:
 
 @template("matrix functions", "linear algebra", 3)
 def functions(w: Writer) -> None:
-    """Write functions of matrices, and decompositions that are rarely used."""
+    """Write functions of matrices."""
+    _write_functions(w, [w.pick(FUNCTIONS)])
+
+
+@template("rare decompositions", "linear algebra", 9)
+def rare(w: Writer) -> None:
+    """Write one or two decompositions that are rarely used."""
+    kinds = list(dict.fromkeys(RARE))
+    w.random.shuffle(kinds)
+    _write_functions(w, kinds[: w.between(1, 2)])
+
+
+FUNCTIONS = (
+    *("expm", "det", "matrix_power", "kron", "norm", "cov", "trace", "cross", "multi_dot"),
+    *("vander", "symmetric_part", "block_diag", "toeplitz"),
+)
+RARE = (
+    *("schur", "hessenberg", "tridiagonal", "tridiagonal", "householder", "ormqr", "eig"),
+    *("cholesky_update", "symmetric_product"),
+)
+
+
+def _write_functions(w: Writer, kinds: list[str]) -> None:
     dtype, n = w.wide(), w.size(3, 8)
-    kind = w.pick(
-        (
-            *("expm", "det", "matrix_power", "kron", "norm", "schur", "hessenberg", "tridiagonal"),
-            *("householder", "ormqr", "cholesky_update", "symmetric_product", "eig", "cov"),
-            *("trace", "cross", "multi_dot", "vander", "polar", "block_diag", "toeplitz"),
-        )
-    )
+    kind = kinds[0]
     x = w.array("matrix generator operator", dtype, (n, n), "definite")
     small = w.let("small", w.make(f"{x} / {float(n)}", x, low=-1, high=1)) if w.chance(0.5) else x
     y = _function(w, kind, small, n)
-    w.words += [kind, w.pick(("of_matrix", "features", "transform"))]
-    w.title = f"Compute {kind.replace('_', ' ')} of a matrix"
+    for other in kinds[1:]:
+        y = w.let("first_part", y)
+        second = w.let("second_part", _function(w, other, small, n))
+        y = w.make(f"{y} + jnp.mean({second})", y, second, low=y.low - 20, high=y.high + 20)
+    w.words += [*kinds[1:], kind, w.pick(("of_matrix", "features", "transform"))]
+    w.title = f"Compute {' and '.join(kinds).replace('_', ' ')} of a matrix"
     leave(w, w.let("transformed", y), [], 4)
 
 
@@ -297,20 +350,22 @@ def _function(w: Writer, kind: str, x: Value, n: int) -> Value:
         return w.make(f"jnp.tril({w.let('product', value)})", value)
     if kind == "cross":
         one, other = w.array("a axis", x.dtype, (n, 3)), w.array("b arm", x.dtype, (n, 3))
-        crossed = w.let("torque", w.make(f"jnp.cross({one}, {other})", one, other, low=-20, high=20))
+        crossed = w.let(
+            "torque", w.make(f"jnp.cross({one}, {other})", one, other, low=-20, high=20)
+        )
         return w.make(f"{x} @ {crossed}", x, crossed, shape=(n, 3), low=-60, high=60)
     return {
         "det": made(f"jnp.linalg.det({x})"),
         "matrix_power": made(f"jnp.linalg.matrix_power({x}, {w.between(2, 4)})", square, 80),
         "kron": made(f"jnp.kron({x}, jnp.eye(2, dtype={x}.dtype))", (2 * n, 2 * n)),
-        "norm": made(f'jnp.linalg.norm({x}, ord={w.pick(("2", "chr", "1"))})'.replace("chr", '"nuc"')),
+        "norm": made(
+            f"jnp.linalg.norm({x}, ord={w.pick(('2', 'chr', '1'))})".replace("chr", '"nuc"')
+        ),
         "cov": made(f"jnp.cov({x})", square),
         "trace": made(f"jnp.trace({x} @ {x})", (), 30),
         "multi_dot": made(f"jnp.linalg.multi_dot([{x}, {x}.T, {x}])", square, 80),
         "vander": made(f"jnp.vander(jnp.diagonal({x}) / 4.0, 3)", (n, 3)),
-        "polar": made(f"jax.scipy.linalg.sqrtm({x}).real", square)
-        if False
-        else made(f"jnp.triu({x}) + jnp.tril({x}, k=-1).T", square),
+        "symmetric_part": made(f"jnp.triu({x}) + jnp.tril({x}, k=-1).T", square),
         "block_diag": made(f"jax.scipy.linalg.block_diag({x}, 2.0 * {x})", (2 * n, 2 * n)),
         "toeplitz": made(f"jax.scipy.linalg.toeplitz({x}[0])", square),
     }[kind]
@@ -319,7 +374,6 @@ def _function(w: Writer, kind: str, x: Value, n: int) -> Value:
 def _decomposed(w: Writer, kind: str, x: Value, n: int) -> Value:
     real = x.dtype
     if kind == "eig":
-        w.blocked(x)
         complex_ = complex_dtype(real)
         skew = w.let("skewed", w.make(f"{x} + jnp.triu({x}, k=1)", x))
         values = w.make(f"jnp.linalg.eigvals({skew})", skew, dtype=complex_, shape=(n,))
@@ -332,13 +386,14 @@ def _decomposed(w: Writer, kind: str, x: Value, n: int) -> Value:
         return w.make("jnp.abs(triangle) + jnp.abs(basis)", x, low=0, high=12)
     if kind == "hessenberg":
         w.line(f"packed, taus = lax.linalg.hessenberg({x})")
-        return w.make("jnp.abs(packed[:-1]) + jnp.abs(taus)[:, None]", x, shape=(n - 1, n), low=0,
-                      high=9)
+        return w.make(
+            "jnp.abs(packed[:-1]) + jnp.abs(taus)[:, None]", x, shape=(n - 1, n), low=0, high=9
+        )
     if kind == "tridiagonal":
         w.line(f"packed, diagonal, off_diagonal, taus = lax.linalg.tridiagonal({x})")
         text = "jnp.abs(diagonal[1:]) + jnp.abs(off_diagonal) + jnp.abs(taus)"
         return w.make(text, x, shape=(n - 1,), low=0, high=12)
-    w.line(f"packed, taus = jnp.linalg.qr({x}, mode=\"raw\")")
+    w.line(f'packed, taus = jnp.linalg.qr({x}, mode="raw")')
     w.line("reflectors = packed.T")
     if kind == "householder":
         return w.make("jnp.abs(lax.linalg.householder_product(reflectors, taus))", x, low=0, high=1)
@@ -390,6 +445,3 @@ def fourier(w: Writer) -> None:
         spectrum = w.let("spectrum", w.make(text, x, dtype=complex_))
         y = w.make(f"jnp.abs({spectrum})", spectrum, dtype=dtype, low=0, high=bound * 4)
     leave(w, calm(w, w.let("amplitude", y)), [x], 4)
-
-
-_ = binary

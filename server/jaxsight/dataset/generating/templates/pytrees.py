@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from jaxsight.dataset.generating.elementwise import UNARY, apply, binary, chain
 from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
@@ -34,7 +36,7 @@ def dictionary(w: Writer) -> None:
     params = w.name("params weights")
     layers: dict[str, Argument] = {}
     form = w.pick(("nested", "list", "flat", "tuple"))
-    pairs = list(zip(widths, widths[1:], strict=False))
+    pairs = list(itertools.pairwise(widths))
     shapes = [{"w": (one, other), "b": (other,)} for one, other in pairs]
     arrays: list[dict[str, Argument]] = [
         {part: Array(dtype, shape) for part, shape in each.items()} for each in shapes
@@ -64,14 +66,19 @@ def dictionary(w: Writer) -> None:
             path = (f"kernel{k}", f"bias{k}")
         bound = 2 * one**0.5 * max(1.0, y.bound / 2)
         text = f"{y} @ {path[0]} + {path[1]}"
-        y = w.let("hidden outputs", w.make(text, y, x, shape=(batch, other), low=-bound, high=bound))
+        y = w.let(
+            "hidden outputs", w.make(text, y, x, shape=(batch, other), low=-bound, high=bound)
+        )
         if k < len(pairs) - 1 or w.chance(0.3):
             y = w.let("activated", calm(w, chain(w, calm(w, y, 12), w.between(1, 2))))
     w.words += [form, "layers", w.pick(("forward", "model", "apply"))]
     w.title = f"Apply {len(pairs)} dense layers whose parameters are a {form} tree"
-    w.title = w.title.replace("a nested tree", "nested dictionaries").replace(
-        "a list tree", "a list of dictionaries").replace("a flat tree", "a dictionary").replace(
-        "a tuple tree", "a list of tuples")
+    w.title = (
+        w.title.replace("a nested tree", "nested dictionaries")
+        .replace("a list tree", "a list of dictionaries")
+        .replace("a flat tree", "a dictionary")
+        .replace("a tuple tree", "a list of tuples")
+    )
     leave(w, y, [x] if y.shape == x.shape else [], 3)
 
 
@@ -101,7 +108,9 @@ def tree_map(w: Writer) -> None:
         if each.is_wide or each.low > -1e9 or each.high < 1e9:
             each = SMOOTH[0]
         inner = apply(w, each, a).text
-        function = f"lambda {names_}: {inner}" + (f" {w.pick('+-')} 0.1 * b" if other else " + 0.5 * a")
+        function = f"lambda {names_}: {inner}" + (
+            f" {w.pick('+-')} 0.1 * b" if other else " + 0.5 * a"
+        )
     arguments = ", ".join([one, *([other] if other else [])])
     w.line(f"mapped = jax.tree.map({function}, {arguments})")
     finish_tree(w, "mapped", one, parts, dtype)
@@ -171,10 +180,14 @@ def optimizer(w: Writer) -> None:
         "clipped": [],
         "momentum": [("velocity", f"{decay} * v + g"), ("", "v")],
         "nesterov": [("velocity", f"{decay} * v + g"), ("", f"g + {decay} * v")],
-        "adam": [("second", f"{decay} * jnp.abs(v) + {round(1 - decay, 2)} * g**2"),
-                 ("", "g / (jnp.sqrt(v) + 0.1)")],
-        "rmsprop": [("average", f"{decay} * v**2 + {round(1 - decay, 2)} * g**2"),
-                    ("", "g * lax.rsqrt(v + 0.1)")],
+        "adam": [
+            ("second", f"{decay} * jnp.abs(v) + {round(1 - decay, 2)} * g**2"),
+            ("", "g / (jnp.sqrt(v) + 0.1)"),
+        ],
+        "rmsprop": [
+            ("average", f"{decay} * v**2 + {round(1 - decay, 2)} * g**2"),
+            ("", "g * lax.rsqrt(v + 0.1)"),
+        ],
         "adagrad": [("sums", "v**2 + g**2"), ("", "g / jnp.sqrt(v + 0.1)")],
         "lion": [("slow", f"{decay} * v + {round(1 - decay, 2)} * g"), ("", "jnp.tanh(4.0 * v)")],
     }[kind]
@@ -198,14 +211,7 @@ def named_tuple(w: Writer) -> None:
     kind = w.pick(("NamedTuple", "dataclass"))
     fields_ = w.pick(("position velocity", "mean spread", "level trend", "value slope")).split()
     name = w.pick(("State", "Params", "Belief", "Particle"))
-    if kind == "NamedTuple":
-        w.imported("from typing import NamedTuple")
-        lines = [f"class {name}(NamedTuple):", f'    """{fields_[0].capitalize()} and {fields_[1]}."""', ""]
-    else:
-        w.imported("from dataclasses import dataclass")
-        lines = ["@jax.tree_util.register_dataclass", "@dataclass", f"class {name}:",
-                 f'    """{fields_[0].capitalize()} and {fields_[1]}."""', ""]
-    w.block("\n".join([*lines, *(f"    {part}: jax.Array" for part in fields_)]))
+    _write_class(w, kind, name, fields_)
     values = [w.array(part, dtype, shape) for part in fields_]
     drive = w.array("force drive input", dtype, shape) if w.chance(0.6) else None
     step = w.pick(("advance", "predict", "relax"))
@@ -243,8 +249,12 @@ def named_tuple(w: Writer) -> None:
         w.give(results[1], w.make("path", *values))
         return
     if w.chance(0.3):
-        w.give(*results, text=w.pick(("state", f"(state.{fields_[0]}, state.{fields_[1]})"))
-               if kind == "NamedTuple" else f"state.{fields_[0]}, state.{fields_[1]}")
+        w.give(
+            *results,
+            text=w.pick(("state", f"(state.{fields_[0]}, state.{fields_[1]})"))
+            if kind == "NamedTuple"
+            else f"state.{fields_[0]}, state.{fields_[1]}",
+        )
         w.lines[-1] = w.lines[-1].replace("return (state", "return state").replace("),", ",")
         if w.lines[-1].endswith(f"{fields_[1]})"):
             w.lines[-1] = w.lines[-1][:-1]
@@ -252,6 +262,27 @@ def named_tuple(w: Writer) -> None:
     y = w.let("energy_terms mixed", binary(w, results[0], results[1]))
     y = w.let("total", w.make(f"{y} + state.{fields_[1]}", y, low=-90, high=90))
     leave(w, calm(w, y), values, 3)
+
+
+def _write_class(w: Writer, kind: str, name: str, fields_: list[str]) -> None:
+    """Write the class of a state."""
+    if kind == "NamedTuple":
+        w.imported("from typing import NamedTuple")
+        lines = [
+            f"class {name}(NamedTuple):",
+            f'    """{fields_[0].capitalize()} and {fields_[1]}."""',
+            "",
+        ]
+    else:
+        w.imported("from dataclasses import dataclass")
+        lines = [
+            "@jax.tree_util.register_dataclass",
+            "@dataclass",
+            f"class {name}:",
+            f'    """{fields_[0].capitalize()} and {fields_[1]}."""',
+            "",
+        ]
+    w.block("\n".join([*lines, *(f"    {part}: jax.Array" for part in fields_)]))
 
 
 @template("tree of types", "pytrees", 2)
@@ -270,8 +301,11 @@ def types(w: Writer) -> None:
     features = Value(f'{name}["features"]', dtype, shape, -4.5, 4.5, True, True)
     codes = f'{name}["codes"]'
     w.line(f'weights, scale = {name}["weights"]')
-    x = w.let("features", chain(w, features, w.between(0, 2))) if w.chance(0.7) else w.let(
-        "features", features)
+    x = (
+        w.let("features", chain(w, features, w.between(0, 2)))
+        if w.chance(0.7)
+        else w.let("features", features)
+    )
     if x.dtype != "float32" or dtype == "float64":
         target = "float64" if dtype == "float64" else "float32"
         x = w.let("inputs", w.make(f"{x}.astype(jnp.{target})", x, dtype=target))
@@ -279,7 +313,9 @@ def types(w: Writer) -> None:
     number = w.let("numbers", Value(text, x.dtype, shape, 0, 9))
     y = w.let("mixed", binary(w, calm(w, x), number))
     spelled = f"{y} * weights.astype({y}.dtype) + scale.astype({y}.dtype)"
-    z = w.let("weighted", w.make(spelled, y, Value("", third, (), is_smooth=True), low=-90, high=90))
+    z = w.let(
+        "weighted", w.make(spelled, y, Value("", third, (), is_smooth=True), low=-90, high=90)
+    )
     z = w.let("shifted", w.make(f"{z} + 0.1 * {number} + 0.1 * {x}", z, low=-95, high=95))
     w.words += ["mixed_record", dtype, other]
     w.title = f"Combine {dtype}, {other} and {third} leaves of a tree"

@@ -57,8 +57,11 @@ def draw(
     """Return random numbers and the name of their distribution."""
     options = [each for each in CONTINUOUS if not kinds or each[0] in kinds]
     if dtype not in WIDE:
-        options = [each for each in options if each[0] in ("normal", "uniform", "range", "gumbel",
-                                                           "exponential", "laplace")]
+        options = [
+            each
+            for each in options
+            if each[0] in ("normal", "uniform", "range", "gumbel", "exponential", "laplace")
+        ]
     name, text, low, high = w.pick(options)
     spelled = text.format(k=key, s=spelled_shape(shape), d=jnp_dtype(dtype))
     return Value(spelled, dtype, shape, low, high, False, False), name
@@ -115,8 +118,16 @@ def discrete(w: Writer) -> None:
     values = w.array("rates values weights", dtype, shape)
     number = as_float(w, x, dtype) if x.dtype != dtype else x
     number = w.let("numbers", number)
-    y = w.let("weighted", w.make(f"{values} * {number} + 0.1 * {number}", values, number,
-                                 low=-5 * max(number.bound, 1), high=5 * max(number.bound, 1)))
+    y = w.let(
+        "weighted",
+        w.make(
+            f"{values} * {number} + 0.1 * {number}",
+            values,
+            number,
+            low=-5 * max(number.bound, 1),
+            high=5 * max(number.bound, 1),
+        ),
+    )
     w.words += ["draw", name, w.pick(("weights", "counts", "events"))]
     w.title = f"Draw {name} values and weight them"
     leave(w, calm(w, y), [], 4)
@@ -135,8 +146,15 @@ def dropout(w: Writer) -> None:
     w.line(f"keep = jax.random.bernoulli(mask_key, {keep}, {spelled_shape(mask_shape)})")
     y = calm(w, chain(w, x, w.between(0, 2)), 20)
     y = w.short(y, "inner", 30)
-    kept = w.let("kept", w.make(f"jnp.where(keep, {y.atom} / {keep}, 0.0)", y, low=min(0, y.low) * 2,
-                                high=max(0, y.high) * 2))
+    kept = w.let(
+        "kept",
+        w.make(
+            f"jnp.where(keep, {y.atom} / {keep}, 0.0)",
+            y,
+            low=min(0, y.low) * 2,
+            high=max(0, y.high) * 2,
+        ),
+    )
     noise, word = draw(w, "noise_key", shape, dtype, ("normal", "uniform", "gumbel", "laplace"))
     noise = w.let("noise", noise)
     sigma = w.pick((0.1, 0.01, 0.3))
@@ -160,8 +178,17 @@ def simulation(w: Writer) -> None:
     if kind == "estimate":
         noise, word = draw(w, key, (count, *shape), dtype)
         noise = w.let("samples", noise)
-        moved = w.let("moved", w.make(f"{x} + {noise}", x, noise, shape=(count, *shape),
-                                      low=-9 + noise.low, high=9 + noise.high))
+        moved = w.let(
+            "moved",
+            w.make(
+                f"{x} + {noise}",
+                x,
+                noise,
+                shape=(count, *shape),
+                low=-9 + noise.low,
+                high=9 + noise.high,
+            ),
+        )
         value = w.short(calm(w, chain(w, calm(w, moved), w.between(1, 3))), "values", 40)
         y, names = reduced(w, w.let("values", value), 0)
         w.words.append(word)
@@ -197,25 +224,43 @@ def simulation(w: Writer) -> None:
     leave(w, w.let("mixed", binary(w, final, calm(w, y))), [], 3)
 
 
-@template("shuffling", "random numbers", 3)
+@template("shuffling", "random numbers", 6)
 def shuffling(w: Writer) -> None:
     """Write permutations, choices and draws of vectors."""
     key, dtype = w.key(), w.wide()
     n = w.size(3, 16)
-    kind = w.pick(("permutation", "choice", "categorical", "dirichlet", "multivariate", "ball",
-                   "orthogonal", "gumbel_top", "generator", "rng_uniform", "clone", "wrap"))
+    kind = w.pick(
+        (
+            "permutation",
+            "choice",
+            "categorical",
+            "dirichlet",
+            "multivariate",
+            "ball",
+            "orthogonal",
+            "gumbel_top",
+            "generator",
+            "generator",
+            "generator",
+            "rng_uniform",
+            "clone",
+            "wrap",
+        )
+    )
     x = w.array("values logits mean", dtype, (n,))
     w.words += ["random", kind, w.pick(("values", "rows", "order"))]
     w.title = f"Draw a random {kind.replace('_', ' ')} for given values"
     if kind == "permutation":
-        text = w.pick((f"jax.random.permutation({key}, {x})",
-                       f"{x}[jax.random.permutation({key}, {n})]"))
+        text = w.pick(
+            (f"jax.random.permutation({key}, {x})", f"{x}[jax.random.permutation({key}, {n})]")
+        )
         y = w.make(f"{text} * jnp.arange({n}, dtype={x}.dtype)", x, low=-80, high=80)
     elif kind == "choice":
         k = w.between(1, n)
         extra = w.pick(("", ", replace=False"))
-        y = w.make(f"jax.random.choice({key}, {x}, ({k},){extra}) + 0.1 * jnp.mean({x})", x,
-                   shape=(k,))
+        y = w.make(
+            f"jax.random.choice({key}, {x}, ({k},){extra}) + 0.1 * jnp.mean({x})", x, shape=(k,)
+        )
     elif kind == "categorical":
         place = Value(f"jax.random.categorical({key}, {x}, shape=(8,))", "int64", (8,), 0, n)
         place = w.let("picked", place)
@@ -230,7 +275,15 @@ def shuffling(w: Writer) -> None:
     elif kind == "ball":
         text = f"jax.random.ball({key}, {n}, dtype={jnp_dtype(dtype)})"
         y = w.make(f"{x} + {text}", x, low=-6, high=6)
-    elif kind == "orthogonal":
+    else:
+        y = _drawn(w, kind, key, x)
+    leave(w, w.let("drawn", y), [], 4)
+
+
+def _drawn(w: Writer, kind: str, key: str, x: Value) -> Value:
+    """Return a function of given values and of random ones."""
+    n, dtype = x.size, x.dtype
+    if kind == "orthogonal":
         w.line(f"rotation = jax.random.orthogonal({key}, {n}, dtype={jnp_dtype(dtype)})")
         y = w.make(f"rotation @ {x}", x, low=-12, high=12)
     elif kind == "gumbel_top":
@@ -254,7 +307,7 @@ def shuffling(w: Writer) -> None:
         w.line("again = jax.random.wrap_key_data(data + jnp.uint32(1))")
         text = f"jax.random.uniform(again, ({n},), {jnp_dtype(dtype)})"
         y = w.make(f"{x} * {text}", x)
-    leave(w, w.let("drawn", y), [], 4)
+    return y
 
 
 @template("initialisation", "random numbers", 2)
@@ -263,8 +316,17 @@ def initialisation(w: Writer) -> None:
     key, dtype = w.key(), w.floating()
     inner, outer = w.size(2, 16), w.size(2, 16)
     x = w.array("x inputs features", dtype, (*w.shape(0, 1, 6), inner))
-    kind = w.pick(("lecun_normal", "glorot_uniform", "he_normal", "orthogonal", "variance_scaling",
-                   "truncated_normal", "uniform"))
+    kind = w.pick(
+        (
+            "lecun_normal",
+            "glorot_uniform",
+            "he_normal",
+            "orthogonal",
+            "variance_scaling",
+            "truncated_normal",
+            "uniform",
+        )
+    )
     spelled = jnp_dtype(dtype)
     if kind == "orthogonal" and dtype not in WIDE:
         kind = "he_normal"

@@ -16,13 +16,11 @@ from jaxsight.dataset.generating.steps import (
     scanned,
 )
 from jaxsight.dataset.generating.types import (
-    COMPLEX,
     INTEGERS,
     UNSIGNED,
     Value,
     jnp_dtype,
     power,
-    sized,
     without,
 )
 from jaxsight.dataset.generating.vocabulary import DATA
@@ -61,7 +59,7 @@ def _uses(line: str, name: str) -> bool:
     return name in line.partition("=")[2]
 
 
-@template("bitwise reduction", "reductions")
+@template("bitwise reduction", "reductions", 5)
 def bitwise(w: Writer) -> None:
     """Write reductions of integers or booleans by operators on bits."""
     dtype = w.dtype(*INTEGERS, "bool")
@@ -116,7 +114,6 @@ def general(w: Writer) -> None:
     start_value = w.let("start", Value(f"jnp.array({start}, {jnp_dtype(dtype)})", dtype, ()))
     text = f"lax.reduce({x}, {start_value}, {name}, ({axis},))"
     y = w.let("reduced", w.make(text, x, shape=without(x.shape, axis), low=low, high=high))
-    w.blocked(x)
     w.words += ["reduce", body.split("(")[0].split(".")[-1], w.pick(("rows", "values", "axis"))]
     w.title = f"Reduce over axis {axis} with {body.split('(')[0]}"
     leave(w, y, [], 4)
@@ -143,7 +140,7 @@ def cumulative(w: Writer) -> None:
     leave(w, y, [x] if y.shape == x.shape else [], 3)
 
 
-@template("integer cumulative", "reductions")
+@template("integer cumulative", "reductions", 3)
 def integer_cumulative(w: Writer) -> None:
     """Write cumulative functions and sorts of integers."""
     dtype = w.dtype(*INTEGERS)
@@ -154,6 +151,7 @@ def integer_cumulative(w: Writer) -> None:
         (
             ("cumsum", "lax.cumsum({x}, axis={a})"),
             ("cumprod", "lax.cumprod({x}, axis={a})"),
+            ("running_product", "lax.cumprod({x}, axis={a}, reverse=True)"),
             ("cummax", "lax.cummax({x}, axis={a}, reverse=True)"),
             ("cummin", "lax.cummin({x}, axis={a})"),
             ("sort", "jnp.sort({x}, axis={a})"),
@@ -223,7 +221,7 @@ def sorting(w: Writer) -> None:
     leave(w, w.let("result ordered", y), [x], 4)
 
 
-@template("windows", "reductions")
+@template("windows", "reductions", 3)
 def windows(w: Writer) -> None:
     """Write reductions over sliding windows."""
     dtype = w.wide()
@@ -240,8 +238,9 @@ def windows(w: Writer) -> None:
     operation, start = w.pick(
         (("add", "0.0"), ("max", "-jnp.inf"), ("min", "jnp.inf"), ("mul", "1.0"), ("own", "0.0"))
     )
-    spelled = [f"({', '.join(map(str, each))}{',' if x.rank == 1 else ''})" for each in
-               (sizes, strides)]
+    spelled = [
+        f"({', '.join(map(str, each))}{',' if x.rank == 1 else ''})" for each in (sizes, strides)
+    ]
     function = f"lax.{operation}"
     if operation == "own":
         function = w.name("combine accumulate")
@@ -253,11 +252,21 @@ def windows(w: Writer) -> None:
     if operation == "mul" and bound > 1e3:
         x = w.let("squashed", w.make(f"jnp.tanh({x})", x, low=-1, high=1))
         bound = 1.0
-    window, steps = w.let("window", Value(spelled[0], "", ())), w.let("steps", Value(spelled[1],
-                                                                                      "", ()))
-    text = f'lax.reduce_window({x}, {start}, {function}, {window}, {steps}, "{"SAME" if same else "VALID"}")'
+    window, steps = (
+        w.let("window", Value(spelled[0], "", ())),
+        w.let("steps", Value(spelled[1], "", ())),
+    )
+    padding = '"SAME"' if same else '"VALID"'
+    text = f"lax.reduce_window({x}, {start}, {function}, {window}, {steps}, {padding})"
     if operation in ("own", "mul"):
-        zero = w.let("start", Value(f"jnp.{'ones' if operation == 'mul' else 'zeros'}((), {jnp_dtype(dtype)})", dtype, ()))
+        zero = w.let(
+            "start",
+            Value(
+                f"jnp.{'ones' if operation == 'mul' else 'zeros'}((), {jnp_dtype(dtype)})",
+                dtype,
+                (),
+            ),
+        )
         text = text.replace(f", {start},", f", {zero},")
     y = w.let("pooled", w.make(text, x, shape=shape, low=-bound, high=bound))
     w.words += [{"add": "sum", "own": "norm", "mul": "product"}.get(operation, operation), "pool"]
@@ -272,7 +281,9 @@ def distances(w: Writer) -> None:
     dtype = w.floating()
     shape = w.shape(1, 3, 32)
     x, y = w.array("x points predictions", dtype, shape), w.array("y targets labels", dtype, shape)
-    kind = w.pick(("squared", "absolute", "cosine", "huber", "kl", "log_cosh", "hinge", "chebyshev"))
+    kind = w.pick(
+        ("squared", "absolute", "cosine", "huber", "kl", "log_cosh", "hinge", "chebyshev")
+    )
     one, other = prepare(w, x, 1), prepare(w, y, 1)
     text = {
         "squared": "({x} - {y}) ** 2",
@@ -287,8 +298,9 @@ def distances(w: Writer) -> None:
     if kind == "kl":
         parts = []
         for part in (one, other):
-            value = w.make(f"jax.nn.log_softmax({calm(w, part, 15)}, axis=-1)", part, low=-25,
-                           high=0)
+            value = w.make(
+                f"jax.nn.log_softmax({calm(w, part, 15)}, axis=-1)", part, low=-25, high=0
+            )
             parts.append(w.let("log_p log_q", value))
         one, other = parts
     if kind == "huber":
@@ -327,13 +339,15 @@ def normalisation(w: Writer) -> None:
     leave(w, x, [], 3)
 
 
-@template("selection", "reductions")
+@template("selection", "reductions", 4)
 def selection(w: Writer) -> None:
     """Write positions of extreme elements of direct arguments."""
     dtype = w.floating() if w.chance(0.6) else w.dtype(*INTEGERS)
     x = w.array("scores votes heights", dtype, w.shape(1, 4, 24))
     axis = w.between(0, x.rank - 1)
-    kind = w.pick(("jnp.argmax", "jnp.argmin", "lax.argmax", "lax.argmin", "count", "any", "nonzero"))
+    kind = w.pick(
+        ("jnp.argmax", "jnp.argmin", "lax.argmax", "lax.argmin", "count", "any", "nonzero")
+    )
     shape = without(x.shape, axis)
     if kind.startswith("jnp"):
         text, result, high = f"{kind}({x}, axis={axis})", "int64", x.shape[axis]
@@ -358,6 +372,3 @@ def selection(w: Writer) -> None:
         leave(w, w.let("mixed", y), [], 3)
         return
     leave(w, place, [], 2)
-
-
-_ = (sized, COMPLEX)

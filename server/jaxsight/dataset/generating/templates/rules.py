@@ -7,7 +7,7 @@ from jaxsight.dataset.generating.layout import wrapped as wrapped_text
 from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
 from jaxsight.dataset.generating.steps import leave
-from jaxsight.dataset.generating.templates.gradients import body, smooth_tree
+from jaxsight.dataset.generating.templates.gradients import body
 from jaxsight.dataset.generating.types import Value
 from jaxsight.dataset.generating.writer import Writer
 
@@ -101,7 +101,9 @@ def custom_vjp(w: Writer) -> None:
     w.title = f"Apply {name} with its own rule for reverse derivatives"
     if scaled:
         s = w.array("scale gain", x.dtype, ())
-        y = w.let("activated", w.make(f"{name}({x}, {s})", x, s, low=-bound * 4.5, high=bound * 4.5))
+        y = w.let(
+            "activated", w.make(f"{name}({x}, {s})", x, s, low=-bound * 4.5, high=bound * 4.5)
+        )
         y = w.let("shifted", w.make(f"{y} + 0.1 * {x}", y, x))
         leave(w, calm(w, y), [x], 4)
         return
@@ -148,7 +150,7 @@ def checkpoint(w: Writer) -> None:
     leave(w, calm(w, y), [x, other], 3)
 
 
-@template("wrapped calls", "custom rules", 3)
+@template("wrapped calls", "custom rules", 9)
 def wrapped(w: Writer) -> None:
     """Write barriers, scopes, composites, callbacks and linear solves with rules."""
     dtype = w.wide()
@@ -157,8 +159,25 @@ def wrapped(w: Writer) -> None:
     y = w.short(chain(w, x, w.between(1, 2)), "inner", 30)
     y = w.let("mapped", w.make(f"{y.atom} + 0.5 * {x}", y, x, low=y.low - 3, high=y.high + 3))
     kind = w.pick(
-        ("barrier", "scope", "composite", "callback", "stop", "copy", "sink", "root", "platform",
-         "linear_call", "empty", "stage")
+        (
+            "barrier",
+            "scope",
+            "composite",
+            "callback",
+            "callback",
+            "stop",
+            "copy",
+            "device_put",
+            "sink",
+            "root",
+            "platform",
+            "linear_call",
+            "empty",
+            "empty",
+            "stack",
+            "order",
+            "reshard",
+        )
     )
     w.words += [kind, w.pick(("around", "wrapped", "inside")), w.pick(("values", "function"))]
     w.title = f"Compute values around a {kind.replace('_', ' ')}"
@@ -186,8 +205,10 @@ def wrapped(w: Writer) -> None:
     elif kind == "stop":
         z = w.make(f"{y} * lax.stop_gradient(jnp.tanh({y}))", y)
     elif kind == "copy":
-        form = w.pick(("jnp.array({y}, copy=True)", "jnp.copy({y})", "jax.device_put({y})"))
+        form = w.pick(("jnp.array({y}, copy=True)", "jnp.copy({y})"))
         z = w.make(form.format(y=y), y)
+    elif kind == "device_put":
+        z = w.make(f"jax.device_put({y})", y)
     elif kind == "sink":
         w.line(f"lax.dce_sink({y})")
         z = w.make(f"jnp.sin({y})", y, low=-1, high=1)
@@ -195,7 +216,9 @@ def wrapped(w: Writer) -> None:
         with w.nested("residual(v)"):
             w.line(f"return v + 0.5 * jnp.tanh(v) - {y}")
         with w.nested("solve_with(f, start)"):
-            w.line(f"return lax.fori_loop(0, {w.between(8, 20)}, lambda _, v: v - 0.6 * f(v), start)")
+            w.line(
+                f"return lax.fori_loop(0, {w.between(8, 20)}, lambda _, v: v - 0.6 * f(v), start)"
+            )
         with w.nested("tangent_solve(g, b)"):
             w.line("return b / g(jnp.ones_like(b))")
         text = f"lax.custom_root(residual, jnp.zeros_like({y}), solve_with, tangent_solve)"
@@ -212,15 +235,23 @@ def wrapped(w: Writer) -> None:
         with w.nested("transpose(residual, v)"):
             w.line("return residual * v")
         w.imported("from jax.custom_derivatives import linear_call")
-        z = w.make(f"linear_call(forward, transpose, jnp.tanh({y}), {x})", x, y)
+        w.line(f"weights = lax.stop_gradient(jnp.tanh({y}))")
+        z = w.make(f"linear_call(forward, transpose, weights, {x})", x, y)
+    elif kind == "order":
+        w.line("lax.after_all(lax.create_token())")
+        z = w.make(f"jnp.cos({y}) + {y}", y, low=y.low - 1, high=y.high + 1)
+    elif kind == "reshard":
+        w.imported("from jax.sharding import AxisType, NamedSharding, PartitionSpec")
+        w.block('MESH = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Explicit,))')
+        axes = w.pick(("()", "(None)")) if shape else "()"
+        w.line(f"sharding = NamedSharding(MESH, PartitionSpec{axes})")
+        z = w.make(f"jax.reshard({y}, sharding)", y)
     elif kind == "empty":
-        text = f"jnp.empty_like({y}).at[...].set({y})" if shape else f"jnp.full_like({y}, 2.0) * {y}"
-        z = w.make(text, y)
+        z = w.make(f"jnp.empty_like({y}).at[...].set({y})", y)
     else:
-        z = w.make(f"jnp.sum(jnp.stack([{y}, {x}]), axis=0)", y, x, low=y.low - 5, high=y.high + 5)
+        w.line(f"both = jnp.stack([{y}, {x}])")
+        w.line("first, second = jnp.unstack(both * both)")
+        z = w.make("first - jnp.tanh(second)", y, x, low=-1, high=y.bound**2)
     z = w.let("result", z)
     z = w.let("total", w.make(f"{z} + 0.1 * {x}", z, x))
     leave(w, calm(w, z), [x], 4)
-
-
-_ = smooth_tree

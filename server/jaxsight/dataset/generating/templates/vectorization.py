@@ -37,8 +37,9 @@ def kernel(w: Writer, values: list[Value]) -> Value:
 
 def _is_used(w: Writer, text: str, name: str) -> bool:
     start = max(k for k, line in enumerate(w.lines) if line.lstrip().startswith("def "))
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in " ".join([*w.lines[start + 1 :],
-                                                                             text]))
+    words = "".join(
+        c if c.isalnum() or c == "_" else " " for c in " ".join([*w.lines[start + 1 :], text])
+    )
     return name in words.split()
 
 
@@ -63,7 +64,9 @@ def vmap(w: Writer) -> None:
         value = kernel(w, locals_) if dtype not in INTEGERS else tree(w, locals_, 2)
         if dtype in INTEGERS:
             for each in locals_:
-                value = w.short(w.make(f"{value.atom} + {each}", value, low=-1e9, high=1e9), "mixed")
+                value = w.short(
+                    w.make(f"{value.atom} + {each}", value, low=-1e9, high=1e9), "mixed"
+                )
         w.line(f"return {w.hoisted(value.text)}")
     out = w.pick((0, 0, 0, -1)) if value.rank else 0
     options = []
@@ -77,8 +80,14 @@ def vmap(w: Writer) -> None:
     w.line(f"batched = jax.vmap({name}{tail})")
     shape = (batch, *value.shape) if out == 0 else (*value.shape, batch)
     arguments = ", ".join(each.text for each in values)
-    y = w.make(f"batched({arguments})", *values, dtype=value.dtype, shape=shape, low=value.low,
-               high=value.high)
+    y = w.make(
+        f"batched({arguments})",
+        *values,
+        dtype=value.dtype,
+        shape=shape,
+        low=value.low,
+        high=value.high,
+    )
     w.words += ["batched", name, w.pick(("rows", "examples", ""))]
     w.title = f"Vectorise a function over axis {axes[0]} of its arguments"
     leave(w, w.let("scores outputs", y), [], 3)
@@ -161,8 +170,18 @@ def sharded(w: Writer) -> None:
     w.block('MESH = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Auto,))')
     name = w.name("local_step shard_sum reduce_shards")
     kinds = [
-        w.pick(("psum", "pmax", "pmin", "all_gather", "ppermute", "all_to_all", "axis_index",
-                "psum_scatter"))
+        w.pick(
+            (
+                "psum",
+                "pmax",
+                "pmin",
+                "all_gather",
+                "ppermute",
+                "all_to_all",
+                "axis_index",
+                "psum_scatter",
+            )
+        )
         for _ in range(w.between(2, 4))
     ]
     with w.nested(f"{name}(shard)"):
@@ -184,9 +203,8 @@ def sharded(w: Writer) -> None:
         w.line(f"return {value}")
     w.transformations.add("shard_map")
     w.line('spec = PartitionSpec("data")')
-    w.line(
-        f"mapped_step = jax.shard_map({name}, mesh=MESH, in_specs=spec, out_specs=spec, check_vma=False)"
-    )
+    options = "mesh=MESH, in_specs=spec, out_specs=spec, check_vma=False"
+    w.line(f"mapped_step = jax.shard_map({name}, {options})")
     y = w.let("outputs", w.make(f"mapped_step({x})", x, low=-40, high=40))
     w.words += ["sharded", *list(dict.fromkeys(kinds))[:2]]
     w.title = f"Process shards on a mesh with {' and '.join(dict.fromkeys(kinds))}"[:76]

@@ -13,13 +13,12 @@ from jaxsight.dataset.generating.writer import Writer
 CATEGORY = "helper functions"
 
 
-def elementwise_helper(w: Writer, names: str, dtype: str, shape: tuple[int, ...], count: int) -> str:
+def elementwise_helper(
+    w: Writer, names: str, dtype: str, shape: tuple[int, ...], count: int
+) -> str:
     """Write a helper of arrays of one shape, and return its name."""
     name = w.name(names)
-    locals_ = [
-        Value(part, dtype, shape, -4.5, 4.5, True)
-        for part in ("x", "y", "z")[:count]
-    ]
+    locals_ = [Value(part, dtype, shape, -4.5, 4.5, True) for part in ("x", "y", "z")[:count]]
     decorator = ["@jax.jit"] if w.chance(0.3) else []
     if decorator:
         w.transformations.add("jit")
@@ -46,7 +45,9 @@ def pipeline(w: Writer) -> None:
     y = x
     for _ in range(w.between(1, 4)):
         count = w.between(1, 2)
-        name = elementwise_helper(w, "smooth sharpen rescale warp encode blend tune shape_up", dtype, shape, count)
+        name = elementwise_helper(
+            w, "smooth sharpen rescale warp encode blend tune shape_up", dtype, shape, count
+        )
         words.append(name)
         call = f"{name}({y}{f', {other}' if count == 2 else ''})"
         y = w.let("stage output hidden", w.make(call, y, x, other, low=-40, high=40))
@@ -68,7 +69,8 @@ def jitted(w: Writer) -> None:
     kind = w.pick(("axis", "mode", "power", "inline"))
     w.transformations.add("jit")
     static = {"axis": "axis", "mode": "mode", "power": "degree", "inline": "scale"}[kind]
-    decorator = f'@partial(jax.jit, static_argnames=("{static}",){", inline=True" if kind == "inline" else ""})'
+    inline = ", inline=True" if kind == "inline" else ""
+    decorator = f'@partial(jax.jit, static_argnames=("{static}",){inline})'
     with w.helper(f"{name}(x, {static})", decorator, doc=w.pick(("", "Return a summary of x."))):
         local = Value("x", dtype, shape, -4.5, 4.5, True)
         inner = w.short(calm(w, chain(w, local, w.between(0, 2))), "inner", 30)
@@ -89,10 +91,14 @@ def jitted(w: Writer) -> None:
         axis = w.between(0, len(shape) - 1)
         shape2 = shape[:axis] + shape[axis + 1 :]
         y = w.let("summary", w.make(f"{name}({x}, {axis})", x, shape=shape2, low=-40, high=40))
-        other = w.let("whole", w.make(f"{name}(jnp.tanh({x}), {axis})", x, shape=shape2, low=-9, high=9))
+        other = w.let(
+            "whole", w.make(f"{name}(jnp.tanh({x}), {axis})", x, shape=shape2, low=-9, high=9)
+        )
         y = w.let("both", binary(w, calm(w, y), other))
     else:
-        values = {"mode": ('"soft"', '"leaky"'), "power": ("2", "3"), "inline": ("0.5", "2.0")}[kind]
+        values = {"mode": ('"soft"', '"leaky"'), "power": ("2", "3"), "inline": ("0.5", "2.0")}[
+            kind
+        ]
         y = w.let("first", w.make(f"{name}({x}, {values[0]})", x, low=-20, high=20))
         other = w.let("second", w.make(f"{name}({x}, {values[1]})", x, low=-20, high=20))
         y = w.let("both", binary(w, y, other))
@@ -111,10 +117,19 @@ def recursive(w: Writer) -> None:
     w.words += ["recursive", kind, w.pick(("reduction", "transform", "mixing"))]
     w.title = f"Transform values recursively by {kind}"
     name = w.name("combine_halves refine fold_up")
-    pairs = w.pick(("jnp.maximum(left, right)", "0.5 * (left + right)", "left * jnp.tanh(right)",
-                    "jnp.logaddexp(left, right)", "jnp.sin(left) + jnp.cos(right)"))
+    pairs = w.pick(
+        (
+            "jnp.maximum(left, right)",
+            "0.5 * (left + right)",
+            "left * jnp.tanh(right)",
+            "jnp.logaddexp(left, right)",
+            "jnp.sin(left) + jnp.cos(right)",
+        )
+    )
     if kind == "halves":
-        with w.helper(f"{name}(values)", doc="Combine the halves of the last axis until one is left."):
+        with w.helper(
+            f"{name}(values)", doc="Combine the halves of the last axis until one is left."
+        ):
             w.line("size = values.shape[-1]")
             with w.branch("if size == 1"):
                 w.line("return values[..., 0]")
@@ -151,11 +166,15 @@ def higher_order(w: Writer) -> None:
     dtype, shape = w.floating(), w.shape(0, 3, 12)
     x = w.array("x start inputs", dtype, shape)
     kind = w.pick(("compose", "repeat", "factory", "residual", "partial"))
-    parts = [elementwise_helper(w, "bend twist squeeze lift tilt", dtype, shape, 1) for _ in range(2)]
+    parts = [
+        elementwise_helper(w, "bend twist squeeze lift tilt", dtype, shape, 1) for _ in range(2)
+    ]
     w.words += [kind, *parts]
     w.title = f"Build a function with {kind} from {' and '.join(parts)}"
     if kind == "compose":
-        with w.helper("compose(*functions)", doc="Return the functions applied from right to left."):
+        with w.helper(
+            "compose(*functions)", doc="Return the functions applied from right to left."
+        ):
             with w.nested("composed(x)"):
                 with w.branch("for function in reversed(functions)"):
                     w.line("x = function(x)")
@@ -171,8 +190,16 @@ def higher_order(w: Writer) -> None:
             with w.branch("for _ in range(count)"):
                 w.line("x = jnp.tanh(function(x))")
             w.line("return x")
-        first = w.let("first", w.make(f"repeat({parts[0]}, {x}, {w.between(1, 3)})", x, low=-1, high=1))
-        y = binary(w, first, w.let("second", w.make(f"repeat({parts[1]}, {x}, {w.between(1, 3)})", x, low=-1, high=1)))
+        first = w.let(
+            "first", w.make(f"repeat({parts[0]}, {x}, {w.between(1, 3)})", x, low=-1, high=1)
+        )
+        y = binary(
+            w,
+            first,
+            w.let(
+                "second", w.make(f"repeat({parts[1]}, {x}, {w.between(1, 3)})", x, low=-1, high=1)
+            ),
+        )
     elif kind == "factory":
         with w.helper("make_layer(function, scale)", doc="Return a scaled version of a function."):
             with w.nested("layer(x)"):

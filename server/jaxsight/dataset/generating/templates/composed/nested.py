@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jaxsight.dataset.generating.elementwise import binary, chain, tree
+from jaxsight.dataset.generating.elementwise import binary, chain
 from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
 from jaxsight.dataset.generating.steps import leave, reduced
-from jaxsight.dataset.generating.templates.control import contraction
 from jaxsight.dataset.generating.templates.gradients import body, smooth_tree
+from jaxsight.dataset.generating.templates.loops import contraction
 from jaxsight.dataset.generating.types import Value
 from jaxsight.dataset.generating.writer import Writer
 
@@ -24,7 +24,9 @@ def scalar_function(w: Writer, name: str, dtype: str, shapes: list[tuple[int, ..
     with w.nested(head) if w.chance(0.5) else w.helper(head):
         x = w.let("terms", body(w, locals_))
         if x.rank:
-            form = w.pick(("jnp.mean({x}**2)", "jnp.sum(jnp.sin({x}))", "jnp.mean(jnp.tanh({x}) * {x})"))
+            form = w.pick(
+                ("jnp.mean({x}**2)", "jnp.sum(jnp.sin({x}))", "jnp.mean(jnp.tanh({x}) * {x})")
+            )
         else:
             form = w.pick(("{x}**2", "jnp.sin({x})", "jnp.tanh({x}) * {x}"))
         w.line(f"return {form.format(x=x)}")
@@ -41,7 +43,8 @@ def per_example(w: Writer) -> None:
     scalar_function(w, name, dtype, [shape, shape])
     kind = w.pick(("grad", "value_and_grad", "jit", "argnums"))
     w.transformations |= {"vmap", "value_and_grad" if kind == "value_and_grad" else "grad"}
-    inner = f"jax.{'value_and_grad' if kind == 'value_and_grad' else 'grad'}({name}{', argnums=1' if kind == 'argnums' else ''})"
+    transformation = "value_and_grad" if kind == "value_and_grad" else "grad"
+    inner = f"jax.{transformation}({name}{', argnums=1' if kind == 'argnums' else ''})"
     if kind == "jit":
         inner = f"jax.jit({inner})"
         w.transformations.add("jit")
@@ -89,8 +92,14 @@ def higher(w: Writer) -> None:
         z = w.make(text, x, y, low=-90, high=90)
     elif kind == "jacfwd_grad":
         w.transformations.add("jacfwd")
-        z = w.make(f"jax.jacfwd(jax.grad({name}), argnums=1)({x}, {y})", x, y,
-                   shape=shape + shape, low=-90, high=90)
+        z = w.make(
+            f"jax.jacfwd(jax.grad({name}), argnums=1)({x}, {y})",
+            x,
+            y,
+            shape=shape + shape,
+            low=-90,
+            high=90,
+        )
     elif kind == "vjp_jvp":
         w.transformations |= {"jvp", "grad"}
         with w.nested("change(u)"):
@@ -135,12 +144,22 @@ def scan_in_vmap(w: Writer) -> None:
             w.line(f"return lax.fori_loop(0, {length}, step, {init})")
         else:
             w.line(f"final, outputs = lax.scan(step, {init}, row)")
-            w.line(w.pick(("return final + jnp.mean(outputs, axis=0)", "return final * outputs[0]",
-                           "return jnp.max(outputs, axis=0) + 0.1 * final")))
+            w.line(
+                w.pick(
+                    (
+                        "return final + jnp.mean(outputs, axis=0)",
+                        "return final * outputs[0]",
+                        "return jnp.max(outputs, axis=0) + 0.1 * final",
+                    )
+                )
+            )
     w.transformations.add("vmap")
     if kind == "checkpoint":
         w.transformations.add("checkpoint")
-    y = w.let("finals", w.make(f"jax.vmap({name})({xs})", xs, init, shape=(batch, *shape), low=-20, high=20))
+    y = w.let(
+        "finals",
+        w.make(f"jax.vmap({name})({xs})", xs, init, shape=(batch, *shape), low=-20, high=20),
+    )
     if w.chance(0.4):
         w.transformations.add("grad")
         text = f"jax.grad(lambda rows: jnp.mean(jax.vmap({name})(rows)))({xs})"
@@ -168,8 +187,12 @@ def branches(w: Writer) -> None:
             names.append(part)
             with w.nested(f"{part}(v)"):
                 value = chain(w, local.named("v"), w.between(1, 2))
-                value = calm(w, w.short(smooth_tree(w, [Value("v", dtype, shape, -4.5, 4.5, True)], 1),
-                                        "inner") if w.chance(0.3) else value)
+                value = calm(
+                    w,
+                    w.short(smooth_tree(w, [Value("v", dtype, shape, -4.5, 4.5, True)], 1), "inner")
+                    if w.chance(0.3)
+                    else value,
+                )
                 w.line(f"return {w.hoisted(value.text)}")
         w.line("picked = lax.cond(flag, on_true, on_false, x)")
         w.line(f"return picked {w.pick('+-')} {w.pick((0.1, 0.5))} * x")
@@ -233,6 +256,3 @@ def optimisation(w: Writer) -> None:
     w.words += ["optimize", name, form]
     w.title = f"Run gradient descent on a {name} in a loop"
     leave(w, calm(w, y), [start, target], 3)
-
-
-_ = tree
