@@ -89,7 +89,6 @@ UNARY = (
     Unary("jnp.cbrt({x})", "cube_roots", low=0.1, range=lambda x: x ** (1 / 3)),
     Unary("jnp.square({x})", "squares", range=lambda x: x * x, low=0.0, weight=2),
     Unary("jnp.abs({x})", "magnitude absolute", range=(0.0, INF), weight=3),
-    Unary("-{w}", "negated", range=lambda x: -x),
     Unary("jax.nn.sigmoid({x})", "gate probabilities", range=(0.01, 1.0), weight=4),
     Unary("jax.nn.softplus({x})", "rates scale", range=_softplus, weight=3),
     Unary("jax.nn.relu({x})", "activated rectified", range=lambda x: max(x, 0.0), weight=3),
@@ -154,13 +153,15 @@ def apply(w: Writer, each: Unary, x: Value) -> Value:
     """Return a function of a float value, which is brought into its domain first."""
     if each.is_step and x.high - x.low < 6:
         each = UNARY[0]
+    if x.size < 4 and each.names.startswith(("activated", "clipped")):
+        each = UNARY[0]
     x = fit(w, calm(w, x), each.low, each.high)
     if each.text.count("{") > 1:
         x = w.short(x, "inner base", 26)
     low, high = each.ends(x)
     if high == INF:
         low, high = (max(0.0, x.low), x.bound)
-    text = each.text.format(x=x, w=operand(x.text, NEGATION), a=x.atom)
+    text = each.text.format(x=x, w=x.atom, a=x.atom)
     smooth = not each.is_step and "stop_gradient" not in each.text
     return w.make(text, x, low=low, high=high, is_smooth=smooth)
 
@@ -219,14 +220,18 @@ def bits(w: Writer, x: Value) -> Value:
         (f"{operand(x.text, AND)} & {mask}", (0.0, mask)),
         (f"{operand(x.text, XOR)} ^ {mask}", whole if whole == full else (0.0, x.high + mask)),
         (f"{operand(x.text, OR)} | {mask}", whole if whole == full else (0.0, x.high + mask)),
-        (f"{operand(x.text, SHIFT)} << {shift}", full),
+        (
+            f"{operand(x.text, SHIFT)} << {shift}",
+            _wrapping(x.low * 2**shift, x.high * 2**shift, full),
+        ),
         (f"{operand(x.text, SHIFT)} >> {shift}", (x.low / 2, x.high / 2)),
         (f"~{operand(x.text, NEGATION)}", full),
         (f"lax.population_count({x})", (0.0, width)),
         (f"jnp.bitwise_count({x}).astype({x.atom}.dtype)", (0.0, width)),
         (f"lax.clz({x})", (0.0, width)),
-        (f"{operand(x.text, PRODUCT)} * {w.between(2, 7)}", full),
-        (f"{operand(x.text, SUM)} + {w.between(1, 9)}", full),
+        (f"{operand(x.text, PRODUCT)} * 3", _wrapping(x.low * 3, x.high * 3, full)),
+        (f"{operand(x.text, PRODUCT)} * 5", _wrapping(x.low * 5, x.high * 5, full)),
+        (f"{operand(x.text, SUM)} + {w.between(1, 9)}", _wrapping(x.low, x.high + 9, full)),
         (f"{operand(x.text, PRODUCT)} % {w.between(3, 11)}", (0.0, 11.0)),
         (f"{operand(x.text, PRODUCT)} // {w.between(2, 7)}", (min(x.low, 0.0), x.high / 2)),
         (f"jnp.minimum({x}, {w.between(20, 60)})", (x.low, min(x.high, 60.0))),
@@ -262,7 +267,8 @@ def scaled(w: Writer, x: Value) -> Value:
         sum_ = f"{operand(x.text, SUM)} + {text}"
         return w.make(sum_, x, low=x.low + by, high=x.high + by)
     if kind == 2:
-        return w.make(f"{text} - {operand(x.text, PRODUCT)}", x, low=by - x.high, high=by - x.low)
+        return w.make(f"{text} - 0.5 * {operand(x.text, PRODUCT)}", x, low=by - x.high / 2,
+                  high=by - x.low / 2)
     return w.make(f"{operand(x.text, PRODUCT)} / {text}", x, low=x.low / by, high=x.high / by)
 
 
@@ -358,6 +364,8 @@ def _functions(w: Writer, x: Value, y: Value) -> Value:
     if same and y.bound <= 2:
         choices.append(options[17])
     text, low, high = w.pick(choices)
+    if x.size < 4 and any(part in text for part in ("imum(", "where", "heavi")):
+        text, low, high = "0.5 * ({s} + {s2})", (x.low + y.low) / 2, (x.high + y.high) / 2
     if "nextafter" in text:
         w.blocked(x, y)
     if "power" in text and y.bound > 4:
@@ -380,18 +388,24 @@ def _functions(w: Writer, x: Value, y: Value) -> Value:
     return w.make(text, x, y, shape=shape, low=low, high=high)
 
 
+def _wrapping(low: float, high: float, full: tuple[float, float]) -> tuple[float, float]:
+    """Return a range of integers, or all of them where it overflows."""
+    return (low, high) if full[0] <= low and high <= full[1] else full
+
+
 def _integers(w: Writer, x: Value, y: Value) -> Value:
     shape = broadcast(x.shape, y.shape)
     width = BITS[x.dtype]
     wrap = 2.0 ** (width - 1)
     full = (0.0, 2.0**width) if x.dtype.startswith("u") else (-wrap, wrap)
+    union = (0.0, x.high + y.high) if x.low >= 0 and y.low >= 0 else full
     operators = [
-        ("+", SUM, full),
-        ("-", SUM, full),
-        ("*", PRODUCT, full),
+        ("+", SUM, _wrapping(x.low + y.low, x.high + y.high, full)),
+        ("-", SUM, _wrapping(x.low - y.high, x.high - y.low, full)),
+        ("*", PRODUCT, _wrapping(*ends_of_product(x, y), full)),
         ("&", AND, (0.0 if x.low >= 0 else full[0], x.high)),
-        ("|", OR, full),
-        ("^", XOR, full),
+        ("|", OR, _wrapping(*union, full)),
+        ("^", XOR, _wrapping(*union, full)),
     ]
     if x.text == y.text:
         operators = operators[2:3]
@@ -426,7 +440,7 @@ def compare(w: Writer, x: Value, y: Value | None = None) -> Value:
     if y is None or y.text == x.text:
         middle = (x.low + x.high) / 2
         if x.is_float:
-            other = number(round(middle + w.pick((-0.2, -0.1, 0.1, 0.3)) * (x.high - x.low), 1))
+            other = number(round(middle + w.pick((-0.1, -0.05, 0.05, 0.1)) * (x.high - x.low), 1))
             symbol = w.pick(("<", ">", "<=", ">="))
         elif w.chance(0.3) and not x.dtype.startswith("c"):
             text = f"{operand(x.text, PRODUCT)} % {w.between(2, 3)} {w.pick(('==', '!='))} 0"

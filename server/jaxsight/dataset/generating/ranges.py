@@ -31,7 +31,7 @@ def _between(w: Writer, x: Value, low: float, high: float) -> Value:
     squash = w.pick(("jnp.tanh({x})", "jnp.sin({x})", "{p} / (1.0 + jnp.abs({x}))"))
     kind = w.between(0, 2)
     inside = min(high, x.high) - max(low, x.low)
-    if kind == 0 and inside > 0.6 * (x.high - x.low):
+    if kind == 0 and x.size >= 4 and inside > 0.6 * (x.high - x.low):
         text = f"jnp.clip({x}, {number(low)}, {number(high)})"
         return w.make(text, x, low=max(low, x.low), high=min(high, x.high))
     inner = squash.format(x=x, p=operand(x.text, PRODUCT))
@@ -68,7 +68,7 @@ def _below(w: Writer, x: Value, high: float) -> Value:
     options = [(f"jnp.tanh({x})", -1.0, 1.0)] if high >= 1 else []
     if high >= 0:
         options.append((f"-jnp.abs({x})", -x.bound, 0.0))
-    if high >= 2 and x.low < high:
+    if high >= 2 and x.low < high and x.size >= 4:
         options.append((f"jnp.minimum({x}, {number(high)})", x.low, high))
     text, low, top = w.pick(options)
     return w.make(text, x, low=low, high=top)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -210,7 +211,7 @@ class Writer:
     @contextmanager
     def nested(self, head: str, *decorators: str) -> Iterator[None]:
         """Write a function inside the current one; its names end with it."""
-        if self.lines and self.lines[-1] and not self.lines[-1].rstrip().endswith(":"):
+        if not self.lines or (self.lines[-1] and not self.lines[-1].rstrip().endswith(":")):
             self.line()
         for decorator in decorators:
             self.line(decorator)
@@ -264,7 +265,8 @@ class Writer:
 
     def text(self) -> str:
         """Return the module."""
-        body = self.lines
+        self.blocks = ["\n".join(used(block.split("\n"))) for block in self.blocks]
+        body = used(self.lines)
         while body and not body[-1]:
             body.pop()
         code = "\n".join(body) + "\n".join(self.blocks)
@@ -283,7 +285,10 @@ class Writer:
         ]
         doc = [summary, "", "    Example inputs:", *inputs, '    """']
         function = "\n".join([*head, *doc, *body])
-        return "\n\n\n".join([_imports(self.imports), *self.blocks, function]) + "\n"
+        parts = [part for part in (*self.blocks, function) if part]
+        imports = _imports(self.imports)
+        gap = "\n\n\n" if parts[0].startswith(("def ", "class ", "@")) else "\n\n"
+        return (imports + gap if imports else "") + "\n\n\n".join(parts) + "\n"
 
 
 _CALLS = re.compile(r"(?<![\w.])[a-z_][\w.]*\(")
@@ -306,6 +311,28 @@ def _inner_call(text: str) -> str | None:
 
 
 _USE_OF_JAX = re.compile(r"(?<![\w.])jax\.")
+
+
+_ASSIGNMENT = re.compile(r"( +)([a-z_]\w*) = ")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def used(lines: list[str]) -> list[str]:
+    """Return the lines of a function without assignments to names that nothing reads."""
+    while True:
+        counts = Counter(word for line in lines for word in _WORD.findall(line))
+        for start, line in enumerate(lines):
+            match = _ASSIGNMENT.match(line)
+            if match is None or counts[match[2]] > 1:
+                continue
+            end = start
+            if line[-1] in "([{":
+                foot = (match[1] + ")", match[1] + "]", match[1] + "}")
+                end = next(k for k in range(start + 1, len(lines)) if lines[k].startswith(foot))
+            lines = lines[:start] + lines[end + 1 :]
+            break
+        else:
+            return lines
 
 
 def parameters_of(head: str) -> set[str]:

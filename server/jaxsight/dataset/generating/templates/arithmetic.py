@@ -24,6 +24,7 @@ from jaxsight.dataset.generating.types import (
     SHIFT,
     SIGNED,
     SUM,
+    XOR,
     UNSIGNED,
     Value,
     jnp_dtype,
@@ -51,13 +52,14 @@ def inputs(w: Writer, dtype: str, most: int = 3, low: int = 0, high: int = 4) ->
 def covering(w: Writer, x: Value, values: list[Value]) -> Value:
     """Return a value that depends on all of the values."""
     for value in values:
-        if f"{value.text}" not in w.words and not _is_used(w, value.text, x.text):
+        if not _is_used(w, value.text, x.text):
             x = w.let("combined mixed total", binary(w, w.short(x, "inner result"), value))
     return x
 
 
 def _is_used(w: Writer, name: str, text: str) -> bool:
-    return any(_mentions(line, name) for line in [*w.lines, text])
+    read = [line.partition(" = ")[2] or line for line in w.lines]
+    return any(_mentions(line, name) for line in [*read, text])
 
 
 def _mentions(line: str, name: str) -> bool:
@@ -132,7 +134,10 @@ def integers(w: Writer) -> None:
     if w.chance(0.25):
         x = w.let("high_bits", _logical(w, x))
     w.words.append(w.pick(("", dtype)))
-    x = covering(w, x, values)
+    for value in values:
+        symbol, level = w.pick((("+", SUM), ("^", XOR), ("-", SUM)))
+        text = f"{operand(x.text, level)} {symbol} {value}"
+        x = w.let("hashed folded", w.make(text, x, low=-(2.0**31), high=2.0**31))
     if w.chance(0.2):
         x = w.let("scaled_values", as_float(w, x))
     leave(w, x, values, 2)

@@ -35,6 +35,13 @@ def contraction(w: Writer, carry: Value, inputs: list[Value], depth: int | None 
     return w.make(text, carry, *inputs, low=-4, high=4)
 
 
+def displaced(w: Writer, y: Value, x: Value) -> Value:
+    """Return a function of a final state and of its start, which many iterations forget."""
+    form = w.pick(("{y} - {x}", "{y} * jnp.cos({x})", "0.5 * ({y} + {x})", "{y} - 0.5 * {x}"))
+    value = w.make(form.format(y=y, x=x), y, x, low=y.low - 5, high=y.high + 5)
+    return w.let("displacement change", value)
+
+
 def branches(w: Writer, x: Value, others: list[Value], count: int) -> list[str]:
     """Write functions of the same type of result, and return their names."""
     names = []
@@ -152,12 +159,14 @@ def masking(w: Writer) -> None:
         mask = w.let("allowed", w.make(f"{mask} & {given}", mask))
     for term in terms[1 : w.between(1, 3)]:
         part = w.let("is_near is_large", term)
-        text = w.pick(("{m} & {p}", "{m} | ~{p}", "{m} ^ {p}", "jnp.logical_or({m}, {p})"))
+        text = w.pick(("{m} ^ {p}", "{m} | ~{p}", "{m} ^ {p}", "jnp.logical_or({m}, {p})"))
         mask = w.let("combined_mask", w.make(text.format(m=mask, p=part), mask))
     filled = w.short(chain(w, x, w.between(1, 2)), "mapped", 30)
     other = w.pick((y.text, "0.0", "-1.0", f"0.5 * {y}"))
-    value = w.make(f"jnp.where({mask}, {filled}, {other})", filled, y, low=min(filled.low, y.low),
-                   high=max(filled.high, y.high))
+    sources = (filled, y) if y.text in other else (filled,)
+    ends = (min(filled.low, y.low), max(filled.high, y.high))
+    text = f"jnp.where({mask}, {filled}, {other})"
+    value = w.make(text, *sources, low=ends[0], high=ends[1])
     z = w.let("kept", value)
     if w.chance(0.4):
         total, names = reduced(w, z, -1)
@@ -305,6 +314,7 @@ def fori(w: Writer) -> None:
     y = w.let(
         "final", w.make(f"lax.fori_loop(0, {upper}, {body_name}, {x})", x, *others, low=-8, high=8)
     )
+    y = displaced(w, y, x)
     w.words += ["iterate", w.pick(("map", "relaxation", "dynamics")), f"{count}_times"]
     w.title = f"Iterate a map {count} times"
     leave(w, y, [x, *others], 3)
@@ -332,6 +342,7 @@ def while_loop(w: Writer) -> None:
     w.line(f"{count}, {value} = lax.while_loop({condition}, {body}, {start})")
     last = w.make(value, x, low=-6, high=6)
     y = w.let("shifted", w.make(f"{last} + {count}.astype({jnp_dtype(dtype)})", last, high=46))
+    y = displaced(w, y, x)
     w.words += ["while", w.pick(("iterate", "relax", "advance")), w.pick(("map", "state"))]
     w.title = "Iterate a map until a counter reaches a limit"
     leave(w, y, [x], 3)
@@ -360,6 +371,7 @@ def solver(w: Writer) -> None:
                 w.line(w.pick((f"return v + 0.5 * residual / jnp.trace({a})",
                                f"return v + 0.1 * residual / jnp.max(jnp.sum(jnp.abs({a}), axis=1))")))
         y = w.let("solution", w.make(f"lax.fori_loop(0, {count}, step, {v})", v, a, low=-8, high=8))
+        y = displaced(w, y, v)
         if kind == "power":
             y = w.let("eigenvalue", w.make(f"{y} @ ({a} @ {y})", y, a, shape=(), low=0, high=30))
             leave(w, y, [], 3)
@@ -387,6 +399,7 @@ def solver(w: Writer) -> None:
         y = w.make("final", x, other, low=-9, high=9)
     else:
         y = w.let("final", w.make(f"lax.fori_loop(0, {count}, step, {x})", x, other, low=-9, high=9))
+    y = displaced(w, y, x)
     leave(w, y, [x, other], 4)
 
 

@@ -119,10 +119,8 @@ def forward(w: Writer) -> None:
         w.line(f"value, tangent_map = jax.linearize({name}, {x})")
         w.line(f"change = tangent_map({t})")
     elif kind == "second":
-        w.line(f"def slope(u):\n        return jax.jvp({name}, (u,), ({t},))[1]".split("\n")[0])
-        w.line(f"    return jax.jvp({name}, (u,), ({t},))[1]")
-        w.line()
-        w.lines[-3:-3] = [""]
+        with w.nested("slope(u)"):
+            w.line(f"return jax.jvp({name}, (u,), ({t},))[1]")
         w.line(f"value, change = jax.jvp(slope, ({x},), ({t},))")
     else:
         w.line(f"value, change = jax.jvp({name}, ({x},), ({t},))")

@@ -249,8 +249,9 @@ def solving(w: Writer) -> None:
     w.words += [kind, w.pick(("system", "linear_system", "equations"))]
     w.title = f"Solve a linear system with {kind.replace('_', ' ')}"
     if w.chance(0.4):
-        residual = w.make(f"{a} @ {y} - 0.5 * {b}", y, a, b, low=-9, high=9)
-        y = w.let("residual", residual)
+        column = "" if y.rank == 1 else "[:, None]"
+        text = f"{y} * jnp.diagonal({a}){column} - 0.5 * {b}"
+        y = w.let("rescaled", w.make(text, y, a, b, low=-40, high=40))
     leave(w, y, [b], 3)
 
 

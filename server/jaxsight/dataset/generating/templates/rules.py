@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.dataset.generating.elementwise import binary, chain
+from jaxsight.dataset.generating.layout import wrapped as wrapped_text
 from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
 from jaxsight.dataset.generating.steps import leave
@@ -64,7 +65,8 @@ def custom_jvp(w: Writer) -> None:
             w.line(f"slope = {slope}")
             w.line(f"return {name}(x), slope * tangent")
     else:
-        w.block(f"{name}.defjvps(lambda tangent, answer, x: tangent * ({slope}))")
+        text = f"{name}.defjvps(lambda tangent, answer, x: tangent * ({slope}))"
+        w.block("\n".join(wrapped_text(text, 0)))
     x = w.array("x inputs logits", w.floating(), w.shape(0, 4, 16))
     w.words += [name, "with_jvp", w.pick(("rule", "layer", "activation"))]
     w.title = f"Apply {name} with its own rule for forward derivatives"
