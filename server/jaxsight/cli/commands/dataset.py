@@ -190,6 +190,8 @@ def mine(
         made = run.make(contents, partial(make.mine, packages, names))
         if made is None:
             return INTERRUPTED
+        if not made.rows:
+            raise CommandError(f"no example in {', '.join(packages)} calls a function with arrays")
         built = building.build(out, made, contents, versions, form.value)
     _print_made(out, built, made, as_json=as_json)
     return 0

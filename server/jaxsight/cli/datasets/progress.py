@@ -19,8 +19,8 @@ _SHOWN = 0.2
 class Progress:
     """Counts programs from several threads, and shows how many are done."""
 
-    def __init__(self, unit: str = "rows") -> None:
-        """Show nothing yet; `unit` names what is counted."""
+    def __init__(self, unit: str = "programs") -> None:
+        """Show nothing yet; `unit` names what is counted before the first stage."""
         self._printer = Printer(stderr=True)
         self._status = self._printer.status("") if self._printer.is_terminal else None
         self._lock = threading.Lock()

@@ -5,6 +5,7 @@ An engine only schedules tasks. What comes of each does not depend on it.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,11 +67,12 @@ class Ray:
         Raises:
             ImportError: Ray is not installed.
         """
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends them unless told not to
         import ray  # type: ignore[import-not-found]
 
         self._ray: Any = ray
         if not ray.is_initialized():
-            ray.init(log_to_driver=False)
+            ray.init(log_to_driver=False, include_dashboard=False)
         self._jobs = jobs
         self._on_program = on_program
         self._make = ray.remote(num_cpus=1)(_made)

@@ -12,24 +12,26 @@ from jaxsight.dataset.tables.writing import FOLDERS
 _CONTEXT = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "column": "cr:column",
+    **{
+        name: f"cr:{name}"
+        for name in (
+            *("citeAs", "column", "extract", "field", "fileObject", "fileProperty", "fileSet"),
+            *("format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField"),
+            *("path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate"),
+            *("separator", "source", "subField", "transform"),
+        )
+    },
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
-    "dct": "http://purl.org/dc/terms/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "includes": "cr:includes",
-    "jsonPath": "cr:jsonPath",
-    "recordSet": "cr:recordSet",
-    "repeated": "cr:repeated",
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "rai": "http://mlcommons.org/croissant/RAI/",
     "sc": "https://schema.org/",
-    "source": "cr:source",
-    "subField": "cr:subField",
 }
+"""The context that Croissant 1.0 prescribes."""
 
 _ENCODINGS = {"parquet": "application/x-parquet", "jsonl": "application/jsonlines"}
 
@@ -71,7 +73,6 @@ def description(manifest: Manifest, name: str, text: str, licence: str) -> dict[
                     "@type": "cr:FileSet",
                     "@id": f"{table}-files",
                     "name": f"{table}-files",
-                    "containedIn": [{"@id": path} for path in sorted(manifest.of_table(table))],
                     "encodingFormat": encoding,
                     "includes": f"{FOLDERS[table]}/*.{manifest.format}",
                 }

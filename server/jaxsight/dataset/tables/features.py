@@ -32,38 +32,31 @@ def _hugging_face(kind: Type) -> dict[str, Any]:
     return {"dtype": kind}
 
 
-def croissant(
-    columns: tuple[Column, ...], files: str, record: str, *, is_nested: bool = False
-) -> list[dict[str, Any]]:
+def croissant(columns: tuple[Column, ...], files: str, record: str) -> list[dict[str, Any]]:
     """Return columns as fields of a Croissant record set.
 
+    Records and lists of lists are left out: readers of Croissant 1.0 have no fields for them.
+
     Args:
-        columns: of a table, or of a record in it.
+        columns: of a table.
         files: the identifier of the table's files.
         record: the identifier of the record set.
-        is_nested: whether these are fields of a record.
     """
     fields: list[dict[str, Any]] = []
     for column in columns:
-        kind: Type = column.type
-        is_repeated = isinstance(kind, List)
-        while isinstance(kind, List):
-            kind = kind.of
-        name = f"{record}/{column.name}"
-        field: dict[str, Any] = {
-            "@type": "cr:Field",
-            "@id": name,
-            "name": column.name,
-            "description": column.description,
-        }
-        if is_repeated:
-            field["repeated"] = True
-        if isinstance(kind, Struct):
-            field["subField"] = croissant(kind.fields, files, name, is_nested=True)
-        else:
-            field["dataType"] = _CROISSANT_TYPES[kind]
-        path = name.partition("/")[2].replace("/", ".")
-        key = "jsonPath" if is_nested else "column"
-        field["source"] = {"fileSet": {"@id": files}, "extract": {key: path}}
-        fields.append(field)
+        kind = column.type
+        of = kind.of if isinstance(kind, List) else kind
+        if not isinstance(of, str):
+            continue
+        fields.append(
+            {
+                "@type": "cr:Field",
+                "@id": f"{record}/{column.name}",
+                "name": column.name,
+                "description": column.description,
+                "dataType": _CROISSANT_TYPES[of],
+                **({"repeated": True} if isinstance(kind, List) else {}),
+                "source": {"fileSet": {"@id": files}, "extract": {"column": column.name}},
+            }
+        )
     return fields
