@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from jaxsight.workers.compilation import environments
 from jaxsight.workers.watchdog import guardian
 
 BOOT = Path(__file__).parents[1] / "boot.py"
@@ -45,6 +46,8 @@ class WorkerProcess:
         """
         self._python = python
         self._variables = {**os.environ, "JAX_ENABLE_X64": str(int(x64))}
+        if (compilers := environments.home()) is not None:
+            self._variables["JAXSIGHT_COMPILERS"] = str(compilers)
         self._seconds = seconds
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
