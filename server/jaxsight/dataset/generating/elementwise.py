@@ -122,7 +122,7 @@ UNARY = (
     Unary("jnp.nan_to_num({x})", "cleaned", range=lambda x: x, weight=1),
     Unary("jnp.deg2rad({x})", "radians", range=math.radians, weight=1),
     Unary("jax.nn.sigmoid({x}) * {w}", "gated", range=lambda x: max(x, -0.3)),
-    Unary("lax.lgamma({x})", "log_gamma", 0.4, 20.0, math.lgamma, is_wide=True, weight=2),
+    Unary("lax.lgamma({x})", "log_gamma", 0.4, 20.0, (-0.13, 39.4), is_wide=True),
     Unary("lax.digamma({x})", "digammas", 0.4, 40.0, _digamma, is_wide=True, weight=2),
     Unary("jax.scipy.special.i0e({x})", "bessel", range=(0.0, 1.0), is_wide=True),
     Unary("jax.scipy.special.i1e({x})", "bessel", range=(-0.3, 0.3), is_wide=True),
