@@ -51,8 +51,8 @@ EINSUMS = (
     ("ii->i", "diagonal"),
     ("bii->b", "trace"),
     ("ij,jk,kl->il", "chain"),
-    ("abc,cd->abd", "contract"),
-    ("abc,abd->cd", "gram"),
+    ("abc,ce->abe", "contract"),
+    ("abc,abe->ce", "gram"),
 )
 
 
