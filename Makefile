@@ -123,10 +123,10 @@ $(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	.venvs/$*/bin/$(PIP) install --no-deps --editable .
 	touch $@
 
-.venvs/test-py312/.installed: requirements/test-py312.txt
-	$$(.ci/find-python 3.12 3.13) -m venv --clear .venvs/test-py312
-	.venvs/test-py312/bin/$(PIP) install --requirement requirements/test-py312.txt
-	.venvs/test-py312/bin/$(PIP) install --no-deps --editable .
+.venvs/test-py312/.installed .venvs/dataset/.installed: .venvs/%/.installed: requirements/%.txt
+	$$(.ci/find-python 3.12 3.13) -m venv --clear .venvs/$*
+	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt
+	.venvs/$*/bin/$(PIP) install --no-deps --editable .
 	touch $@
 
 vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed: %/node_modules/.installed: %/package-lock.json .venvs/node/.installed

@@ -26,6 +26,7 @@ ALLOWED = {
     "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/dumps.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/compat/xla.py": "the same",
+    "dataset/making/make.py": "the folder of shards, which this command made",
     "compiler/idle_memory.py": "/proc, of this process",
     "compiler/stand_ins.py": "writes into a folder of this process",
     "lsp/features/virtual_documents.py": "writes into a temporary folder of this process",

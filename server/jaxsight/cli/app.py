@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from jaxsight import __version__
 from jaxsight.cli.commands import (
     check,
+    dataset,
     explain,
     kernels,
     reduce,
@@ -101,6 +102,7 @@ app.add_typer(targets.app, name="targets", invoke_without_command=True)
 app.command("check")(check.check)
 app.add_typer(repro.app, name="repro")
 app.command("reduce")(reduce.reduce)
+app.add_typer(dataset.app, name="dataset")
 app.command("explain")(explain.explain)
 app.command("trust")(trust.trust)
 app.command("server")(server.serve)

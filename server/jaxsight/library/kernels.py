@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import functools
 import html
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,9 +21,7 @@ from jaxsight.targets.target import CPU, PREFERRED, Target, parse
 from jaxsight.text import units
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled, Ready
-
-_BOOT = Path(__file__).parents[1] / "compiler" / "boot.py"
+from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled
 
 
 class CannotCompile(Exception):
@@ -381,28 +377,13 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
             f"the compiler for {target.name} is not installed: run `jaxsight targets install "
             f"{target.platform}`"
         )
-    from jaxsight.wire import frames as wire
-    from jaxsight.workers.compilation import environments
+    from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
 
-    with subprocess.Popen(
-        [environment.python, "-X", "utf8", str(_BOOT)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, **environments.compiler_variables(environment)},
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        wire.write(process.stdin.fileno(), request)
-        frames = wire.FrameReader()
-        while data := os.read(process.stdout.fileno(), 1 << 20):
-            for message in frames.feed(data):
-                if isinstance(message, Compiled | NotCompiled):
-                    process.stdin.close()
-                    return message
-                if isinstance(message, Ready) and message.problem:
-                    raise CannotCompile(message.problem)
-    raise CannotCompile(f"the compiler for {target.name} exited with status {process.returncode}")
+    try:
+        with DirectCompiler(environment) as compiler:
+            return compiler.compile(request)
+    except NoCompiler as error:
+        raise CannotCompile(f"{target.name}: {error}") from error
 
 
 def _environment(target: Target) -> Any:

@@ -1,0 +1,419 @@
+"""Make datasets of programs with their compiled forms, and check them: `jaxsight dataset`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jaxsight import __version__
+from jaxsight.cli.datasets.printing import print_row, print_statistics, print_verified
+from jaxsight.cli.datasets.progress import Progress
+from jaxsight.cli.errors import FOUND, CommandError
+from jaxsight.cli.execution import INTERRUPTED, command
+from jaxsight.cli.options import AsJson, Python
+from jaxsight.cli.output.printing import Printer, print_json, styled
+from jaxsight.cli.user_python import user_environment, user_interpreter
+from jaxsight.dataset.making import engines, make
+from jaxsight.dataset.making.make import CannotMake, Made, Store
+from jaxsight.dataset.schema import VERSION
+from jaxsight.dataset.spec import GENERATOR, InvalidSpec, Spec, read
+from jaxsight.dataset.tables import again, arrow, building, manifest, statistics, verification
+from jaxsight.dataset.tables.arrow import MissingLibrary
+from jaxsight.dataset.tables.files import UnreadableFile
+from jaxsight.dataset.tables.manifest import Manifest, NoDataset
+from jaxsight.text import units
+from jaxsight.text.inert import one_line
+
+_VERSIONS = """\
+import importlib.metadata, json, platform, sys
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+names = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy")}
+packages = {name: version(name) for name in sys.argv[1:]}
+print(json.dumps([{**names, "python": platform.python_version()}, packages]))
+"""
+
+
+class Engine(StrEnum):
+    """What schedules the work."""
+
+    local = "local"
+    ray = "ray"
+
+
+class Format(StrEnum):
+    """How tables are stored."""
+
+    parquet = "parquet"
+    jsonl = "jsonl"
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="""Make datasets of Python functions with their jaxprs, HLO and kernels.
+
+    Each program is traced, compiled and run in both directions, and checked against an eager run in
+    another process, its StableHLO and finite differences. No program is there twice, and the splits
+    share no structure.
+
+    [bold]Examples[/bold]
+
+        jaxsight dataset generate pairs --samples 10000 --seed 0
+        jaxsight dataset mine jax optax mined
+        jaxsight dataset verify pairs
+        jaxsight dataset show pairs 42
+    """,
+)
+
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the dataset.")]
+
+Samples = Annotated[
+    int | None, typer.Option(min=1, help="Number of rows.", show_default=str(Spec().samples))
+]
+
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Seed of the generator.", show_default=str(Spec().seed))
+]
+
+Packages = Annotated[
+    list[str], typer.Argument(metavar="PACKAGE…", help="Installed packages, by import name.")
+]
+
+SpecFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--spec", metavar="FILE.toml", help="Fields of a specification; options override them."
+    ),
+]
+
+Names = "NAME,…"
+
+Categories = Annotated[
+    str | None, typer.Option(metavar=Names, help="Categories of programs.", show_default="all")
+]
+
+Targets = Annotated[
+    str | None,
+    typer.Option(
+        metavar=Names, help="Devices to compile for, such as cpu,cuda:h100.", show_default="cpu"
+    ),
+]
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Shards to make at the same time.", show_default="number of CPUs"),
+]
+
+EngineOption = Annotated[Engine, typer.Option(help="What schedules the work.")]
+
+FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
+
+
+@app.command("generate")
+@command
+def generate(
+    out: Out,
+    samples: Samples = None,
+    seed: Seed = None,
+    spec_file: SpecFile = None,
+    categories: Categories = None,
+    targets: Targets = None,
+    jobs: Jobs = None,
+    engine: EngineOption = Engine.local,
+    form: FormatOption = Format.parquet,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Generate programs and make a dataset of them.
+
+    The same specification and seed make the same bytes, whatever the engine and the number of jobs.
+    Ctrl-C keeps finished shards; the same command continues where an earlier one ended.
+    """
+    given = {
+        "samples": samples,
+        "seed": seed,
+        "categories": _names(categories),
+        "targets": _names(targets),
+    }
+    with _explained():
+        spec = _spec(spec_file, given)
+        interpreter = user_interpreter(python)
+        versions, _ = _versions(interpreter)
+        title = {"spec": spec.record(), "generator": GENERATOR}
+        run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
+        made = run.make(title, partial(make.generate, spec))
+        if made is None:
+            return INTERRUPTED
+        built = building.build(out, made, spec, versions, form.value)
+    _print_made(out, built, made, as_json=as_json)
+    return 0
+
+
+@app.command("mine")
+@command
+def mine(
+    packages: Packages,
+    out: Out,
+    targets: Targets = None,
+    jobs: Jobs = None,
+    engine: EngineOption = Engine.local,
+    form: FormatOption = Format.parquet,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a dataset of functions of installed packages, as the examples in docstrings call them.
+
+    Examples of the packages are run. For `jax`, the calls with which JAX tests its primitives are
+    mined, too. Each row has the package, its version, the path and the licence.
+    """
+    with _explained():
+        interpreter = user_interpreter(python)
+        versions, known = _versions(interpreter, packages)
+        names = _names(targets) or ["cpu"]
+        contents = {"packages": known, "targets": names}
+        run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
+        made = run.make(contents, partial(make.mine, packages, names))
+        if made is None:
+            return INTERRUPTED
+        if not made.rows:
+            raise CommandError(f"no example in {', '.join(packages)} calls a function with arrays")
+        built = building.build(out, made, contents, versions, form.value)
+    _print_made(out, built, made, as_json=as_json)
+    return 0
+
+
+@app.command("verify")
+@command
+def verify(
+    out: Out,
+    sample: Annotated[int, typer.Option(min=0, help="Rows to make again from their source.")] = 0,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check a dataset: digests of files, columns, uniqueness, splits and each row's validation.
+
+    Exits with 1 if something is wrong.
+    """
+    with _explained(), _interruptible(), Progress() as progress:
+        described = manifest.read(out)
+        rows = sum(file.rows for file in described.files.values())
+        progress.report("rows", 0, rows)
+        verified = verification.verify(out, described, progress.step)
+        if sample:
+            interpreter = user_interpreter(python)
+            chosen = again.sample(out, described, sample)
+            progress.report("rows made again", 0, len(chosen))
+            again.make_again(chosen, interpreter, verified, progress.step)
+    if as_json:
+        print_json({"is_sound": verified.is_sound, **asdict(verified)})
+    else:
+        print_verified(verified)
+    return 0 if verified.is_sound else FOUND
+
+
+@app.command("stats")
+@command
+def stats(out: Out, as_json: AsJson = False) -> int:
+    """Print statistics: rows by category, split and dtype, primitives, kernels, uniqueness."""
+    with _explained():
+        computed = statistics.compute(out, manifest.read(out))
+    if as_json:
+        print_json(asdict(computed))
+    else:
+        print_statistics(computed)
+    return 0
+
+
+@app.command("show")
+@command
+def show(
+    out: Out,
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the row.")],
+    as_json: AsJson = False,
+) -> int:
+    """Print a row: its source, its jaxpr and its kernels on each target."""
+    with _explained():
+        described = manifest.read(out)
+        row = _row(out, described, number)
+    if row is None:
+        known = units.count(sum(described.splits("rows").values()), "row")
+        raise CommandError(f"no row {number} in {one_line(str(out))}, which has {known}")
+    if as_json:
+        print_json(row)
+    else:
+        print_row(row)
+    return 0
+
+
+@app.command("card")
+@command
+def card(out: Out) -> int:
+    """Write the card again: README.md for Hugging Face, its pictures, and croissant.json."""
+    with _explained():
+        building.write_card(out, manifest.read(out))
+    Printer().print(one_line(str(out / "README.md")))
+    return 0
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Report what goes wrong with a dataset as an error of the command."""
+    try:
+        yield
+    except (CannotMake, InvalidSpec, MissingLibrary, NoDataset, UnreadableFile) as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"cannot write the dataset: {error}") from error
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt this thread at once, and not the event loop around it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _spec(file: Path | None, options: dict[str, Any]) -> Spec:
+    """Return the specification of a file and of options.
+
+    Raises:
+        InvalidSpec: one of them is invalid.
+    """
+    fields = read(file) if file is not None else {}
+    return Spec.of_record(
+        {**fields, **{name: value for name, value in options.items() if value is not None}}
+    )
+
+
+def _versions(python: str, packages: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the versions of what rows are made with, and those of packages, empty if unknown."""
+    done = subprocess.run(
+        [python, "-c", _VERSIONS, *packages],
+        env=user_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise CommandError(f"{python} has no JAX; choose another interpreter with --python")
+    versions, known = json.loads(done.stdout)
+    return {**versions, "jaxsight": __version__}, known
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """How shards are made, and of which versions."""
+
+    out: Path
+    form: str
+    engine: Engine
+    jobs: int
+    python: str
+    versions: dict[str, str]
+
+    def make(
+        self,
+        contents: dict[str, Any],
+        work: Callable[[Store, engines.Engine, Callable[[str, int, int], None]], Made],
+    ) -> Made | None:
+        """Make the shards of a dataset; return None if that was interrupted.
+
+        Args:
+            contents: what shards are made of; others need another folder.
+            work: makes the shards.
+
+        Raises:
+            CannotMake: the folder has another dataset, or there is nothing to make.
+            MissingLibrary: the format requires pyarrow.
+        """
+        if self.form == Format.parquet.value:
+            arrow.pyarrow()
+        _check_folder(self.out)
+        title = {**contents, "schema_version": VERSION, "versions": self.versions}
+        store = Store(self.out, title)
+        with _interruptible(), Progress() as progress:
+            making = _engine(self.engine, self.python, self.jobs, progress.step)
+            try:
+                return work(store, making, progress.report)
+            except KeyboardInterrupt:
+                _print_interrupted(store)
+                return None
+            finally:
+                making.end()
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a folder with files that are no dataset's."""
+    if out.is_dir() and any(out.iterdir()) and not (out / make.WORK).is_dir():
+        raise CommandError(f"{out} is not empty; choose a new folder")
+
+
+def _engine(
+    engine: Engine, python: str, jobs: int, on_program: Callable[[], None]
+) -> engines.Engine:
+    if engine is Engine.local:
+        return engines.Local(python, jobs, on_program)
+    try:
+        return engines.Ray(python, jobs, on_program)
+    except ImportError as error:
+        raise CommandError('Ray is not installed; run pip install "jaxsight[ray]"') from error
+
+
+def _row(out: Path, described: Manifest, number: int) -> dict[str, Any] | None:
+    for table in ("rows", "disagreements"):
+        path = next(
+            (
+                path
+                for path, row in described.read_rows(out, table, ["number"])
+                if row["number"] == number
+            ),
+            None,
+        )
+        if path is not None:
+            rows = (row for at, row in described.read_rows(out, table) if at == path)
+            return next(row for row in rows if row["number"] == number)
+    return None
+
+
+def _print_interrupted(store: Store) -> None:
+    done = units.count(len(list(store.folder.glob("rows-*.jsonl"))), "shard")
+    Printer(stderr=True).print(f"interrupted: {done} of rows kept; the same command continues")
+
+
+def _print_made(out: Path, built: Manifest, made: Made, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**asdict(built), "rows": made.rows})
+        return
+    splits = " · ".join(f"{name} {rows:,}" for name, rows in built.splits("rows").items())
+    printer = Printer()
+    printer.print(
+        styled((one_line(str(out)), "bold"), f": {units.count(made.rows, 'row')} · {splits}")
+    )
+    rejected = sum(made.rejected.values())
+    printer.print(
+        f"{units.count(made.structures, 'structure')} · "
+        f"{units.count(made.disagreements, 'disagreement')} · "
+        f"{rejected:,} of {made.surveyed:,} programs rejected"
+    )

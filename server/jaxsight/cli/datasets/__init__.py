@@ -1,0 +1,1 @@
+"""What the commands of `jaxsight dataset` share: progress, and what they print."""

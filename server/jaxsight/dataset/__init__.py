@@ -1,0 +1,13 @@
+"""`jaxsight dataset`: pairs of Python functions and what JAX and XLA make of them.
+
+The folders, in the order of the work:
+
+* `generating` writes programs: pure functions of a specification and a number, without JAX;
+* `mining` finds functions of installed packages that have example inputs;
+* `rows` traces, compiles and runs programs, and describes each as a row;
+* `tables` stores rows as Parquet and JSON Lines, with a card. Only this folder needs pyarrow.
+
+A dataset is made shard by shard. What a shard contains depends on the specification, the seed and
+the shard's number alone: not on how many processes make them, in which order, or how often one of
+them was killed.
+"""

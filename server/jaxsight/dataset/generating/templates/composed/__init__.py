@@ -1,0 +1,1 @@
+"""Templates that compose transformations and functions."""

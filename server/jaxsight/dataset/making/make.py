@@ -1,0 +1,282 @@
+"""Makes a dataset in a folder, and goes on where an earlier run ended.
+
+First programs are surveyed, in the order of their numbers, until enough different ones are known;
+then rows of these are made. Programs that are rejected then are replaced by later ones, so that the
+table has as many rows as were asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jaxsight.dataset.making.engines import Engine
+from jaxsight.dataset.making.selection import Selection
+from jaxsight.dataset.making.shards import Record, Task
+from jaxsight.dataset.spec import Spec
+
+WORK = "work"
+"""The folder of shards."""
+
+MANIFEST = "manifest.json"
+
+_BATCH = 4
+"""The number of shards that are surveyed at the same time."""
+
+_MODULES, _PROGRAMS = 20, 100
+"""The numbers of modules, and of mined programs, of a shard."""
+
+_HARNESSES = 40
+"""The number of parts of JAX's harnesses."""
+
+
+class CannotMake(Exception):
+    """A dataset cannot be made; the text says why."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is: for each stage, how many programs are done, and of how many if known."""
+
+    stage: str = ""
+    done: int = 0
+    wanted: int = 0
+
+
+@dataclass(slots=True)
+class Made:
+    """What was made.
+
+    Attributes:
+        rows: how many rows there are.
+        surveyed: how many programs were surveyed.
+        rejected: how many were no rows, by cause.
+        disagreements: how many programs were run with results that differ.
+        structures: how many different structures rows have at most.
+        shards: the digest of each shard's records, by the name of its file.
+    """
+
+    rows: int = 0
+    surveyed: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    disagreements: int = 0
+    structures: int = 0
+    shards: dict[str, str] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """Return this as JSON, the same for the same shards."""
+        return {
+            "rows": self.rows,
+            "surveyed": self.surveyed,
+            "rejected": dict(sorted(self.rejected.items())),
+            "disagreements": self.disagreements,
+            "structures": self.structures,
+            "shards": dict(sorted(self.shards.items())),
+        }
+
+
+class Store:
+    """The shards in a folder. A shard is written beside its place, and then renamed."""
+
+    def __init__(self, out: Path, title: dict[str, Any]) -> None:
+        """Open a folder.
+
+        Args:
+            out: a new or empty folder, or one with shards of the same `title`.
+            title: what the shards are made of.
+
+        Raises:
+            CannotMake: the folder has shards of something else, or cannot be written.
+        """
+        self.folder = out / WORK
+        self.digests: dict[str, str] = {}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            known = self.folder / "title.json"
+            text = json.dumps(title, sort_keys=True, indent=1) + "\n"
+            if known.exists() and known.read_text(encoding="utf-8") != text:
+                raise CannotMake(f"{out} has a dataset of another specification, seed or JAX")
+            known.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CannotMake(f"cannot write {out}: {error}") from error
+
+    def has(self, task: Task) -> bool:
+        """Return whether a shard is done."""
+        return (self.folder / task.name).exists()
+
+    def records(self, task: Task) -> list[Record]:
+        """Return the records of a shard that is done."""
+        data = (self.folder / task.name).read_bytes()
+        self.digests[task.name] = hashlib.sha256(data).hexdigest()
+        return [json.loads(line) for line in data.splitlines()]
+
+    def add(self, task: Task, records: list[Record]) -> None:
+        """Store the records of a shard."""
+        lines = [json.dumps(record, sort_keys=True) + "\n" for record in records]
+        data = "".join(lines).encode()
+        self.digests[task.name] = hashlib.sha256(data).hexdigest()
+        beside = self.folder / f"{task.name}.tmp{os.getpid()}"
+        beside.write_bytes(data)
+        beside.replace(self.folder / task.name)
+
+
+def generate(
+    spec: Spec, store: Store, engine: Engine, report: Callable[[str, int, int], None]
+) -> Made:
+    """Make the rows of generated programs.
+
+    Args:
+        spec: what to generate.
+        store: where shards are kept.
+        engine: what makes shards.
+        report: called with the stage, how many of its programs are done, and how many there are.
+    """
+    made, selection = Made(), Selection()
+    surveyed = _surveyed(spec, store, engine)
+    shards = itertools.count()
+    used = 0
+    while made.rows < spec.samples:
+        missing = spec.samples - made.rows
+        while len(selection.chosen) - used < missing:
+            task, records = next(surveyed)
+            for source, each in zip(task.sources, records, strict=True):
+                selection.add(source["number"], each)
+            report("surveyed", selection.surveyed, 0)
+            if selection.surveyed > 100 * spec.samples + 1000:
+                raise CannotMake(f"only {len(selection.chosen)} different programs were found")
+        wave = selection.chosen[used : used + missing]
+        used += missing
+        report("rows", made.rows, spec.samples)
+        for _, records in _done(list(_rows(wave, spec, shards)), store, engine):
+            _count(made, records)
+            report("rows", made.rows, spec.samples)
+    return _finished(made, selection, store)
+
+
+def _finished(made: Made, selection: Selection, store: Store) -> Made:
+    """Add what is known of all programs."""
+    made.surveyed = selection.surveyed
+    made.rejected += selection.rejected
+    made.structures = selection.structures
+    made.shards = {
+        name: digest for name, digest in store.digests.items() if name.startswith("rows-")
+    }
+    return made
+
+
+def mine(
+    packages: Sequence[str],
+    targets: Sequence[str],
+    store: Store,
+    engine: Engine,
+    report: Callable[[str, int, int], None],
+) -> Made:
+    """Make the rows of calls that examples in the docstrings of packages make.
+
+    For `jax`, also of the calls with which JAX tests its primitives.
+
+    Raises:
+        CannotMake: a package is not installed.
+    """
+    made, selection = Made(), Selection()
+    programs: list[Record] = []
+    tasks = _mining(packages, store, engine)
+    for task, records in _done(tasks, store, engine):
+        for record in records:
+            for program in record.get("programs", []):
+                programs.append({**program, "number": len(programs)})
+            if "rejected" in record:
+                made.rejected[record["rejected"]] += 1
+        report("modules", task.shard, len(tasks))
+    surveys = _tasks("survey", [{"program": each} for each in programs])
+    for task, records in _done(surveys, store, engine):
+        for source, record in zip(task.sources, records, strict=True):
+            selection.add(source["program"]["number"], record)
+        report("surveyed", selection.surveyed, len(programs))
+    chosen = [{"program": programs[number], "split": split} for number, split in selection.chosen]
+    for _, records in _done(_tasks("rows", chosen, tuple(targets)), store, engine):
+        _count(made, records)
+        report("rows", made.rows, len(chosen))
+    return _finished(made, selection, store)
+
+
+def _mining(packages: Sequence[str], store: Store, engine: Engine) -> list[Task]:
+    """Return the tasks that mine packages.
+
+    Raises:
+        CannotMake: a package is not installed.
+    """
+    listing = Task("mine", 0, tuple({"package": package} for package in packages), x64=False)
+    ((_, records),) = _done([listing], store, engine)
+    sources: list[Record] = []
+    for package, record in zip(packages, records, strict=True):
+        if "modules" not in record:
+            raise CannotMake(record["message"])
+        sources += [{"module": module} for module in record["modules"]]
+        if package == "jax":
+            sources += [{"harnesses": [start, _HARNESSES]} for start in range(_HARNESSES)]
+    return _tasks("mine", sources, first=1)
+
+
+def _tasks(
+    kind: str, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
+) -> list[Task]:
+    """Return the tasks of mined programs, or of modules."""
+    size = _MODULES if kind == "mine" else _PROGRAMS
+    blocks = [tuple(sources[start : start + size]) for start in range(0, len(sources), size)]
+    return [
+        Task(kind, shard, block, targets, x64=False)
+        for shard, block in enumerate(blocks, start=first)
+    ]
+
+
+def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[Task, list[Record]]]:
+    """Yield shards of surveyed programs without end."""
+    record = spec.record()
+    for first in itertools.count(0, _BATCH):
+        tasks = []
+        for shard in range(first, first + _BATCH):
+            start = shard * spec.shard_size
+            numbers = range(start, start + spec.shard_size)
+            sources = tuple({"spec": record, "number": number} for number in numbers)
+            tasks.append(Task("survey", shard, sources))
+        yield from _done(tasks, store, engine)
+
+
+def _rows(wave: list[tuple[int, str]], spec: Spec, shards: Iterator[int]) -> Iterator[Task]:
+    record = spec.record()
+    for start in range(0, len(wave), spec.shard_size):
+        block = wave[start : start + spec.shard_size]
+        sources = [{"spec": record, "number": number, "split": split} for number, split in block]
+        yield Task("rows", next(shards), tuple(sources), spec.targets)
+
+
+def _count(made: Made, records: list[Record]) -> None:
+    for record in records:
+        made.rows += "row" in record
+        made.disagreements += "disagreement" in record
+        if "rejected" in record:
+            made.rejected[record["rejected"]] += 1
+
+
+def _done(
+    tasks: Sequence[Task], store: Store, engine: Engine
+) -> Iterator[tuple[Task, list[Record]]]:
+    """Yield tasks with their records, in order; those that are not in the store are made."""
+    missing = [task for task in tasks if not store.has(task)]
+    with contextlib.closing(engine.run(missing)) as making:
+        for task in tasks:
+            if task not in missing:
+                yield task, store.records(task)
+                continue
+            _, records = next(making)
+            store.add(task, records)
+            yield task, records

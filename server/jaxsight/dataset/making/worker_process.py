@@ -1,0 +1,124 @@
+"""A worker process that is asked one question at a time, and may die of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.watchdog import guardian
+
+BOOT = Path(__file__).parents[1] / "boot.py"
+
+_PAUSE = 0.2
+"""Seconds between looks at a worker's memory."""
+
+
+class Died(Exception):
+    """The worker is gone; `cause` is `crash`, `hang` or `memory`."""
+
+    def __init__(self, cause: str, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class WorkerProcess:
+    """A worker, which is started when it is asked, and again after it died."""
+
+    def __init__(
+        self, python: str, *, x64: bool = True, seconds: float = 120.0, memory: int = 6 << 30
+    ) -> None:
+        """Prepare a worker.
+
+        Args:
+            python: an interpreter that has JAX.
+            x64: whether JAX has 64-bit types there.
+            seconds: after which a question is a hang.
+            memory: bytes that the worker and its children may use.
+        """
+        self._python = python
+        self._variables = {**os.environ, "JAX_ENABLE_X64": str(int(x64))}
+        if (compilers := environments.home()) is not None:
+            self._variables["JAXSIGHT_COMPILERS"] = str(compilers)
+        self._seconds = seconds
+        self._memory = memory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a request.
+
+        Raises:
+            Died: the worker crashed, took too long, or used too much memory.
+        """
+        process = self._process or self._start()
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._line(process))
+        return answer
+
+    def end(self) -> None:
+        """Kill the worker and all that it started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pid in (process.pid, *guardian.descendants(process.pid)):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate()
+        self._unread = b""
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            [self._python, str(BOOT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self._variables,
+            start_new_session=True,
+        )
+        return self._process
+
+    def _line(self, process: subprocess.Popen[bytes]) -> bytes:
+        assert process.stdout is not None
+        deadline = time.monotonic() + self._seconds
+        pipe = process.stdout.fileno()
+        while b"\n" not in self._unread:
+            if select.select([pipe], [], [], _PAUSE)[0]:
+                data = os.read(pipe, 1 << 20)
+                if not data:
+                    code = process.wait()
+                    self.end()
+                    raise Died("crash", f"exit status {code}")
+                self._unread += data
+                continue
+            tree = [process.pid, *guardian.descendants(process.pid)]
+            if guardian.resident(tree) > self._memory:
+                self.end()
+                raise Died("memory", f"more than {self._memory >> 20} MiB")
+            if time.monotonic() > deadline:
+                self.end()
+                raise Died("hang", f"more than {self._seconds:g} s")
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line

@@ -1,0 +1,170 @@
+"""Makes a program of a call of a library's function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.dataset.program import Array, Program
+from jaxsight.dataset.rows.directions import backward, forward, positions, primitives
+from jaxsight.sourcerizer.api import sourcerize
+from jaxsight.sourcerizer.errors import TooLarge, TooLong, Unsourceable
+from jaxsight.sourcerizer.text.names import identifier
+
+_CATEGORIES = (
+    ("random numbers", ("random_", "threefry", "rng_")),
+    ("convolutions", ("conv_",)),
+    ("loops", ("scan", "while")),
+    ("conditionals", ("cond",)),
+    ("linear algebra", ("dot_general", "cholesky", "eigh", "lu", "qr", "svd", "triangular")),
+    ("indexing", ("gather", "scatter", "dynamic_")),
+    ("reductions", ("reduce_", "cum", "arg", "sort", "top_k")),
+    ("math", ("exp", "log", "sin", "cos", "tan", "erf", "sqrt", "pow")),
+)
+"""The first category of which a program has a primitive whose name begins so."""
+
+_MOST_ELEMENTS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a function is from: its qualified name, its package, and its own text."""
+
+    name: str
+    package: str
+    version: str
+    path: str
+    licence: str
+    source: str = ""
+
+    def record(self) -> dict[str, str]:
+        """Return this as a program's provenance."""
+        return {
+            "package": self.package,
+            "version": self.version,
+            "path": self.path,
+            "licence": self.licence,
+            "source": self.source,
+        }
+
+
+def program_of(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], origin: Origin
+) -> Program | None:
+    """Return a call as a program of the arrays among its arguments.
+
+    Returns:
+        None if there are no such, or if the call cannot be traced or written.
+    """
+    leaves, tree = jax.tree.flatten((tuple(args), kwargs))
+    at = [index for index, leaf in enumerate(leaves) if _is_array(leaf)]
+    if not at or sum(leaves[index].size for index in at) > _MOST_ELEMENTS:
+        return None
+
+    def flat(*arrays: Any) -> Any:
+        values = list(leaves)
+        for index, array in zip(at, arrays, strict=True):
+            values[index] = array
+        positional, named = jax.tree.unflatten(tree, values)
+        results = jax.tree.leaves(function(*positional, **named))
+        numeric = tuple(result for result in results if hasattr(result, "dtype"))
+        return numeric[0] if len(numeric) == 1 else numeric
+
+    names = _names(function, args, kwargs)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    flat.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in names]
+    )
+    arrays = [jnp.asarray(leaves[index]) for index in at]
+    short = identifier(origin.name.rpartition(".")[2], "function")
+    try:
+        direction = forward(flat, tuple(arrays))
+        text = str(sourcerize(flat, style="pretty", name=short, run=False)(*arrays))
+    except (Unsourceable, TooLarge, TooLong):
+        return None
+    except Exception:  # noqa: BLE001 - whatever a library raises
+        return None
+    used = set(primitives(direction.program))
+    return Program(
+        number=0,
+        text=text,
+        function=short,
+        arguments=dict(zip(names, map(_argument, arrays), strict=True)),
+        category=_category(used),
+        template=origin.name,
+        is_differentiable=_has_derivative(direction),
+        provenance=origin.record(),
+    )
+
+
+def _is_array(leaf: Any) -> bool:
+    kinds = (np.number, np.bool_, jax.dtypes.prng_key)
+    return isinstance(leaf, jax.Array | np.ndarray) and any(
+        jnp.issubdtype(leaf.dtype, kind) for kind in kinds
+    )
+
+
+def _names(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """Return distinct names for the arrays among arguments, after the parameters."""
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    parameters += [f"x{index}" for index in range(len(parameters), len(args))]
+    names: list[str] = []
+    labelled = [*zip(parameters, args, strict=False), *sorted(kwargs.items())]
+    for name, value in labelled:
+        count = sum(map(_is_array, jax.tree.leaves(value)))
+        bases = [name] if count == 1 else [f"{name}_{index}" for index in range(count)]
+        names += [_fresh(identifier(base, "x"), names) for base in bases]
+    return names
+
+
+def _fresh(base: str, taken: Sequence[str]) -> str:
+    name, number = base, 1
+    while name in taken:
+        name, number = f"{base}_{number}", number + 1
+    return name
+
+
+def _argument(array: jax.Array) -> Array:
+    """Return an array's type, with a rule whose values are in the range of its own."""
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        return Array("key", array.shape, "key")
+    dtype, shape, values = str(array.dtype), array.shape, np.asarray(array)
+    if values.dtype == np.bool_:
+        return Array(dtype, shape, "booleans")
+    if jnp.issubdtype(array.dtype, jnp.integer):
+        if values.size and values.min() >= 0:
+            return Array(dtype, shape, f"integers:{int(values.max()) + 1}")
+        return Array(dtype, shape)
+    real = np.abs(values) if np.iscomplexobj(values) else values.astype(np.float64)
+    if not values.size or real.min() < 0:
+        return Array(dtype, shape, "unit" if values.size and abs(real).max() < 1 else "normal")
+    return Array(dtype, shape, "uniform" if real.max() <= 1 else "positive")
+
+
+def _category(used: set[str]) -> str:
+    for category, beginnings in _CATEGORIES:
+        if any(name.startswith(beginnings) for name in used):
+            return category
+    return "arithmetic" if used & {"add", "sub", "mul", "div"} else "array"
+
+
+def _has_derivative(direction: Any) -> bool:
+    """Return whether a traced function can be differentiated, and depends on inexact arguments."""
+    results = [var.aval for var in direction.program.jaxpr.outvars]
+    inexact = positions(results)
+    if not inexact or not positions(direction.arguments):
+        return False
+    cotangents = [jnp.ones(results[index].shape, results[index].dtype) for index in inexact]
+    try:
+        return bool(backward(direction, cotangents).program.jaxpr.eqns)
+    except Exception:  # noqa: BLE001 - JAX's, about primitives without a derivative
+        return False

@@ -1,0 +1,38 @@
+"""Calls of primitives with which JAX tests what it exports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.dataset.compat.harnesses import every
+from jaxsight.dataset.mining.calls import Origin, program_of
+from jaxsight.dataset.program import Program
+
+
+def mine(start: int, step: int) -> list[Program]:
+    """Return programs of each `step`-th of JAX's harnesses for CPUs, from number `start`."""
+    programs: list[Program] = []
+    for harness in every()[start::step]:
+        origin = Origin(
+            f"jax.harnesses.{harness.group_name}",
+            "jax",
+            jax.__version__,
+            f"jax/_src/internal_test_util/test_harnesses.py: {harness.fullname}",
+            "Apache-2.0",
+        )
+        arguments = _arguments(harness)
+        if arguments is not None:
+            program = program_of(harness.dyn_fun, arguments, {}, origin)
+            programs += [program] if program is not None else []
+    return programs
+
+
+def _arguments(harness: Any) -> Any:
+    """Return the arguments of a harness; None if they need what is not here."""
+    try:
+        return harness.dyn_args_maker(np.random.RandomState(0))
+    except Exception:  # noqa: BLE001 - whatever a harness raises
+        return None

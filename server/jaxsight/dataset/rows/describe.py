@@ -1,0 +1,302 @@
+"""Describes a program: traces it in both directions, compiles it, and checks what can be in place.
+
+What needs another process, such as an eager run, is in `check`.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsight
+from jaxsight.compiler.compat import xla
+from jaxsight.dataset.program import Program, leaves
+from jaxsight.dataset.rows import compiling, loading
+from jaxsight.dataset.rows.canonical import digests
+from jaxsight.dataset.rows.compiling import Executable
+from jaxsight.dataset.rows.directions import (
+    Direction,
+    backward,
+    forward,
+    positions,
+    primitives,
+)
+from jaxsight.dataset.rows.finite_differences import gradient_problem
+from jaxsight.dataset.rows.normal_form import normal_form
+from jaxsight.dataset.schema import VERSION
+from jaxsight.targets.target import CPU, parse
+from jaxsight.tracer.comparison.closeness import plain
+
+_LEVELS = ((8, "basic"), (24, "medium"), (80, "hard"))
+"""The largest number of equations, inner ones included, of each difficulty."""
+
+Row = dict[str, Any]
+
+Labels = Callable[[Direction, Sequence[str]], list[Row]]
+"""Compiles a direction for targets other than this machine's CPU."""
+
+
+class Rejected(Exception):
+    """A program is no row; `cause` is counted in the card."""
+
+    def __init__(self, cause: str, message: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What decides which programs become rows."""
+
+    program: str
+    structure: str
+    equations: int
+
+
+def survey(program: Program) -> Survey:
+    """Trace a program, to find out whether an earlier one is the same.
+
+    Raises:
+        Rejected: it cannot be loaded or traced.
+    """
+    _, direction = _traced(program)
+    found = digests(direction.program)
+    return Survey(found.program, found.structure, len(primitives(direction.program)))
+
+
+def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
+    """Return the row of a program, with what `check` needs under `_results`.
+
+    Raises:
+        Rejected: it cannot be traced, compiled or run, or its results do not depend on its
+            arguments.
+    """
+    loaded, direction = _traced(program)
+    executable = _attempt("compile", lambda: compiling.compile(direction))
+    results = _attempt("run", lambda: executable(direction.arguments))
+    row = _described(program, direction, executable, targets, labels)
+    row["alignment"] = compiling.alignment(direction, loaded.file, program.text, executable.hlo)
+    row["normal_form"] = normal_form(loaded.function, loading.arguments(program))
+    validation = {
+        "jitted": "passed",
+        "finite": _finiteness(program, results),
+        "inputs": _dependence(program, direction, executable, results),
+    }
+    backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
+    gradient = "not applicable"
+    if program.is_differentiable:
+        backwards, gradient = _backward(direction, executable, results, targets, labels)
+        if "stop_gradient" in program.text:
+            gradient = "not compared: stop_gradient"
+    row |= {f"backward_{name}": value for name, value in backwards.items()}
+    row["directions"] = ["forward", "backward"] if program.is_differentiable else ["forward"]
+    row["validation"] = {**validation, "gradient": gradient}
+    row["_results"] = packed(results)
+    return row
+
+
+def _traced(program: Program) -> tuple[loading.Loaded, Direction]:
+    loaded = _attempt("load", lambda: loading.load(program))
+    arguments = loading.arguments(program)
+    return loaded, _attempt("trace", lambda: forward(loaded.function, arguments))
+
+
+def _attempt(stage: str, action: Callable[[], Any]) -> Any:
+    """Do a step of the work.
+
+    Raises:
+        Rejected: it raises; the stage is the cause.
+    """
+    try:
+        return action()
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0]
+        raise Rejected(stage, f"{type(error).__name__}: {first}"[:300]) from error
+
+
+def _described(
+    program: Program,
+    direction: Direction,
+    executable: Executable,
+    targets: Sequence[str],
+    labels: Labels,
+) -> Row:
+    """Return the columns of the forward direction."""
+    traced = direction.program
+    names = primitives(traced)
+    found = digests(traced)
+    arrays = [array for argument in program.arguments.values() for array in leaves(argument)]
+    return {
+        "schema_version": VERSION,
+        "number": program.number,
+        "source_code": program.text,
+        "function": program.function,
+        "category": program.category,
+        "template": program.template,
+        "difficulty": difficulty(len(names)),
+        "arguments": json.dumps(program.record()["arguments"]),
+        "input_shapes": [list(array.shape) for array in arrays],
+        "input_dtypes": [array.dtype for array in arrays],
+        "transformations": list(program.transformations),
+        "tags": list(program.labels),
+        "primitives": sorted(set(names)),
+        "equation_count": len(names),
+        "jaxpr": str(direction.traced.jaxpr),
+        "stablehlo": executable.stablehlo,
+        "hlo": executable.hlo,
+        "targets": [
+            _cpu(executable),
+            *labels(direction, [name for name in targets if name != CPU]),
+        ],
+        "canonical_digest": found.program,
+        "structure_digest": found.structure,
+        "minhash": list(found.minhash),
+        "provenance": {
+            "package": "jaxsight",
+            "version": jaxsight.__version__,
+            "path": "",
+            "licence": "CC0-1.0",
+            "source": "",
+            **program.provenance,
+        },
+        "versions": {
+            "jax": jax.__version__,
+            "jaxlib": xla.JAXLIB,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "jaxsight": jaxsight.__version__,
+        },
+        "x64": bool(jax.config.values["jax_enable_x64"]),
+    }
+
+
+def difficulty(equations: int) -> str:
+    """Return the difficulty of a program of so many equations."""
+    return next((name for most, name in _LEVELS if equations <= most), "very hard")
+
+
+def _cpu(executable: Executable) -> Row:
+    return compiling.label(
+        executable.graph,
+        executable.memory,
+        parse(CPU),
+        "",
+        executable.flops,
+        "device",
+    )
+
+
+def _dependence(
+    program: Program, direction: Direction, executable: Executable, results: list[Any]
+) -> str:
+    """Return `passed` if each argument has an effect on the results.
+
+    Raises:
+        Rejected: it has none, or a result is the same for all arguments.
+    """
+    others = jax.tree.leaves(loading.arguments(program, draw=1))
+    arguments = direction.arguments
+    changed = executable(tuple(others))
+    if not results:
+        raise Rejected("no results")
+    for first, second in zip(results, changed, strict=True):
+        if same_bits(first, second):
+            raise Rejected("constant result")
+    for at, other in enumerate(others):
+        if same_bits(arguments[at], other):
+            continue
+        mixed = (*arguments[:at], other, *arguments[at + 1 :])
+        if all(map(same_bits, results, executable(mixed))):
+            raise Rejected("unused argument")
+    return "passed"
+
+
+def same_bits(first: Any, second: Any) -> bool:
+    """Return whether two arrays are equal, NaNs included."""
+    lhs, rhs = plain(first), plain(second)
+    return lhs.tobytes() == rhs.tobytes()
+
+
+def _finiteness(program: Program, results: list[Any]) -> str:
+    """Return whether all results are finite.
+
+    Raises:
+        Rejected: one is not, and the program is not labelled so.
+    """
+    arrays = [plain(result) for result in results]
+    inexact = [array for array in arrays if jnp.issubdtype(array.dtype, jnp.inexact)]
+    if all(bool(np.isfinite(array).all()) for array in inexact):
+        return "passed"
+    if "non-finite" in program.labels:
+        return "labelled"
+    raise Rejected("not finite")
+
+
+def _backward(
+    direction: Direction,
+    executable: Executable,
+    results: list[Any],
+    targets: Sequence[str],
+    labels: Labels,
+) -> tuple[Row, str]:
+    """Return the columns of the backward direction, and what was found about the gradients.
+
+    Raises:
+        Rejected: it cannot be traced, compiled or run.
+    """
+    chance = np.random.default_rng(0)
+    cotangents = [
+        _cotangent(results[position], chance)
+        for position in positions(direction.program.jaxpr.outvars)
+    ]
+    derivative = _attempt("trace backward", lambda: backward(direction, cotangents))
+    compiled = _attempt("compile backward", lambda: compiling.compile(derivative, quickly=True))
+    gradients = _attempt("run backward", lambda: compiled(derivative.arguments))
+    row = {
+        "jaxpr": str(derivative.traced.jaxpr),
+        "stablehlo": compiled.stablehlo,
+        "hlo": compiled.hlo,
+        "equation_count": len(primitives(derivative.program)),
+        "targets": [_cpu(compiled), *labels(derivative, [t for t in targets if t != CPU])],
+    }
+    problem = gradient_problem(executable, direction, cotangents, gradients)
+    return row, problem
+
+
+def _cotangent(result: Any, chance: np.random.Generator) -> Any:
+    values = chance.normal(size=result.shape)
+    if jnp.issubdtype(result.dtype, jnp.complexfloating):
+        values = values + 1j * chance.normal(size=result.shape)
+    return jnp.asarray(np.asarray(values).astype(result.dtype))
+
+
+def packed(arrays: Sequence[Any]) -> str:
+    """Return arrays as text, exactly; keys as their data."""
+    data = io.BytesIO()
+    contents: dict[str, np.ndarray[Any, Any]] = {}
+    for at, array in enumerate(map(plain, arrays)):
+        shape = ",".join(map(str, array.shape))
+        content = np.ascontiguousarray(array).tobytes()
+        contents[f"{at} {array.dtype} {shape}"] = np.frombuffer(content, np.uint8)
+    np.savez_compressed(data, allow_pickle=False, **contents)
+    return base64.b64encode(data.getvalue()).decode()
+
+
+def unpacked(text: str) -> list[np.ndarray[Any, Any]]:
+    """Return the arrays of `packed`."""
+    arrays: list[np.ndarray[Any, Any]] = []
+    with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as contents:
+        for name in contents.files:
+            _, dtype, shape = name.split(" ")
+            sizes = [int(size) for size in shape.split(",") if size]
+            arrays.append(np.frombuffer(contents[name].tobytes(), jnp.dtype(dtype)).reshape(sizes))
+    return arrays

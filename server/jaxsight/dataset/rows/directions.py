@@ -1,0 +1,97 @@
+"""The two directions of a program: the function itself, and its derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.stages import Traced
+
+from jaxsight.dataset.rows.canonical import inner_programs
+from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.staging import Program, opened
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A traced direction of a program, with the flat function that it is the trace of.
+
+    Attributes:
+        traced: the trace, of a jitted function that keeps unused arguments.
+        call: the function of flat arrays, which returns flat arrays.
+        arguments: the flat arrays that it is called with.
+    """
+
+    traced: Traced
+    call: Callable[..., list[Any]]
+    arguments: tuple[Any, ...]
+
+    @property
+    def program(self) -> Program:
+        """The jaxpr."""
+        return opened(self.traced.jaxpr)
+
+
+def forward(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Direction:
+    """Trace a function.
+
+    Raise whatever tracing raises.
+    """
+    traced = jax.jit(function, keep_unused=True).trace(*arguments)
+    leaves, tree = jax.tree.flatten(arguments)
+
+    def call(*arrays: Any) -> list[Any]:
+        return jax.tree.leaves(function(*jax.tree.unflatten(tree, arrays)))
+
+    return Direction(traced, call, tuple(leaves))
+
+
+def backward(direction: Direction, cotangents: Sequence[Any]) -> Direction:
+    """Trace the derivative: from arguments and cotangents of inexact results to gradients.
+
+    The gradients are those of the inexact arguments. Raise whatever tracing raises.
+    """
+    inexact = positions(direction.arguments)
+    results = positions(direction.program.jaxpr.outvars)
+    count = len(direction.arguments)
+
+    def derivative(*arrays: Any) -> tuple[Any, ...]:
+        values, given = list(arrays[:count]), arrays[count:]
+
+        def differentiable(*some: Any) -> list[Any]:
+            whole = list(values)
+            for position, value in zip(inexact, some, strict=True):
+                whole[position] = value
+            returned = direction.call(*whole)
+            return [returned[position] for position in results]
+
+        _, pullback = jax.vjp(differentiable, *(values[position] for position in inexact))
+        return tuple(pullback(list(given)))
+
+    arguments = (*direction.arguments, *cotangents)
+    traced = jax.jit(derivative, keep_unused=True).trace(*arguments)
+    return Direction(traced, lambda *arrays: list(derivative(*arrays)), arguments)
+
+
+def positions(values: Sequence[Any]) -> list[int]:
+    """Return which arrays, or variables, are floating-point or complex."""
+    types = [getattr(value, "aval", value).dtype for value in values]
+    return [at for at, dtype in enumerate(types) if jnp.issubdtype(dtype, jnp.inexact)]
+
+
+def primitives(program: Program) -> list[str]:
+    """Return the names of the primitives of a program, at all levels, in the order of equations."""
+    return [equation.primitive.name for equation in equations(program)]
+
+
+def equations(program: Program) -> list[Equation]:
+    """Return the equations of a program, each followed by those of its inner programs."""
+    every: list[Equation] = []
+    for equation in program.jaxpr.eqns:
+        every.append(equation)
+        for inner in inner_programs(equation):
+            every += equations(inner)
+    return every

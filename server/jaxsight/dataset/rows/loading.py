@@ -1,0 +1,112 @@
+"""Loads the module of a program, and makes its arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.dataset.program import Argument, Array, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The function of a program; `file` is the file name of its code."""
+
+    function: Callable[..., Any]
+    file: str
+
+
+def load(program: Program) -> Loaded:
+    """Execute the module of a program, and return its function.
+
+    Raise whatever the module raises.
+    """
+    digest = hashlib.blake2b(program.text.encode(), digest_size=8).hexdigest()
+    name, file = f"program_{digest}", f"<program {digest}>"
+    linecache.cache[file] = (len(program.text), None, program.text.splitlines(True), file)
+    module = types.ModuleType(name)
+    sys.modules[name] = module  # dataclasses look there for the names in annotations
+    exec(compile(program.text, file, "exec"), vars(module))  # noqa: S102 - it is to be run
+    return Loaded(getattr(module, program.function), file)
+
+
+def unload(loaded: Loaded) -> None:
+    """Forget a program's module, and what JAX has traced and compiled of it."""
+    linecache.cache.pop(loaded.file, None)
+    sys.modules.pop(f"program_{loaded.file[9:-1]}", None)
+    jax.clear_caches()  # type: ignore[no-untyped-call]
+
+
+def arguments(program: Program, draw: int = 0) -> tuple[Any, ...]:
+    """Return the arguments of a program's call, with arrays of JAX.
+
+    They depend on the parameters' names and types alone; each `draw` has other values.
+    """
+    return tuple(
+        _filled(argument, f"{draw}/{name}") for name, argument in program.arguments.items()
+    )
+
+
+def _filled(argument: Argument, path: str) -> Any:
+    match argument:
+        case Array():
+            return _array(argument, path)
+        case dict():
+            return {name: _filled(item, f"{path}/{name}") for name, item in argument.items()}
+        case tuple():
+            return tuple(_filled(item, f"{path}/{at}") for at, item in enumerate(argument))
+    return [_filled(item, f"{path}/{at}") for at, item in enumerate(argument)]
+
+
+def _array(array: Array, path: str) -> jax.Array:
+    seed = hashlib.blake2b(f"{path} {array}".encode(), digest_size=8).digest()
+    chance = np.random.default_rng(int.from_bytes(seed, "big"))
+    if array.values == "key":
+        keys = chance.integers(0, 2**31, array.shape)
+        single = jax.random.key(int(keys)) if not array.shape else None
+        return single if single is not None else jax.vmap(jax.random.key)(keys)
+    dtype = jax.numpy.dtype(array.dtype)
+    values = _values(array, dtype, chance)
+    if np.issubdtype(dtype, np.complexfloating):
+        values = values + 1j * _values(array, dtype, chance)
+    return jax.numpy.asarray(np.asarray(values).astype(dtype))
+
+
+def _values(array: Array, dtype: Any, chance: np.random.Generator) -> Any:
+    kind, _, limit = array.values.partition(":")
+    shape = array.shape
+    match kind:
+        case "uniform":
+            return chance.uniform(0.0, 1.0, shape)
+        case "positive":
+            return chance.uniform(0.5, 2.0, shape)
+        case "unit":
+            return chance.uniform(-0.9, 0.9, shape)
+        case "integers":
+            return chance.integers(0, int(limit), shape)
+        case "booleans":
+            return chance.integers(0, 2, shape).astype(bool)
+        case "permutation":
+            rows = np.broadcast_to(np.arange(shape[-1]), shape)
+            return chance.permuted(rows, axis=-1)
+        case "definite":
+            factor = chance.normal(size=shape)
+            product = factor @ np.swapaxes(factor, -1, -2) / shape[-1]
+            return product + np.eye(shape[-1])
+        case "triangular":
+            factor = np.tril(chance.normal(size=shape), -1) / shape[-1]
+            return factor + np.eye(shape[-1]) * chance.uniform(1.0, 2.0, (*shape[:-1], 1))
+    if np.issubdtype(dtype, np.bool_):
+        return chance.integers(0, 2, shape).astype(bool)
+    if jax.numpy.issubdtype(dtype, np.integer):
+        least = 0 if jax.numpy.issubdtype(dtype, np.unsignedinteger) else -9
+        return chance.integers(least, 10, shape)
+    return chance.normal(size=shape)

@@ -1,0 +1,65 @@
+"""Labels of targets that need a compiler of their own, such as GPUs that are not here."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxsight.dataset.rows import compiling
+from jaxsight.dataset.rows.directions import Direction
+from jaxsight.targets.target import Target, parse
+from jaxsight.tracer.compat import lowering
+from jaxsight.tracer.handlers import lower
+from jaxsight.wire.messages.compiling import Compile, NotCompiled
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.direct import DirectCompiler, NoCompiler
+
+
+class Compilers:
+    """Compiler processes, one for each environment, started when they are needed."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, DirectCompiler] = {}
+
+    def labels(self, direction: Direction, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the labels of a direction for targets; what cannot be compiled says why."""
+        return [self._label(direction, parse(name)) for name in names]
+
+    def _label(self, direction: Direction, target: Target) -> dict[str, Any]:
+        try:
+            artifact = lowering.artifact(direction.traced, target.platform, target.capability)
+        except Exception as error:  # noqa: BLE001 - JAX's, about a platform
+            return refusal(target, f"{type(error).__name__}: {error}")
+        request = Compile(
+            1,
+            target.name,
+            base64.b64encode(artifact.bytes).decode("ascii"),
+            complete=False,
+            **lower.facts(direction.traced.jaxpr),
+        )
+        try:
+            answer = self._of(target).compile(request)
+        except NoCompiler as error:
+            self._running.pop(target.platform, None)
+            return refusal(target, str(error))
+        if isinstance(answer, NotCompiled):
+            return refusal(target, answer.message)
+        return compiling.label(
+            answer.graph, answer.memory, target, answer.hlo, answer.flops, answer.how
+        )
+
+    def _of(self, target: Target) -> DirectCompiler:
+        if target.platform not in self._running:
+            environment = environments.suiting(target.platform, jax.__version__)
+            if environment is None:
+                raise NoCompiler(f"no compiler is installed for {target.platform}")
+            self._running[target.platform] = DirectCompiler(environment)
+        return self._running[target.platform]
+
+
+def refusal(target: Target, reason: str) -> dict[str, Any]:
+    """Return the label of a program that cannot be compiled for a target."""
+    return {"target": target.name, "refused": reason.strip().partition("\n")[0][:300]}

@@ -1,0 +1,85 @@
+"""Answers requests about programs, one after another, in a process that may die of one of them."""
+
+from __future__ import annotations
+
+import gc
+import json
+import warnings
+from typing import Any, TextIO
+
+import jax
+
+from jaxsight.dataset.generating import generate
+from jaxsight.dataset.mining import doctests, harnesses
+from jaxsight.dataset.program import Program
+from jaxsight.dataset.rows import check, describe
+from jaxsight.dataset.rows.describe import Rejected
+from jaxsight.dataset.rows.targets import Compilers
+from jaxsight.dataset.spec import Spec
+
+_PROGRAMS = 64
+"""After so many programs, what JAX keeps of them is dropped."""
+
+
+def serve(requests: TextIO, answers: TextIO) -> None:
+    """Answer each line with a line."""
+    warnings.simplefilter("ignore")
+    for count, line in enumerate(requests, start=1):
+        answers.write(json.dumps(_answer(json.loads(line))) + "\n")
+        answers.flush()
+        if count % _PROGRAMS == 0:
+            jax.clear_caches()  # type: ignore[no-untyped-call]
+            gc.collect()
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _ACTIONS[request["action"]](request)
+    except Rejected as rejected:
+        return {"rejected": rejected.cause, "message": str(rejected)}
+    except Exception as error:  # noqa: BLE001 - a program may break any step
+        return {"rejected": "internal error", "message": f"{type(error).__name__}: {error}"[:300]}
+
+
+def _program(request: dict[str, Any]) -> Program:
+    """Return the program of a request, or the one that its specification has at its number."""
+    if "program" in request:
+        return Program.of_record(request["program"])
+    return generate(Spec.of_record(request["spec"]), request["number"])
+
+
+def _survey(request: dict[str, Any]) -> dict[str, Any]:
+    program = _program(request)
+    surveyed = describe.survey(program)
+    return {
+        "program": surveyed.program,
+        "structure": surveyed.structure,
+        "equations": surveyed.equations,
+        "category": program.category,
+        "template": program.template,
+    }
+
+
+def _describe(request: dict[str, Any]) -> dict[str, Any]:
+    return {"row": describe.describe(_program(request), request["targets"], _compilers.labels)}
+
+
+def _check(request: dict[str, Any]) -> dict[str, Any]:
+    program = _program(request)
+    return {"checks": check.check(program, *(request[name] for name in _CHECKED))}
+
+
+def _mine(request: dict[str, Any]) -> dict[str, Any]:
+    if "package" in request:
+        return {"modules": doctests.modules(request["package"])}
+    if "harnesses" in request:
+        programs = harnesses.mine(*request["harnesses"])
+    else:
+        programs = doctests.mine(request["module"])
+    return {"programs": [program.record() for program in programs]}
+
+
+_compilers = Compilers()
+
+_CHECKED = ("digest", "stablehlo", "results")
+_ACTIONS = {"mine": _mine, "survey": _survey, "describe": _describe, "check": _check}

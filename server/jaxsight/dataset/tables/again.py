@@ -1,0 +1,82 @@
+"""Makes rows again from their programs, and compares them with what is stored."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from jaxsight.dataset.making.shards import Record, Task, make
+from jaxsight.dataset.tables.files import Row
+from jaxsight.dataset.tables.manifest import Manifest
+from jaxsight.dataset.tables.verification import Verified
+
+
+def sample(out: Path, manifest: Manifest, count: int) -> list[Row]:
+    """Return some rows of a dataset, the same ones each time.
+
+    Raises:
+        UnreadableFile: a file cannot be read.
+        MissingLibrary: the format requires pyarrow.
+    """
+    numbers = [row["number"] for _, row in manifest.read_rows(out, "rows", ["number"])]
+    chosen = set(random.Random(0).sample(numbers, min(count, len(numbers))))
+    return [row for _, row in manifest.read_rows(out, "rows") if row["number"] in chosen]
+
+
+def make_again(
+    rows: Sequence[Row], python: str, verified: Verified, on_program: Callable[[], None]
+) -> None:
+    """Make rows again with the user's Python, in fresh processes, and note what differs.
+
+    With the same versions of JAX, NumPy and Python, all columns have to be the same. With others,
+    all checks have to pass again.
+    """
+    for row in rows:
+        targets = tuple(target["target"] for target in row["targets"])
+        source = {"program": program(row), "split": row["split"]}
+        task = Task("rows", 0, (source,), targets, row["x64"])
+        (record,) = make(task, python, on_program)
+        verified.again += 1
+        if difference := _difference(row, record):
+            verified.add("again", f"row {row['number']}: {difference}")
+
+
+def program(row: Row) -> Record:
+    """Return the program of a row, as `Program.of_record` reads it."""
+    return {
+        "number": row["number"],
+        "text": row["source_code"],
+        "function": row["function"],
+        "arguments": json.loads(row["arguments"]),
+        "category": row["category"],
+        "template": row["template"],
+        "transformations": row["transformations"],
+        "is_differentiable": "backward" in row["directions"],
+        "labels": row["tags"],
+        "provenance": row["provenance"],
+    }
+
+
+def _difference(row: Row, record: Record) -> str:
+    if "rejected" in record:
+        return f"rejected: {record['rejected']}: {record['message']}"
+    if "disagreement" in record:
+        checks = record["disagreement"]["validation"]
+        return f"checks failed: {json.dumps(checks)}"
+    made = json.loads(json.dumps(record["row"]))
+    if made["versions"] != row["versions"]:
+        return ""
+    names = [name for name in made if _pruned(made[name]) != _pruned(row[name])]
+    return f"differs in {', '.join(names)}" if names else ""
+
+
+def _pruned(value: object) -> object:
+    """Return a value without fields that are null, which tables store and records leave out."""
+    match value:
+        case dict():
+            return {name: _pruned(item) for name, item in value.items() if item is not None}
+        case list():
+            return [_pruned(item) for item in value]
+    return value

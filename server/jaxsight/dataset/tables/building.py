@@ -1,0 +1,57 @@
+"""Builds a dataset from the shards of its work folder: tables, manifest and card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jaxsight.dataset.making.make import WORK, Made
+from jaxsight.dataset.spec import Spec
+from jaxsight.dataset.tables import card, statistics, writing
+from jaxsight.dataset.tables.manifest import Manifest
+from jaxsight.dataset.tables.statistics import Statistics
+
+
+def build(
+    out: Path, made: Made, contents: Spec | dict[str, Any], versions: dict[str, str], form: str
+) -> Manifest:
+    """Write the tables, the manifest and the card of a dataset, and return the manifest.
+
+    Args:
+        out: its folder, with the shards of `made`.
+        made: what was made of the specification.
+        contents: what was generated; for mined programs, the packages and targets.
+        versions: of JAX, jaxlib, NumPy, Python and jaxsight.
+        form: `parquet` or `jsonl`.
+
+    Raises:
+        MissingLibrary: the format requires pyarrow.
+        UnreadableFile: a shard cannot be read.
+        OSError: the folder cannot be written.
+    """
+    shards = [out / WORK / name for name in sorted(made.shards)]
+    fields, digest = (contents, "") if isinstance(contents, dict) else _specified(contents)
+    written = writing.write(out, shards, form)
+    manifest = Manifest(form, fields, digest, versions, made.record(), written)
+    manifest.write(out)
+    write_card(out, manifest)
+    return manifest
+
+
+def _specified(spec: Spec) -> tuple[dict[str, Any], str]:
+    """Return a specification with lists, as it is read again, and its digest."""
+    return json.loads(json.dumps(spec.record())), spec.digest
+
+
+def write_card(out: Path, manifest: Manifest) -> Statistics:
+    """Write the card of a dataset from its tables, and return its statistics.
+
+    Raises:
+        MissingLibrary: the format requires pyarrow.
+        UnreadableFile: a table cannot be read.
+        OSError: the folder cannot be written.
+    """
+    computed = statistics.compute(out, manifest)
+    card.write(out, manifest, computed)
+    return computed

@@ -1,0 +1,179 @@
+"""Files of a dataset: one table and split each, read and written a few rows at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from jaxsight.dataset.schema import Column
+from jaxsight.dataset.tables import arrow
+
+Row = dict[str, Any]
+
+PARQUET, JSON_LINES = "parquet", "jsonl"
+FORMATS = (PARQUET, JSON_LINES)
+
+_GROUP = 250
+"""Rows of a row group."""
+
+_WITH_STATISTICS = ("number", "category", "difficulty", "equation_count", "split", "template")
+"""Columns whose least and greatest values are stored: queries skip row groups by them."""
+
+
+class UnreadableFile(Exception):
+    """A file is missing or damaged; the text says which, and why."""
+
+
+class Writer(Protocol):
+    """Writes rows into a file."""
+
+    def add(self, row: Row) -> None:
+        """Write a row, now or later."""
+        ...
+
+    def close(self) -> None:
+        """Complete the file."""
+        ...
+
+
+class _JsonLines:
+    def __init__(self, path: Path, columns: tuple[Column, ...]) -> None:
+        self._names = [column.name for column in columns]
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+
+    def add(self, row: Row) -> None:
+        ordered = {name: row.get(name) for name in self._names}
+        self._file.write(json.dumps(ordered, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Parquet:
+    def __init__(self, path: Path, columns: tuple[Column, ...]) -> None:
+        self._library = arrow.pyarrow()
+        self._schema = arrow.schema(columns)
+        self._rows: list[Row] = []
+        names = [column.name for column in columns]
+        self._writer = self._library.parquet.ParquetWriter(
+            path,
+            self._schema,
+            version="2.6",
+            compression="zstd",
+            compression_level=7,
+            write_statistics=[name for name in _WITH_STATISTICS if name in names],
+        )
+
+    def add(self, row: Row) -> None:
+        self._rows.append(row)
+        if len(self._rows) == _GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        self._writer.write_table(self._library.Table.from_pylist(self._rows, self._schema))
+        self._rows.clear()
+
+
+def writer(path: Path, columns: tuple[Column, ...]) -> Writer:
+    """Return what writes a new file; its suffix is the format.
+
+    Raises:
+        MissingLibrary: the format requires pyarrow.
+    """
+    return _Parquet(path, columns) if path.suffix == f".{PARQUET}" else _JsonLines(path, columns)
+
+
+def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Row]:
+    """Yield the rows of a file, with some columns or all.
+
+    Raises:
+        UnreadableFile: it cannot be read.
+        MissingLibrary: its format requires pyarrow.
+    """
+    if path.suffix == f".{PARQUET}":
+        yield from _parquet_rows(path, names)
+        return
+    for number, line in enumerate(lines(path), start=1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise UnreadableFile(f"{path.name}:{number}: invalid JSON: {error}") from error
+        yield row if names is None else {name: row.get(name) for name in names}
+
+
+def _parquet_rows(path: Path, names: Sequence[str] | None) -> Iterator[Row]:
+    library = arrow.pyarrow()
+    try:
+        with library.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_GROUP, columns=None if names is None else [*names]):
+                yield from batch.to_pylist()
+    except (OSError, library.ArrowException) as error:
+        raise UnreadableFile(f"{path.name}: {error}") from error
+
+
+def stored_columns(path: Path) -> list[str] | None:
+    """Return the columns of a Parquet file with their types, None for JSON Lines.
+
+    Raises:
+        UnreadableFile: it cannot be read.
+        MissingLibrary: pyarrow is not installed.
+    """
+    if path.suffix != f".{PARQUET}":
+        return None
+    library = arrow.pyarrow()
+    try:
+        stored = library.parquet.read_schema(path)
+    except (OSError, library.ArrowException) as error:
+        raise UnreadableFile(f"{path.name}: {error}") from error
+    return columns_of(stored)
+
+
+def columns_of(stored: Any) -> list[str]:
+    """Return the columns of a `pyarrow.Schema`, as `name: type`."""
+    return [f"{field.name}: {field.type}" for field in stored]
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file.
+
+    Raises:
+        UnreadableFile: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise UnreadableFile(f"{path.name}: {error.strerror}") from error
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 digest of a file.
+
+    Raises:
+        UnreadableFile: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UnreadableFile(f"{path.name}: {error.strerror}") from error
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file beside its place, and rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.tmp")
+    with contextlib.ExitStack() as undo:
+        undo.callback(beside.unlink, missing_ok=True)
+        with beside.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        beside.replace(path)

@@ -1,0 +1,126 @@
+"""The manifest of a dataset: what it was made of, and the digests of its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from jaxsight.dataset.schema import VERSION
+from jaxsight.dataset.tables import files
+from jaxsight.dataset.tables.files import Row, UnreadableFile
+
+NAME = "manifest.json"
+
+SPLITS = ("train", "validation", "test")
+
+
+class NoDataset(Exception):
+    """A folder has no dataset; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a dataset.
+
+    Attributes:
+        table: `rows`, `rewrites` or `disagreements`.
+        split: `train`, `validation` or `test`.
+        rows: how many it has.
+        size: in bytes.
+        sha256: its digest.
+    """
+
+    table: str
+    split: str
+    rows: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a dataset was made of.
+
+    Attributes:
+        format: `parquet` or `jsonl`.
+        spec: the specification, with the seed; for mined programs, `packages` with their versions
+            and `targets`.
+        spec_digest: identifies the specification, but for the seed; empty for mined programs.
+        versions: of JAX, jaxlib, NumPy, Python and jaxsight.
+        made: what came of the programs, as `making.make.Made` records it.
+        files: by their paths in the folder, with `/`.
+        schema_version: that of the columns.
+    """
+
+    format: str
+    spec: dict[str, Any]
+    spec_digest: str
+    versions: dict[str, str]
+    made: dict[str, Any]
+    files: dict[str, File] = field(default_factory=dict)
+    schema_version: int = VERSION
+
+    def of_table(self, table: str, split: str | None = None) -> list[str]:
+        """Return the paths of a table's files, or of one of its splits."""
+        return [
+            path
+            for path, file in self.files.items()
+            if file.table == table and split in (None, file.split)
+        ]
+
+    def splits(self, table: str) -> dict[str, int]:
+        """Return how many rows each split of a table has, in the order of `SPLITS`."""
+        paths = {split: self.of_table(table, split) for split in SPLITS}
+        return {
+            split: sum(self.files[path].rows for path in each)
+            for split, each in paths.items()
+            if each
+        }
+
+    def size(self, table: str, split: str) -> int:
+        """Return the bytes of a table's files of a split."""
+        return sum(self.files[path].size for path in self.of_table(table, split))
+
+    def read_rows(
+        self, out: Path, table: str, names: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, Row]]:
+        """Yield the rows of a table, with the path of their file.
+
+        Raises:
+            UnreadableFile: a file cannot be read.
+            MissingLibrary: the format requires pyarrow.
+        """
+        for path in self.of_table(table):
+            for row in files.read_rows(out / path, names):
+                yield path, row
+
+    def write(self, out: Path) -> None:
+        """Write the manifest; the same dataset has the same bytes."""
+        record = {**asdict(self), "files": {name: asdict(file) for name, file in self._sorted()}}
+        files.replace_text(out / NAME, json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+    def _sorted(self) -> list[tuple[str, File]]:
+        return sorted(self.files.items())
+
+
+def read(out: Path) -> Manifest:
+    """Return the manifest of a folder.
+
+    Raises:
+        NoDataset: there is none, or it is damaged, or has another schema.
+    """
+    if not (out / NAME).is_file():
+        raise NoDataset(f"no dataset in {out}: {NAME} is missing")
+    try:
+        record = json.loads(b"".join(files.lines(out / NAME)))
+        version = record["schema_version"]
+        if version != VERSION:
+            raise NoDataset(f"{out} has schema version {version}; this jaxsight reads {VERSION}")
+        parts = {name: File(**file) for name, file in record.pop("files").items()}
+        known = {each.name for each in fields(Manifest)}
+        return Manifest(**{name: record[name] for name in known - {"files"}}, files=parts)
+    except (UnreadableFile, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NoDataset(f"damaged {NAME} in {out}: {type(error).__name__}: {error}") from error

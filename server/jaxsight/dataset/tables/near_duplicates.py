@@ -1,0 +1,52 @@
+"""Counts rows that resemble an earlier one, by their MinHash signatures.
+
+Of two signatures, as many hashes agree as shingles of operations that two programs share (Broder,
+1997). Signatures that agree in a band of consecutive hashes are compared: with bands of four hashes
+of 32, those of a similarity of 0.9 miss each other once in 5,000 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SIMILARITY = 0.9
+"""The Jaccard similarity from which on two programs are near duplicates."""
+
+_BAND = 4
+
+
+class NearDuplicates:
+    """The signatures of rows that resemble none before them.
+
+    Attributes:
+        count: how many rows resembled an earlier one.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._signatures: list[tuple[int, ...]] = []
+        self._bands: dict[tuple[int, ...], list[int]] = {}
+        self._known: set[tuple[int, ...]] = set()
+
+    def add(self, minhash: Sequence[int]) -> None:
+        """Count a row if it resembles an earlier one, and keep its signature if not."""
+        signature = tuple(minhash)
+        bands = [
+            (start, *signature[start : start + _BAND]) for start in range(0, len(signature), _BAND)
+        ]
+        if signature in self._known or self._resembles(signature, bands):
+            self.count += 1
+            return
+        self._known.add(signature)
+        for band in bands:
+            self._bands.setdefault(band, []).append(len(self._signatures))
+        self._signatures.append(signature)
+
+    def _resembles(self, signature: tuple[int, ...], bands: Sequence[tuple[int, ...]]) -> bool:
+        candidates = {at for band in bands for at in self._bands.get(band, ())}
+        return any(_similarity(signature, self._signatures[at]) >= SIMILARITY for at in candidates)
+
+
+def _similarity(first: Sequence[int], second: Sequence[int]) -> float:
+    equal = sum(a == b for a, b in zip(first, second, strict=True))
+    return equal / len(first)
