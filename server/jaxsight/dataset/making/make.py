@@ -31,6 +31,9 @@ MANIFEST = "manifest.json"
 _BATCH = 4
 """The number of shards that are surveyed at the same time."""
 
+_SMALLEST = 16
+"""The least number of programs that are surveyed together."""
+
 _MODULES, _PROGRAMS = 20, 100
 """The numbers of modules, and of mined programs, of a shard."""
 
@@ -241,11 +244,12 @@ def _tasks(
 def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[Task, list[Record]]]:
     """Yield shards of surveyed programs without end."""
     record = spec.record()
-    for first in itertools.count(0, _BATCH):
+    size = min(spec.shard_size, max(spec.samples + spec.samples // 4, _SMALLEST))
+    batch = min(_BATCH, -(-spec.samples // size))
+    for first in itertools.count(0, batch):
         tasks = []
-        for shard in range(first, first + _BATCH):
-            start = shard * spec.shard_size
-            numbers = range(start, start + spec.shard_size)
+        for shard in range(first, first + batch):
+            numbers = range(shard * size, (shard + 1) * size)
             sources = tuple({"spec": record, "number": number} for number in numbers)
             tasks.append(Task("survey", shard, sources))
         yield from _done(tasks, store, engine)
