@@ -37,7 +37,9 @@ ALLOWED = {
     "cli/output/file_writing.py": "writes the file that the user named",
     "sourcerizer/source.py": "writes the file that the user named",
     "repro/capturing/case.py": "the folder of a case, which this command made",
+    "repro/capturing/host_calls.py": "the same",
     "repro/capturing/run.py": "the same",
+    "repro/capturing/stacks.py": "the same",
     "repro/emit/from_case.py": "the same",
     "repro/emit/repro_file.py": "writes the file that the user named",
     "repro/explaining/intermediates.py": "a temporary folder of this process",
@@ -54,6 +56,7 @@ ALLOWED = {
 
 PICKLED = {
     "repro/capturing/recorder.py": "writes a case into a folder that this command made",
+    "repro/capturing/host_calls.py": "the same, and reads it in the command that writes its repro",
     "repro/compat/pickling.py": "the same",
     "repro/emit/from_case.py": "reads the case that its command wrote",
     "repro/reducing/loading.py": "what a child of this process sent through a pipe",

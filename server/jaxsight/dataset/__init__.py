@@ -11,3 +11,22 @@ A dataset is made shard by shard. What a shard contains depends on the specifica
 the shard's number alone: not on how many processes make them, in which order, or how often one of
 them was killed.
 """
+
+from __future__ import annotations
+
+_LAZY = {
+    "Program": "jaxsight.dataset.program",
+    "Spec": "jaxsight.dataset.spec",
+    "generate": "jaxsight.dataset.generating",
+    "read_rows": "jaxsight.dataset.reading",
+}
+"""The functions and classes for users, imported on first use: workers have no pyarrow."""
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(module), name)

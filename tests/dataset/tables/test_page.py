@@ -27,10 +27,12 @@ def test_examples_run(
     names: dict[str, Any] = {}
     for example in EXAMPLES:
         exec(example, names)
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     printed = capsys.readouterr().out
     assert "programs │ kernels" in printed
     assert "expression" in printed
+    assert "{'number': " in printed
+    assert '"""' in printed
     assert all(int(length) > 20 for length in printed.splitlines()[-1].split())
 
 
