@@ -70,8 +70,8 @@ MUSEUM = (
     ),
     Bug("jax39257", "jax39257_optax", "crash:SIGSEGV", ("0.10.2",), 3, "passes", _YNN, _REWRITER),
     Bug("jax40412", "jax40412_diffrax", "crash:SIGSEGV", ("0.10.2",), 2, "passes", _YNN, _REWRITER),
-    Bug("jax33348", "jax33348_equinox", "crash:SIGSEGV", ("0.8.0",), 7, "passes"),
-    Bug("xla35719", "xla35719_optax", "temp>1000000", _EVERY, 28, "fails", _SCHEDULER),
+    Bug("jax33348", "jax33348_equinox", "crash:SIGSEGV", ("0.8.0",), 5, "passes"),
+    Bug("xla35719", "xla35719_optax", "temp>1000000", _EVERY, 24, "fails", _SCHEDULER),
 )
 
 

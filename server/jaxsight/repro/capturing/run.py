@@ -7,6 +7,7 @@ import functools
 import linecache
 import os
 import runpy
+import signal
 import sys
 import time
 import traceback
@@ -119,6 +120,9 @@ def run_program(folder: Path, kind: str, arguments: Sequence[str], *, finds_nan:
     request, and optionally by one with the text of its module as an editor has it. The program's
     exceptions print as they would without capture.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Started in the background of a shell. A program that hangs is interrupted, to be captured.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     capture = Capture(folder, finds_nan=finds_nan)
     if kind != "pytest":  # which captures each test for itself
         capture.begin()
