@@ -1,5 +1,7 @@
 """Start a worker of `jaxsight dataset` by path with the user's Python: `python …/boot.py`.
 
+With `--other-path`, XLA takes another code path than it does by default.
+
 A worker reads requests from standard input and answers each on standard output, one JSON object per
 line. Only this package becomes importable from its folder. At module level, this uses the standard
 library only.
@@ -37,6 +39,10 @@ def main() -> None:
     os.environ.update(VARIABLES)
     os.environ.setdefault("JAX_ENABLE_X64", "1")
     make_importable(Path(__file__).parents[1])
+    if "--other-path" in sys.argv:
+        from jaxsight.dataset.compat import code_paths
+
+        os.environ["XLA_FLAGS"] = code_paths.flags()
     from jaxsight.dataset.rows.worker import serve
 
     answers = os.fdopen(os.dup(1), "w")

@@ -46,15 +46,6 @@ class CannotMake(Exception):
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far a run is: for each stage, how many programs are done, and of how many if known."""
-
-    stage: str = ""
-    done: int = 0
-    wanted: int = 0
-
-
-@dataclass(slots=True)
 class Made:
     """What was made.
 

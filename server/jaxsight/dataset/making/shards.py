@@ -51,7 +51,7 @@ def make(task: Task, python: str, on_program: Callable[[], None]) -> list[Record
     records: list[Record] = []
     with (
         WorkerProcess(python, x64=task.x64) as first,
-        WorkerProcess(python, x64=task.x64) as second,
+        WorkerProcess(python, x64=task.x64, other_path=True) as second,
     ):
         for source in task.sources:
             if task.kind == "rows":

@@ -34,17 +34,24 @@ class WorkerProcess:
     """A worker, which is started when it is asked, and again after it died."""
 
     def __init__(
-        self, python: str, *, x64: bool = True, seconds: float = 120.0, memory: int = 6 << 30
+        self,
+        python: str,
+        *,
+        x64: bool = True,
+        other_path: bool = False,
+        seconds: float = 120.0,
+        memory: int = 6 << 30,
     ) -> None:
         """Prepare a worker.
 
         Args:
             python: an interpreter that has JAX.
             x64: whether JAX has 64-bit types there.
+            other_path: whether XLA takes another code path than it does by default.
             seconds: after which a question is a hang.
             memory: bytes that the worker and its children may use.
         """
-        self._python = python
+        self._command = [python, str(BOOT), *(["--other-path"] if other_path else [])]
         self._variables = {**os.environ, "JAX_ENABLE_X64": str(int(x64))}
         if (compilers := environments.home()) is not None:
             self._variables["JAXSIGHT_COMPILERS"] = str(compilers)
@@ -91,7 +98,7 @@ class WorkerProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
-            [self._python, str(BOOT)],
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ from jaxsight.tracer.comparison.closeness import Incomparable, agree, plain
 from jaxsight.tracer.comparison.two_ways import SECOND
 
 _OPTIONS: dict[str, str | bool] = {name: str(value) for name, value in SECOND.items()}
+"""Options of StableHLO, beside the flags of the process; see `compat.code_paths`."""
 
 _SLACK = 8.0
 """A factor of the tolerance, for errors that many operations add up to."""
@@ -52,12 +53,7 @@ def check(program: Program, digest: str, stablehlo: str, results: str) -> dict[s
     if same:
         data = [_data(array) for array in direction.arguments]
         found["eager"] = _compared(lambda: jax.tree.leaves(loaded.function(*arguments)), expected)
-        found["stablehlo"] = _compared(
-            lambda: reimport.run(
-                stablehlo, data, {name: str(value) for name, value in SECOND.items()}
-            ),
-            expected,
-        )
+        found["stablehlo"] = _compared(lambda: reimport.run(stablehlo, data, _OPTIONS), expected)
     return found
 
 

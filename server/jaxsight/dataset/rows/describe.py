@@ -32,7 +32,7 @@ from jaxsight.dataset.rows.directions import (
 )
 from jaxsight.dataset.rows.finite_differences import gradient_problem
 from jaxsight.dataset.rows.normal_form import normal_form
-from jaxsight.dataset.schema import VERSION
+from jaxsight.dataset.schema import VERSION, is_fine
 from jaxsight.targets.target import CPU, parse
 from jaxsight.tracer.comparison.closeness import plain
 
@@ -95,8 +95,8 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
     gradient = "not applicable"
     if program.is_differentiable:
         backwards, gradient = _backward(direction, executable, results, targets, labels)
-        if "stop_gradient" in program.text:
-            gradient = "not compared: stop_gradient"
+        if "own-derivative" in program.labels and not is_fine(gradient):
+            gradient = "not compared: own derivative"
     row |= {f"backward_{name}": value for name, value in backwards.items()}
     row["directions"] = ["forward", "backward"] if program.is_differentiable else ["forward"]
     row["validation"] = {**validation, "gradient": gradient}

@@ -38,13 +38,6 @@ def load(program: Program) -> Loaded:
     return Loaded(getattr(module, program.function), file)
 
 
-def unload(loaded: Loaded) -> None:
-    """Forget a program's module, and what JAX has traced and compiled of it."""
-    linecache.cache.pop(loaded.file, None)
-    sys.modules.pop(f"program_{loaded.file[9:-1]}", None)
-    jax.clear_caches()  # type: ignore[no-untyped-call]
-
-
 def arguments(program: Program, draw: int = 0) -> tuple[Any, ...]:
     """Return the arguments of a program's call, with arrays of JAX.
 
@@ -70,9 +63,8 @@ def _array(array: Array, path: str) -> jax.Array:
     seed = hashlib.blake2b(f"{path} {array}".encode(), digest_size=8).digest()
     chance = np.random.default_rng(int.from_bytes(seed, "big"))
     if array.values == "key":
-        keys = chance.integers(0, 2**31, array.shape)
-        single = jax.random.key(int(keys)) if not array.shape else None
-        return single if single is not None else jax.vmap(jax.random.key)(keys)
+        data = chance.integers(0, 2**32, (*array.shape, 2), np.uint32)
+        return jax.random.wrap_key_data(data, impl="threefry2x32")
     dtype = jax.numpy.dtype(array.dtype)
     values = _values(array, dtype, chance)
     if np.issubdtype(dtype, np.complexfloating):

@@ -24,6 +24,8 @@ _PROGRAMS = 64
 def serve(requests: TextIO, answers: TextIO) -> None:
     """Answer each line with a line."""
     warnings.simplefilter("ignore")
+    gc.collect()
+    gc.freeze()  # JAX's modules stay, and need not be visited again
     for count, line in enumerate(requests, start=1):
         answers.write(json.dumps(_answer(json.loads(line))) + "\n")
         answers.flush()

@@ -1,0 +1,43 @@
+"""Gradients against finite differences: what passes, what differs, and what says nothing."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.dataset.rows.directions import forward
+from jaxsight.dataset.rows.finite_differences import gradient_problem
+
+
+def problem(function, x, gradient):
+    """Compare a gradient of the sum of a function's results with finite differences."""
+    direction = forward(function, (x,))
+    cotangent = jnp.ones(direction.program.jaxpr.outvars[0].aval.shape, x.dtype)
+    return gradient_problem(
+        lambda arrays: [jax.jit(function)(*arrays)], direction, [cotangent], [gradient]
+    )
+
+
+def values(count):
+    return jnp.asarray(np.random.default_rng(0).normal(size=count), jnp.float32)
+
+
+def test_a_gradient_passes():
+    x = values(100)
+    assert problem(lambda x: jnp.sin(x) * x, x, jnp.cos(x) * x + jnp.sin(x)) == "passed"
+
+
+def test_a_wrong_gradient_differs():
+    x = values(100)
+    assert problem(jnp.sin, x, 1.5 * jnp.cos(x)).startswith("differs: relative error")
+
+
+def test_jumps_of_many_elements_are_no_difference():
+    x = values(20_000)
+    gradient = jnp.where(x > 0.5, 1.0, 0.0)
+    assert problem(lambda x: jnp.where(x > 0.5, x, 2.0), x, gradient) == "passed"
+
+
+def test_differences_across_a_jump_are_not_compared():
+    x = jnp.full(3, 0.5, jnp.float32)
+    outcome = problem(lambda x: jnp.where(x > 0.5, x, 2.0), x, jnp.zeros(3))
+    assert outcome == "not compared: finite differences do not converge"
