@@ -334,7 +334,7 @@ def rounding(w: Writer) -> None:
     if kind[0] == "clamp" and x.rank:
         kind = ("clamp", "jnp.clip({x}, -1.5, 2.0)", "Clamp values")
     smooth = kind[0] not in ("quantize", "even", "away")
-    if kind[0] == "next":
+    if kind[0] in ("next", "precision"):  # the derivative of a rounding is not its slope
         w.blocked(x)
     bound = 1.0 if kind[0] in ("fraction", "ceiling", "modf") else x.bound
     value = w.make(kind[1].format(x=x), x, low=-bound, high=bound, is_smooth=smooth)
