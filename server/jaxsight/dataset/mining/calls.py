@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -14,7 +15,6 @@ import numpy as np
 from jaxsight.dataset.program import Array, Program
 from jaxsight.dataset.rows.directions import backward, forward, positions, primitives
 from jaxsight.sourcerizer.api import sourcerize
-from jaxsight.sourcerizer.errors import TooLarge, TooLong, Unsourceable
 from jaxsight.sourcerizer.text.names import identifier
 
 _CATEGORIES = (
@@ -30,6 +30,14 @@ _CATEGORIES = (
 """The first category of which a program has a primitive whose name begins so."""
 
 _MOST_ELEMENTS = 1 << 16
+
+
+class NoProgram(Exception):
+    """A call does not become a program; `cause` says why."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +62,46 @@ class Origin:
         }
 
 
+@dataclass(slots=True)
+class Mined:
+    """The programs of calls, and how many calls do not become programs, by cause."""
+
+    programs: list[Program] = field(default_factory=list)
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    def add(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        origin: Origin,
+    ) -> None:
+        """Add the program of a call, or count why there is none."""
+        try:
+            self.programs.append(program_of(function, args, kwargs, origin))
+        except NoProgram as reason:
+            self.rejected[reason.cause] += 1
+
+    def record(self) -> dict[str, Any]:
+        """Return this as JSON."""
+        programs = [program.record() for program in self.programs]
+        return {"programs": programs, "rejected_calls": dict(self.rejected)}
+
+
 def program_of(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], origin: Origin
-) -> Program | None:
+) -> Program:
     """Return a call as a program of the arrays among its arguments.
 
-    Returns:
-        None if there are no such, or if the call cannot be traced or written.
+    Raises:
+        NoProgram: there are no such, or too large ones, or the call cannot be traced or written.
     """
     leaves, tree = jax.tree.flatten((tuple(args), kwargs))
     at = [index for index, leaf in enumerate(leaves) if _is_array(leaf)]
-    if not at or sum(leaves[index].size for index in at) > _MOST_ELEMENTS:
-        return None
+    if not at:
+        raise NoProgram("no array argument")
+    if sum(leaves[index].size for index in at) > _MOST_ELEMENTS:
+        raise NoProgram("large arguments")
 
     def flat(*arrays: Any) -> Any:
         values = list(leaves)
@@ -85,11 +121,14 @@ def program_of(
     short = identifier(origin.name.rpartition(".")[2], "function")
     try:
         direction = forward(flat, tuple(arrays))
+    except Exception as error:  # whatever a library raises
+        raise NoProgram("call cannot be traced") from error
+    if not direction.program.jaxpr.outvars:
+        raise NoProgram("no array result")
+    try:
         text = str(sourcerize(flat, style="pretty", name=short, run=False)(*arrays))
-    except (Unsourceable, TooLarge, TooLong):
-        return None
-    except Exception:  # noqa: BLE001 - whatever a library raises
-        return None
+    except Exception as error:  # ours, and whatever a library raises when it is traced again
+        raise NoProgram("call cannot be written") from error
     used = set(primitives(direction.program))
     return Program(
         number=0,

@@ -6,65 +6,43 @@ import contextlib
 import doctest
 import functools
 import importlib
-import importlib.metadata
 import inspect
-import io
-import os
-import pkgutil
 import sys
 import types
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from jaxsight.dataset.mining.calls import Origin, program_of
-from jaxsight.dataset.program import Program
+from jaxsight.dataset.mining.calls import Mined
+from jaxsight.dataset.mining.modules import origin_of, silence
 
 _MOST_CALLS = 3
 """Calls of one function in one example that become programs."""
 
 
-class NoPackage(Exception):
-    """A package is not installed; the text says which."""
+def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
+    """Return programs of the calls that the example of a module's function makes of it.
 
-
-def modules(package: str) -> list[str]:
-    """Return the names of a package's modules.
-
-    Raises:
-        NoPackage: it is not installed.
+    Args:
+        module: its name.
+        name: that of the function.
+        project: as `origin_of` takes it.
     """
+    mined = Mined()
     try:
-        top = importlib.import_module(package)
-    except ImportError as error:
-        raise NoPackage(f"{package} cannot be imported: {error}") from error
-    names = [package]
-    for info in pkgutil.walk_packages(getattr(top, "__path__", []), f"{package}.", lambda _: None):
-        parts = info.name.split(".")
-        if not {"tests", "test", "testing", "__main__"} & set(parts) and "_test" not in parts[-1]:
-            names.append(info.name)
-    return sorted(names)
-
-
-def mine(module: str) -> list[Program]:
-    """Return programs of the calls that the examples of a module make of its functions."""
-    try:
-        with _silence():
+        with silence():
             loaded = importlib.import_module(module)
     except BaseException:  # noqa: BLE001 - modules that need what is not installed, or exit
-        return []
+        mined.rejected["module cannot be imported"] += 1
+        return mined
+    function = vars(loaded).get(name)
+    if not _is_own(function, module) or ">>>" not in (function.__doc__ or ""):
+        return mined
+    origin = origin_of(function, project)
     finder = doctest.DocTestFinder(recurse=False)
-    programs: list[Program] = []
-    for name, function in sorted(vars(loaded).items()):
-        if not _is_own(function, module) or ">>>" not in (function.__doc__ or ""):
-            continue
-        origin = origin_of(function)
-        for test in finder.find(function, name, loaded, globs=dict(vars(loaded))):
-            for args, kwargs in calls(test, function)[:_MOST_CALLS]:
-                program = program_of(function, args, kwargs, origin)
-                if program is not None:
-                    programs.append(program)
-    return programs
+    for test in finder.find(function, name, loaded, globs=dict(vars(loaded))):
+        for args, kwargs in calls(test, function)[:_MOST_CALLS]:
+            mined.add(function, args, kwargs, origin)
+    return mined
 
 
 def _is_own(function: Any, module: str) -> bool:
@@ -74,38 +52,6 @@ def _is_own(function: Any, module: str) -> bool:
         and plain.__module__ == module
         and not inspect.isgeneratorfunction(plain)
     )
-
-
-def origin_of(function: Callable[..., Any]) -> Origin:
-    """Return where a function is from."""
-    plain: Any = inspect.unwrap(function)
-    top = plain.__module__.partition(".")[0]
-    distribution = next(iter(importlib.metadata.packages_distributions().get(top, [])), "")
-    version = licence = ""
-    if distribution:
-        about = importlib.metadata.metadata(distribution)
-        version = str(about["Version"] or "")
-        licence = _licence(about)
-    code = plain.__code__
-    folder = Path(sys.modules[top].__file__ or "").parent.parent
-    path = Path(code.co_filename)
-    with contextlib.suppress(ValueError):
-        path = path.relative_to(folder)
-    name = f"{plain.__module__}.{plain.__qualname__}"
-    place = f"{path}:{code.co_firstlineno}"
-    source = ""
-    with contextlib.suppress(OSError, TypeError):
-        source = inspect.getsource(plain)
-    return Origin(name, distribution or top, version, place, licence, source)
-
-
-def _licence(about: Any) -> str:
-    if about["License-Expression"]:
-        return str(about["License-Expression"])
-    for classifier in about.get_all("Classifier") or []:
-        if classifier.startswith("License ::"):
-            return str(classifier).rpartition(" :: ")[2]
-    return str(about["License"] or "").partition("\n")[0]
 
 
 def calls(
@@ -127,7 +73,7 @@ def calls(
             depth -= 1
 
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
-    with _replaced(function, watched), _silence():
+    with _replaced(function, watched), silence():
         test.globs.update(
             {name: watched for name, value in test.globs.items() if value is function}
         )
@@ -154,14 +100,3 @@ def _replaced(function: Callable[..., Any], watched: Callable[..., Any]) -> Iter
     finally:
         for module, name in places:
             setattr(module, name, function)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Drop what code prints, and put the working directory back."""
-    folder = Path.cwd()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            yield
-        finally:
-            os.chdir(folder)

@@ -84,9 +84,9 @@ def eigenvalues(w: Writer) -> None:
         text, shape = {
             "radius": (f"jnp.max(jnp.abs({spectrum}), axis=-1)", batch),
             "growth": (f"jnp.sort(jnp.real({spectrum}), axis=-1)", (*batch, n)),
-            "powers": (f"jnp.real(jnp.sum({spectrum} ** 2, axis=-1))", batch),
+            "powers": (f"jnp.real(jnp.mean({spectrum} ** 2, axis=-1))", batch),
             "gap": (f"jnp.ptp(jnp.abs({spectrum}), axis=-1)", batch),
-            "trace": (f"jnp.real(jnp.sum(jnp.exp({spectrum} / 4.0), axis=-1))", batch),
+            "trace": (f"jnp.real(jnp.mean(jnp.exp({spectrum} / 4.0), axis=-1))", batch),
             "stability": (f"jnp.sort(jnp.log(jnp.abs({spectrum}) + 0.1), axis=-1)", (*batch, n)),
         }[kind]
         text = text.replace(f"{spectrum} ** 2", f"{spectrum}**2")

@@ -1,0 +1,107 @@
+"""Filters with example inputs of each kind."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+import jax.numpy as jnp
+
+
+class Float:
+    """Stands for jaxtyping's class, which need not be installed."""
+
+    def __class_getitem__(cls, item: object) -> object:
+        return item
+
+
+def damped(signal, rate):
+    """Damp a signal.
+
+    Example inputs:
+        signal: f32[8, n]
+        rate: f32[]
+    """
+    return signal * jnp.exp(-rate)
+
+
+def energy(signal: Float[jax.Array, "n 3"]):
+    """Return the energy of each row."""
+    return jnp.sum(signal**2, axis=1)
+
+
+def smoothed(signal):
+    """Return the means of neighbours."""
+    return 0.5 * (signal[1:] + signal[:-1])
+
+
+def doubled(signal):
+    """Double a signal.
+
+    >>> doubled(jnp.arange(5.0))
+    Array([0., 2., 4., 6., 8.], dtype=float32)
+    """
+    return 2.0 * signal
+
+
+class Gain:
+    """A gain.
+
+    Example inputs:
+        self = Gain(3.0)
+    """
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def applied(self, signal):
+        """Amplify a signal.
+
+        Example inputs:
+            signal: f32[4]
+        """
+        return self.factor * jnp.tanh(signal)
+
+
+def branching(signal):
+    """Cannot be traced.
+
+    Example inputs:
+        signal: f32[3]
+    """
+    return signal if signal.sum() > 0 else -signal
+
+
+def unknown(signal):
+    """Cannot be called.
+
+    Example inputs:
+        signal = missing(3)
+    """
+    return signal
+
+
+def scaled(factor):
+    """Has no array.
+
+    Example inputs:
+        factor: 3
+    """
+    return 2 * factor
+
+
+def crashing(signal):
+    """End the process.
+
+    Example inputs:
+        signal: f32[3]
+    """
+    os._exit(3)
+
+
+def crashing_example(signal):
+    """End the process in a doctest.
+
+    >>> import os; os._exit(4)
+    """
+    return signal
