@@ -69,6 +69,7 @@ def test_the_object_of_a_method_is_part_of_its_program(rows: dict[str, Any]) -> 
 def test_functions_that_are_no_rows_are_counted_by_cause(mined: Path) -> None:
     made = json.loads((mined / "made.json").read_text())["made"]
     assert made["rejected"] == {
+        "arguments cannot be flattened": 1,
         "call cannot be traced": 1,
         "crash": 2,
         "example inputs cannot be evaluated": 1,
@@ -100,7 +101,7 @@ def test_paths_are_told_from_packages(argument: str, expected: bool) -> None:
 def test_sources_are_read_from_text_alone() -> None:
     sources = mined_sources.in_project([PROJECT / "src"])
     doctests = [source["doctest"] for source in sources if "doctest" in source]
-    assert doctests == ["doubled", "crashing_example"]
+    assert doctests == ["doubled", "crashing_example", "keyed"]
     traces = {
         source["trace"]["function"]: source["trace"] for source in sources if "trace" in source
     }

@@ -18,7 +18,7 @@ from jaxsight import examples
 from jaxsight.cli.arguments import python_files
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.trusted_paths import trust_paths
-from jaxsight.dataset.mining.modules import with_doctests
+from jaxsight.dataset.mining.doctest_names import with_doctests
 from jaxsight.examples import ExampleSet
 from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE

@@ -96,7 +96,10 @@ def program_of(
     Raises:
         NoProgram: there are no such, or too large ones, or the call cannot be traced or written.
     """
-    leaves, tree = jax.tree.flatten((tuple(args), kwargs))
+    try:
+        leaves, tree = jax.tree.flatten((tuple(args), kwargs))
+    except Exception as error:  # JAX's about keys of dictionaries, and a library's own
+        raise NoProgram("arguments cannot be flattened") from error
     at = [index for index, leaf in enumerate(leaves) if _is_array(leaf)]
     if not at:
         raise NoProgram("no array argument")

@@ -34,7 +34,7 @@ def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
     except BaseException:  # noqa: BLE001 - modules that need what is not installed, or exit
         mined.rejected["module cannot be imported"] += 1
         return mined
-    function = vars(loaded).get(name)
+    function: Any = vars(loaded).get(name)
     if not _is_own(function, module) or ">>>" not in (function.__doc__ or ""):
         return mined
     origin = origin_of(function, project)

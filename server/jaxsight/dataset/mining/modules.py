@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
 import importlib.metadata
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.dataset.mining.calls import Origin
-from jaxsight.files import reading
 
 _TESTS = {"tests", "test", "testing", "__main__"}
 
@@ -47,28 +45,6 @@ def files(package: str) -> dict[str, str]:
             spec = info.module_finder.find_spec(info.name, None)
             paths[info.name] = (spec.origin if spec is not None else None) or ""
     return {name: path for name, path in sorted(paths.items()) if path.endswith(".py")}
-
-
-def with_doctests(text: str) -> list[str]:
-    """Return the names of the functions of a module whose docstrings have examples."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [
-        statement.name
-        for statement in tree.body
-        if isinstance(statement, ast.FunctionDef)
-        and ">>>" in (ast.get_docstring(statement, clean=False) or "")
-    ]
-
-
-def doctests_of(path: str) -> list[str]:
-    """Return the names of the functions with examples in a file; none if it cannot be read."""
-    try:
-        return with_doctests(reading.source(path))
-    except reading.UnreadableError:
-        return []
 
 
 def origin_of(function: Callable[..., Any], project: Mapping[str, str]) -> Origin:

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import jax
 
 from jaxsight.dataset.generating import generate
-from jaxsight.dataset.mining import doctests, examples, harnesses, modules
+from jaxsight.dataset.mining import doctest_names, doctests, examples, harnesses, modules
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.rows import check, describe
 from jaxsight.dataset.rows.describe import Rejected
@@ -80,7 +80,7 @@ def _mine(request: dict[str, Any]) -> dict[str, Any]:
             files = modules.files(package)
             return {
                 "modules": {
-                    name: {"file": file, "doctests": modules.doctests_of(file)}
+                    name: {"file": file, "doctests": doctest_names.doctests_of(file)}
                     for name, file in files.items()
                 }
             }

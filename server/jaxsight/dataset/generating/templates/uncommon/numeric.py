@@ -56,7 +56,7 @@ def gamma_slopes(w: Writer) -> None:
     leave(w, slope, [a, b], 4)
 
 
-@template("eigenvalues of general matrices", "linear algebra", 3)
+@template("eigenvalues of general matrices", "linear algebra", 2)
 def eigenvalues(w: Writer) -> None:
     """Write functions of the eigenvalues of matrices that are not symmetric."""
     dtype, n = w.wide(), w.size(2, 8)
