@@ -9,14 +9,16 @@ import importlib
 import inspect
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxsight.dataset.mining.calls import Mined
 from jaxsight.dataset.mining.modules import origin_of, silence
 
 _MOST_CALLS = 3
-"""Calls of one function in one example that become programs."""
+"""Calls of one function in one example, and of each that it returns, that become programs."""
 
 
 def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
@@ -40,8 +42,10 @@ def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
     origin = origin_of(function, project)
     finder = doctest.DocTestFinder(recurse=False)
     for test in finder.find(function, name, loaded, globs=dict(vars(loaded))):
-        for args, kwargs in calls(test, function)[:_MOST_CALLS]:
-            mined.add(function, args, kwargs, origin)
+        for call in calls(test, function):
+            name_of_part = f"{origin.name}.{call.part}" if call.part else origin.name
+            part = replace(origin, name=name_of_part)
+            mined.add(call.function, call.args, call.kwargs, part)
     return mined
 
 
@@ -54,24 +58,67 @@ def _is_own(function: Any, module: str) -> bool:
     )
 
 
-def calls(
-    test: doctest.DocTest, function: Callable[..., Any]
-) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Run an example; return the arguments of the outermost calls of a function."""
-    observed: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-    depth = 0
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that was watched; `part` names a function that the function returned, else empty."""
 
-    @functools.wraps(function)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        nonlocal depth
-        if not depth:
-            observed.append((args, kwargs))
-        depth += 1
-        try:
-            return function(*args, **kwargs)
-        finally:
-            depth -= 1
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    part: str = ""
 
+
+class _Watch:
+    """Notes the outermost calls of a function, and of functions in named tuples that it returns.
+
+    The transformations of gradients of optax are such tuples.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._depth = 0
+
+    def watched(self, function: Callable[..., Any], part: str = "") -> Callable[..., Any]:
+        """Return a function that does the same, and is watched."""
+
+        @functools.wraps(function)
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            if not self._depth:
+                self.calls.append(Call(function, args, kwargs, part))
+            self._depth += 1
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                self._depth -= 1
+            return result if part else self._with_watched_parts(result)
+
+        return noting
+
+    def _with_watched_parts(self, result: Any) -> Any:
+        if not isinstance(result, tuple) or not hasattr(result, "_replace"):
+            return result
+        parts = {
+            name: self.watched(value, name)
+            for name, value in result._asdict().items()  # type: ignore[attr-defined]
+            if isinstance(value, types.FunctionType)
+        }
+        return result._replace(**parts)
+
+    def first(self) -> list[Call]:
+        """Return the first calls of each part."""
+        counts: Counter[str] = Counter()
+        kept = []
+        for call in self.calls:
+            counts[call.part] += 1
+            if counts[call.part] <= _MOST_CALLS:
+                kept.append(call)
+        return kept
+
+
+def calls(test: doctest.DocTest, function: Callable[..., Any]) -> list[Call]:
+    """Run an example; return the first outermost calls of a function and of what it returns."""
+    watch = _Watch()
+    watched = watch.watched(function)
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     with _replaced(function, watched), silence():
         test.globs.update(
@@ -79,7 +126,7 @@ def calls(
         )
         with contextlib.suppress(BaseException):
             runner.run(test, out=lambda _: None, clear_globs=False)
-    return observed
+    return watch.first()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -114,3 +115,27 @@ def keyed(table):
     Array([0., 1., 2.], dtype=float32)
     """
     return table[1]
+
+
+class Filter(NamedTuple):
+    """A filter with a state, as two functions."""
+
+    init: object
+    update: object
+
+
+def leaky(rate):
+    """Return a filter that forgets.
+
+    >>> kept = leaky(0.5)
+    >>> state = kept.init(jnp.ones(4))
+    >>> state = kept.update(jnp.ones(4), state)
+    """
+
+    def init(signal):
+        return jnp.cos(signal)
+
+    def update(signal, state):
+        return rate * state + jnp.sin(signal)
+
+    return Filter(init, update)
