@@ -23,7 +23,7 @@ ROWS = {
     "doubled": [[5]],
     "Gain.applied": [[4]],
     "leaky.init": [[4]],
-    "leaky.update": [[4], [4]],
+    "leaky.update": [[4], [], [4]],
 }
 """The shapes of the arguments of each function that becomes a row."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.dataset.program import Array, Program
-from jaxsight.dataset.rows.directions import backward, forward, positions, primitives
+from jaxsight.dataset.rows.directions import Direction, backward, forward, positions, primitives
 from jaxsight.sourcerizer.api import sourcerize
 from jaxsight.sourcerizer.text.names import identifier
 
@@ -30,6 +30,9 @@ _CATEGORIES = (
 """The first category of which a program has a primitive whose name begins so."""
 
 _MOST_ELEMENTS = 1 << 16
+
+_COUNTERS = 100
+"""The least number of different values of a scalar that is an integer."""
 
 
 class NoProgram(Exception):
@@ -106,30 +109,18 @@ def program_of(
     if sum(leaves[index].size for index in at) > _MOST_ELEMENTS:
         raise NoProgram("large arguments")
 
-    def flat(*arrays: Any) -> Any:
-        values = list(leaves)
-        for index, array in zip(at, arrays, strict=True):
-            values[index] = array
-        positional, named = jax.tree.unflatten(tree, values)
-        results = jax.tree.leaves(function(*positional, **named))
-        numeric = tuple(result for result in results if hasattr(result, "dtype"))
-        return numeric[0] if len(numeric) == 1 else numeric
-
-    names = _names(function, args, kwargs)
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    flat.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in names]
-    )
-    arrays = [jnp.asarray(leaves[index]) for index in at]
-    short = identifier(origin.name.rpartition(".")[2], "function")
+    flat = _Flat(function, leaves, tree, at, _names(function, args, kwargs))
     try:
-        direction = forward(flat, tuple(arrays))
+        flat = flat.without_idle(forward(flat.call(), flat.arrays()))
+        direction = forward(flat.call(), flat.arrays())
+    except NoProgram:
+        raise
     except Exception as error:  # whatever a library raises
         raise NoProgram("call cannot be traced") from error
-    if not direction.program.jaxpr.outvars:
-        raise NoProgram("no array result")
+    short = identifier(origin.name.rpartition(".")[2], "function")
+    arrays, names = flat.arrays(), flat.names
     try:
-        text = str(sourcerize(flat, style="pretty", name=short, run=False)(*arrays))
+        text = str(sourcerize(flat.call(), style="pretty", name=short, run=False)(*arrays))
     except Exception as error:  # ours, and whatever a library raises when it is traced again
         raise NoProgram("call cannot be written") from error
     used = set(primitives(direction.program))
@@ -143,6 +134,70 @@ def program_of(
         is_differentiable=_has_derivative(direction),
         provenance=origin.record(),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """A call as a function of the arrays at some positions of its flat arguments.
+
+    Attributes:
+        kept: the positions of results that are returned, of those that are arrays; all if None.
+    """
+
+    function: Callable[..., Any]
+    leaves: Sequence[Any]
+    tree: Any
+    at: Sequence[int]
+    names: Sequence[str]
+    kept: Sequence[int] | None = None
+
+    def arrays(self) -> tuple[jax.Array, ...]:
+        """Return the arrays that the call has."""
+        return tuple(jnp.asarray(self.leaves[index]) for index in self.at)
+
+    def call(self) -> Callable[..., Any]:
+        """Return the function; its parameters have names."""
+
+        def flat(*arrays: Any) -> Any:
+            values = list(self.leaves)
+            for index, array in zip(self.at, arrays, strict=True):
+                values[index] = array
+            positional, named = jax.tree.unflatten(self.tree, values)
+            results = jax.tree.leaves(self.function(*positional, **named))
+            numeric = [result for result in results if hasattr(result, "dtype")]
+            if self.kept is not None:
+                numeric = [numeric[index] for index in self.kept]
+            return numeric[0] if len(numeric) == 1 else tuple(numeric)
+
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        flat.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inspect.Parameter(name, kind) for name in self.names]
+        )
+        return flat
+
+    def without_idle(self, direction: Direction) -> _Flat:
+        """Return the call without arrays that no result depends on, and the other way round.
+
+        Raises:
+            NoProgram: nothing is left.
+        """
+        jaxpr = direction.program.jaxpr
+        sources = {var: {index} for index, var in enumerate(jaxpr.invars)}
+        for equation in jaxpr.eqns:
+            reached = [sources.get(each, set()) for each in equation.invars if _is_variable(each)]
+            for var in equation.outvars:
+                sources[var] = set[int]().union(*reached)
+        results = [sources.get(v, set()) if _is_variable(v) else set() for v in jaxpr.outvars]
+        kept = [index for index, reached in enumerate(results) if reached]
+        if not kept:
+            raise NoProgram("no result depends on an array")
+        used = sorted(set[int]().union(*results))
+        at = [self.at[index] for index in used]
+        return replace(self, at=at, names=[self.names[index] for index in used], kept=kept)
+
+
+def _is_variable(atom: Any) -> bool:
+    return not hasattr(atom, "val")  # literals have one, and no hash
 
 
 def _is_array(leaf: Any) -> bool:
@@ -184,7 +239,9 @@ def _argument(array: jax.Array) -> Array:
         return Array(dtype, shape, "booleans")
     if jnp.issubdtype(array.dtype, jnp.integer):
         if values.size and values.min() >= 0:
-            return Array(dtype, shape, f"integers:{int(values.max()) + 1}")
+            # A rule for what is 0 here, such as a counter, has other values, too.
+            least = 2 if shape else _COUNTERS
+            return Array(dtype, shape, f"integers:{max(int(values.max()) + 1, least)}")
         return Array(dtype, shape)
     real = np.abs(values) if np.iscomplexobj(values) else values.astype(np.float64)
     if not values.size or real.min() < 0:

@@ -129,13 +129,16 @@ def leaky(rate):
 
     >>> kept = leaky(0.5)
     >>> state = kept.init(jnp.ones(4))
-    >>> state = kept.update(jnp.ones(4), state)
+    >>> state = kept.update(jnp.ones(4), (jnp.array(0), state), jnp.ones(4))
     """
 
     def init(signal):
         return jnp.cos(signal)
 
-    def update(signal, state):
-        return rate * state + jnp.sin(signal)
+    def update(signal, state, parameters):
+        """Return the next state; an unused array and a constant result are left out."""
+        count, level = state
+        del parameters
+        return count + 1, rate * level + jnp.sin(signal), jnp.zeros(3)
 
     return Filter(init, update)
