@@ -22,6 +22,7 @@ ROWS = {
     "smoothed": [[6]],
     "doubled": [[5]],
     "Gain.applied": [[4]],
+    "waves.public": [[7]],
     "leaky.init": [[4]],
     "leaky.update": [[4], [], [4]],
 }
@@ -103,7 +104,7 @@ def test_paths_are_told_from_packages(argument: str, expected: bool) -> None:
 def test_sources_are_read_from_text_alone() -> None:
     sources = mined_sources.in_project([PROJECT / "src"])
     doctests = [source["doctest"] for source in sources if "doctest" in source]
-    assert doctests == ["doubled", "crashing_example", "keyed", "leaky"]
+    assert doctests == ["doubled", "crashing_example", "public", "keyed", "leaky"]
     traces = {
         source["trace"]["function"]: source["trace"] for source in sources if "trace" in source
     }

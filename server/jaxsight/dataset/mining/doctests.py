@@ -14,8 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from jaxsight.dataset.mining.calls import Mined
 from jaxsight.dataset.mining.modules import origin_of, silence
+
+_USUAL = {"jax": jax, "jnp": jnp, "np": np}
+"""Names that doctests use, whether they import them or not."""
 
 _MOST_CALLS = 3
 """Calls of one function in one example, and of each that it returns, that become programs."""
@@ -37,11 +44,11 @@ def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
         mined.rejected["module cannot be imported"] += 1
         return mined
     function: Any = vars(loaded).get(name)
-    if not _is_own(function, module) or ">>>" not in (function.__doc__ or ""):
+    if not _is_own(function, loaded) or ">>>" not in (function.__doc__ or ""):
         return mined
     origin = origin_of(function, project)
     finder = doctest.DocTestFinder(recurse=False)
-    for test in finder.find(function, name, loaded, globs=dict(vars(loaded))):
+    for test in finder.find(function, name, loaded, globs={**_USUAL, **vars(loaded)}):
         for call in calls(test, function):
             name_of_part = f"{origin.name}.{call.part}" if call.part else origin.name
             part = replace(origin, name=name_of_part)
@@ -49,11 +56,12 @@ def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
     return mined
 
 
-def _is_own(function: Any, module: str) -> bool:
+def _is_own(function: Any, module: types.ModuleType) -> bool:
+    """Return whether a module defines a function; its `__module__` may name where it is public."""
     plain = inspect.unwrap(function) if callable(function) else function
     return (
         isinstance(plain, types.FunctionType)
-        and plain.__module__ == module
+        and plain.__code__.co_filename == module.__file__
         and not inspect.isgeneratorfunction(plain)
     )
 

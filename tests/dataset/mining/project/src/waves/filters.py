@@ -108,6 +108,18 @@ def crashing_example(signal):
     return signal
 
 
+def public(signal):
+    """Belong to another module by name, and use NumPy without an import.
+
+    >>> public(jnp.asarray(np.arange(7.0)))
+    Array(2., dtype=float32)
+    """
+    return jnp.std(signal)
+
+
+public.__module__ = "waves"
+
+
 def keyed(table):
     """Read a table with keys of several types.
 
