@@ -56,7 +56,7 @@ def main(count: int) -> None:
         try:
             jaxpr = traced(program).jaxpr
         except Exception as error:  # noqa: BLE001 - any failure of a program is what is counted
-            failures[f"{program.template}: {type(error).__name__}"] += 1
+            failures[f"{program.template}: {type(error).__name__}: {error}"[:200]] += 1
             continue
         seen.update(set(primitives(jaxpr)))
         structures[structure(jaxpr)] += 1
@@ -65,6 +65,8 @@ def main(count: int) -> None:
     print(f"{count} programs, {sum(failures.values())} fail: {dict(failures)}")
     print(f"{len(structures)} structures ({len(structures) / count:.1%})")
     print(f"{1 - len(rare) / len(PUBLIC):.1%} of {len(PUBLIC)} primitives occur; rare: {rare}")
+    rarest = {name: seen[name] for name in sorted(PUBLIC, key=lambda name: seen[name])[:30]}
+    print(f"rarest: {rarest}")
     print(f"dtypes: {dict(dtypes)}\nranks: {dict(sorted(ranks.items()))}")
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from jaxsight import __version__
+from jaxsight.cli.datasets import mined_sources
 from jaxsight.cli.datasets.printing import print_row, print_statistics, print_verified
 from jaxsight.cli.datasets.progress import Progress
 from jaxsight.cli.errors import FOUND, CommandError
@@ -75,6 +76,7 @@ app = typer.Typer(
 
         jaxsight dataset generate pairs --samples 10000 --seed 0
         jaxsight dataset mine jax optax mined
+        jaxsight dataset mine ./model mined
         jaxsight dataset verify pairs
         jaxsight dataset show pairs 42
     """,
@@ -91,7 +93,10 @@ Seed = Annotated[
 ]
 
 Packages = Annotated[
-    list[str], typer.Argument(metavar="PACKAGE…", help="Installed packages, by import name.")
+    list[str],
+    typer.Argument(
+        metavar="PACKAGE…", help="Installed packages, by import name; files and folders, by path."
+    ),
 ]
 
 SpecFile = Annotated[
@@ -176,25 +181,38 @@ def mine(
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make a dataset of functions of installed packages, as the examples in docstrings call them.
+    """Make a dataset of functions of installed packages, or of a project, with example inputs.
 
-    Examples of the packages are run. For `jax`, the calls with which JAX tests its primitives are
-    mined, too. Each row has the package, its version, the path and the licence.
+    These are `Example inputs:` in docstrings, annotations of jaxtyping, entries of pyproject.toml,
+    and what doctests call functions with. Code of the packages is run. For `jax`, the calls with
+    which JAX tests its primitives are mined, too. Each row has the package, its version, the path
+    and the licence.
     """
     with _explained():
-        interpreter = user_interpreter(python)
-        versions, known = _versions(interpreter, packages)
+        paths = [Path(each) for each in packages if mined_sources.is_path(each)]
+        installed = [each for each in packages if not mined_sources.is_path(each)]
+        project = mined_sources.in_project(paths)
+        interpreter = user_interpreter(python, paths[0] if paths else None)
+        versions, known = _versions(interpreter, installed)
+        known |= {str(path): mined_sources.digest([path]) for path in paths}
+        read = partial(mined_sources.in_module, place=mined_sources.Place.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names}
         run = _Run(out, form.value, engine, jobs or os.cpu_count() or 1, interpreter, versions)
-        made = run.make(contents, partial(make.mine, packages, names))
+        made = run.make(contents, partial(make.mine, installed, project, read, names))
         if made is None:
             return INTERRUPTED
         if not made.rows:
-            raise CommandError(f"no example in {', '.join(packages)} calls a function with arrays")
+            raise CommandError(_nothing_mined(packages, made))
         built = building.build(out, made, contents, versions, form.value)
     _print_made(out, built, made, as_json=as_json)
     return 0
+
+
+def _nothing_mined(packages: Sequence[str], made: Made) -> str:
+    text = f"no example in {', '.join(packages)} calls a function with arrays"
+    causes = [f"{cause}: {count:,}" for cause, count in sorted(made.rejected.items())]
+    return f"{text} ({', '.join(causes)})" if causes else text
 
 
 @app.command("verify")

@@ -34,8 +34,8 @@ _BATCH = 4
 _SMALLEST = 16
 """The least number of programs that are surveyed together."""
 
-_MODULES, _PROGRAMS = 20, 100
-"""The numbers of modules, and of mined programs, of a shard."""
+_FUNCTIONS, _PROGRAMS = 50, 100
+"""The numbers of functions, and of mined programs, of a shard."""
 
 _HARNESSES = 40
 """The number of parts of JAX's harnesses."""
@@ -168,28 +168,46 @@ def _finished(made: Made, selection: Selection, store: Store) -> Made:
 
 def mine(
     packages: Sequence[str],
+    project: Sequence[Record],
+    read: Callable[[str, str], list[Record]],
     targets: Sequence[str],
     store: Store,
     engine: Engine,
     report: Callable[[str, int, int], None],
 ) -> Made:
-    """Make the rows of calls that examples in the docstrings of packages make.
+    """Make the rows of functions with example inputs, and of calls that docstrings make.
 
     For `jax`, also of the calls with which JAX tests its primitives.
+
+    Args:
+        packages: the names of installed packages.
+        project: the sources of tasks that mine a project's own functions.
+        read: returns the sources of an installed module's functions with example inputs, from its
+            name and its file.
+        targets: devices that are described in rows.
+        store: where shards are kept.
+        engine: what makes shards.
+        report: called with the stage, how many of its programs are done, and how many there are.
 
     Raises:
         CannotMake: a package is not installed.
     """
     made, selection = Made(), Selection()
     programs: list[Record] = []
-    tasks = _mining(packages, store, engine)
-    for task, records in _done(tasks, store, engine):
+    unwritten = 0
+    tasks = _mining(packages, project, read, store, engine)
+    functions = sum(len(task.sources) for task in tasks)
+    done = 0
+    for _, records in _done(tasks, store, engine):
         for record in records:
             for program in record.get("programs", []):
                 programs.append({**program, "number": len(programs)})
-            if "rejected" in record:
-                made.rejected[record["rejected"]] += 1
-        report("modules", task.shard, len(tasks))
+            causes = record.get("rejected_calls", {})
+            causes |= {record["rejected"]: 1} if "rejected" in record else {}
+            made.rejected.update(causes)
+            unwritten += sum(causes.values())
+        done += len(records)
+        report("functions", done, functions)
     surveys = _tasks("survey", [{"program": each} for each in programs])
     for task, records in _done(surveys, store, engine):
         for source, record in zip(task.sources, records, strict=True):
@@ -199,22 +217,32 @@ def mine(
     for _, records in _done(_tasks("rows", chosen, tuple(targets)), store, engine):
         _count(made, records)
         report("rows", made.rows, len(chosen))
-    return _finished(made, selection, store)
+    finished = _finished(made, selection, store)
+    finished.surveyed += unwritten
+    return finished
 
 
-def _mining(packages: Sequence[str], store: Store, engine: Engine) -> list[Task]:
-    """Return the tasks that mine packages.
+def _mining(
+    packages: Sequence[str],
+    project: Sequence[Record],
+    read: Callable[[str, str], list[Record]],
+    store: Store,
+    engine: Engine,
+) -> list[Task]:
+    """Return the tasks that mine packages and a project.
 
     Raises:
         CannotMake: a package is not installed.
     """
+    sources = list(project)
     listing = Task("mine", 0, tuple({"package": package} for package in packages), x64=False)
     ((_, records),) = _done([listing], store, engine)
-    sources: list[Record] = []
     for package, record in zip(packages, records, strict=True):
         if "modules" not in record:
             raise CannotMake(record["message"])
-        sources += [{"module": module} for module in record["modules"]]
+        for module, about in record["modules"].items():
+            sources += [{"module": module, "doctest": name} for name in about["doctests"]]
+            sources += read(module, about["file"])
         if package == "jax":
             sources += [{"harnesses": [start, _HARNESSES]} for start in range(_HARNESSES)]
     return _tasks("mine", sources, first=1)
@@ -223,8 +251,8 @@ def _mining(packages: Sequence[str], store: Store, engine: Engine) -> list[Task]
 def _tasks(
     kind: str, sources: Sequence[Record], targets: tuple[str, ...] = (), first: int = 0
 ) -> list[Task]:
-    """Return the tasks of mined programs, or of modules."""
-    size = _MODULES if kind == "mine" else _PROGRAMS
+    """Return the tasks of mined programs, or of functions."""
+    size = _FUNCTIONS if kind == "mine" else _PROGRAMS
     blocks = [tuple(sources[start : start + size]) for start in range(0, len(sources), size)]
     return [
         Task(kind, shard, block, targets, x64=False)

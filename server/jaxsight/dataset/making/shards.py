@@ -20,8 +20,8 @@ class Task:
         kind: `mine`, `survey` or `rows`.
         shard: its number among those of its kind.
         sources: what each of its programs is made of: `{"spec": …, "number": …}` for a generated
-            one, `{"program": …}` for a mined one, `{"module": …}` or `{"harnesses": …}` where
-            programs are to be mined.
+            one, `{"program": …}` for a mined one, `{"doctest": …}`, `{"trace": …}` or
+            `{"harnesses": …}` where programs are to be mined.
         targets: devices that are described in rows.
         x64: whether JAX has 64-bit types.
     """

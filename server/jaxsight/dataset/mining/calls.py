@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -12,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.dataset.program import Array, Program
-from jaxsight.dataset.rows.directions import backward, forward, positions, primitives
+from jaxsight.dataset.rows.directions import Direction, backward, forward, positions, primitives
 from jaxsight.sourcerizer.api import sourcerize
-from jaxsight.sourcerizer.errors import TooLarge, TooLong, Unsourceable
 from jaxsight.sourcerizer.text.names import identifier
 
 _CATEGORIES = (
@@ -30,6 +30,17 @@ _CATEGORIES = (
 """The first category of which a program has a primitive whose name begins so."""
 
 _MOST_ELEMENTS = 1 << 16
+
+_COUNTERS = 100
+"""The least number of different values of a scalar that is an integer."""
+
+
+class NoProgram(Exception):
+    """A call does not become a program; `cause` says why."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +65,64 @@ class Origin:
         }
 
 
+@dataclass(slots=True)
+class Mined:
+    """The programs of calls, and how many calls do not become programs, by cause."""
+
+    programs: list[Program] = field(default_factory=list)
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    def add(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        origin: Origin,
+    ) -> None:
+        """Add the program of a call, or count why there is none."""
+        try:
+            self.programs.append(program_of(function, args, kwargs, origin))
+        except NoProgram as reason:
+            self.rejected[reason.cause] += 1
+
+    def record(self) -> dict[str, Any]:
+        """Return this as JSON."""
+        programs = [program.record() for program in self.programs]
+        return {"programs": programs, "rejected_calls": dict(self.rejected)}
+
+
 def program_of(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], origin: Origin
-) -> Program | None:
+) -> Program:
     """Return a call as a program of the arrays among its arguments.
 
-    Returns:
-        None if there are no such, or if the call cannot be traced or written.
+    Raises:
+        NoProgram: there are no such, or too large ones, or the call cannot be traced or written.
     """
-    leaves, tree = jax.tree.flatten((tuple(args), kwargs))
-    at = [index for index, leaf in enumerate(leaves) if _is_array(leaf)]
-    if not at or sum(leaves[index].size for index in at) > _MOST_ELEMENTS:
-        return None
-
-    def flat(*arrays: Any) -> Any:
-        values = list(leaves)
-        for index, array in zip(at, arrays, strict=True):
-            values[index] = array
-        positional, named = jax.tree.unflatten(tree, values)
-        results = jax.tree.leaves(function(*positional, **named))
-        numeric = tuple(result for result in results if hasattr(result, "dtype"))
-        return numeric[0] if len(numeric) == 1 else numeric
-
-    names = _names(function, args, kwargs)
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    flat.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in names]
-    )
-    arrays = [jnp.asarray(leaves[index]) for index in at]
-    short = identifier(origin.name.rpartition(".")[2], "function")
     try:
-        direction = forward(flat, tuple(arrays))
-        text = str(sourcerize(flat, style="pretty", name=short, run=False)(*arrays))
-    except (Unsourceable, TooLarge, TooLong):
-        return None
-    except Exception:  # noqa: BLE001 - whatever a library raises
-        return None
+        leaves, tree = jax.tree.flatten((tuple(args), kwargs))
+    except Exception as error:  # JAX's about keys of dictionaries, and a library's own
+        raise NoProgram("arguments cannot be flattened") from error
+    at = [index for index, leaf in enumerate(leaves) if _is_array(leaf)]
+    if not at:
+        raise NoProgram("no array argument")
+    if sum(leaves[index].size for index in at) > _MOST_ELEMENTS:
+        raise NoProgram("large arguments")
+
+    flat = _Flat(function, leaves, tree, at, _names(function, args, kwargs))
+    try:
+        flat = flat.without_idle(forward(flat.call(), flat.arrays()))
+        direction = forward(flat.call(), flat.arrays())
+    except NoProgram:
+        raise
+    except Exception as error:  # whatever a library raises
+        raise NoProgram("call cannot be traced") from error
+    short = identifier(origin.name.rpartition(".")[2], "function")
+    arrays, names = flat.arrays(), flat.names
+    try:
+        text = str(sourcerize(flat.call(), style="pretty", name=short, run=False)(*arrays))
+    except Exception as error:  # ours, and whatever a library raises when it is traced again
+        raise NoProgram("call cannot be written") from error
     used = set(primitives(direction.program))
     return Program(
         number=0,
@@ -101,6 +134,70 @@ def program_of(
         is_differentiable=_has_derivative(direction),
         provenance=origin.record(),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """A call as a function of the arrays at some positions of its flat arguments.
+
+    Attributes:
+        kept: the positions of results that are returned, of those that are arrays; all if None.
+    """
+
+    function: Callable[..., Any]
+    leaves: Sequence[Any]
+    tree: Any
+    at: Sequence[int]
+    names: Sequence[str]
+    kept: Sequence[int] | None = None
+
+    def arrays(self) -> tuple[jax.Array, ...]:
+        """Return the arrays that the call has."""
+        return tuple(jnp.asarray(self.leaves[index]) for index in self.at)
+
+    def call(self) -> Callable[..., Any]:
+        """Return the function; its parameters have names."""
+
+        def flat(*arrays: Any) -> Any:
+            values = list(self.leaves)
+            for index, array in zip(self.at, arrays, strict=True):
+                values[index] = array
+            positional, named = jax.tree.unflatten(self.tree, values)
+            results = jax.tree.leaves(self.function(*positional, **named))
+            numeric = [result for result in results if hasattr(result, "dtype")]
+            if self.kept is not None:
+                numeric = [numeric[index] for index in self.kept]
+            return numeric[0] if len(numeric) == 1 else tuple(numeric)
+
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        flat.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inspect.Parameter(name, kind) for name in self.names]
+        )
+        return flat
+
+    def without_idle(self, direction: Direction) -> _Flat:
+        """Return the call without arrays that no result depends on, and the other way round.
+
+        Raises:
+            NoProgram: nothing is left.
+        """
+        jaxpr = direction.program.jaxpr
+        sources = {var: {index} for index, var in enumerate(jaxpr.invars)}
+        for equation in jaxpr.eqns:
+            reached = [sources.get(each, set()) for each in equation.invars if _is_variable(each)]
+            for var in equation.outvars:
+                sources[var] = set[int]().union(*reached)
+        results = [sources.get(v, set()) if _is_variable(v) else set() for v in jaxpr.outvars]
+        kept = [index for index, reached in enumerate(results) if reached]
+        if not kept:
+            raise NoProgram("no result depends on an array")
+        used = sorted(set[int]().union(*results))
+        at = [self.at[index] for index in used]
+        return replace(self, at=at, names=[self.names[index] for index in used], kept=kept)
+
+
+def _is_variable(atom: Any) -> bool:
+    return not hasattr(atom, "val")  # literals have one, and no hash
 
 
 def _is_array(leaf: Any) -> bool:
@@ -142,7 +239,9 @@ def _argument(array: jax.Array) -> Array:
         return Array(dtype, shape, "booleans")
     if jnp.issubdtype(array.dtype, jnp.integer):
         if values.size and values.min() >= 0:
-            return Array(dtype, shape, f"integers:{int(values.max()) + 1}")
+            # A rule for what is 0 here, such as a counter, has other values, too.
+            least = 2 if shape else _COUNTERS
+            return Array(dtype, shape, f"integers:{max(int(values.max()) + 1, least)}")
         return Array(dtype, shape)
     real = np.abs(values) if np.iscomplexobj(values) else values.astype(np.float64)
     if not values.size or real.min() < 0:

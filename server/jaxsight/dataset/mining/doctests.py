@@ -6,134 +6,135 @@ import contextlib
 import doctest
 import functools
 import importlib
-import importlib.metadata
 import inspect
-import io
-import os
-import pkgutil
 import sys
 import types
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxsight.dataset.mining.calls import Origin, program_of
-from jaxsight.dataset.program import Program
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.dataset.mining.calls import Mined
+from jaxsight.dataset.mining.modules import origin_of, silence
+
+_USUAL = {"jax": jax, "jnp": jnp, "np": np}
+"""Names that doctests use, whether they import them or not."""
 
 _MOST_CALLS = 3
-"""Calls of one function in one example that become programs."""
+"""Calls of one function in one example, and of each that it returns, that become programs."""
 
 
-class NoPackage(Exception):
-    """A package is not installed; the text says which."""
+def mine(module: str, name: str, project: Mapping[str, str]) -> Mined:
+    """Return programs of the calls that the example of a module's function makes of it.
 
-
-def modules(package: str) -> list[str]:
-    """Return the names of a package's modules.
-
-    Raises:
-        NoPackage: it is not installed.
+    Args:
+        module: its name.
+        name: that of the function.
+        project: as `origin_of` takes it.
     """
+    mined = Mined()
     try:
-        top = importlib.import_module(package)
-    except ImportError as error:
-        raise NoPackage(f"{package} cannot be imported: {error}") from error
-    names = [package]
-    for info in pkgutil.walk_packages(getattr(top, "__path__", []), f"{package}.", lambda _: None):
-        parts = info.name.split(".")
-        if not {"tests", "test", "testing", "__main__"} & set(parts) and "_test" not in parts[-1]:
-            names.append(info.name)
-    return sorted(names)
-
-
-def mine(module: str) -> list[Program]:
-    """Return programs of the calls that the examples of a module make of its functions."""
-    try:
-        with _silence():
+        with silence():
             loaded = importlib.import_module(module)
     except BaseException:  # noqa: BLE001 - modules that need what is not installed, or exit
-        return []
+        mined.rejected["module cannot be imported"] += 1
+        return mined
+    function: Any = vars(loaded).get(name)
+    if not _is_own(function, loaded) or ">>>" not in (function.__doc__ or ""):
+        return mined
+    origin = origin_of(function, project)
     finder = doctest.DocTestFinder(recurse=False)
-    programs: list[Program] = []
-    for name, function in sorted(vars(loaded).items()):
-        if not _is_own(function, module) or ">>>" not in (function.__doc__ or ""):
-            continue
-        origin = origin_of(function)
-        for test in finder.find(function, name, loaded, globs=dict(vars(loaded))):
-            for args, kwargs in calls(test, function)[:_MOST_CALLS]:
-                program = program_of(function, args, kwargs, origin)
-                if program is not None:
-                    programs.append(program)
-    return programs
+    for test in finder.find(function, name, loaded, globs={**_USUAL, **vars(loaded)}):
+        for call in calls(test, function):
+            name_of_part = f"{origin.name}.{call.part}" if call.part else origin.name
+            part = replace(origin, name=name_of_part)
+            mined.add(call.function, call.args, call.kwargs, part)
+    return mined
 
 
-def _is_own(function: Any, module: str) -> bool:
+def _is_own(function: Any, module: types.ModuleType) -> bool:
+    """Return whether a module defines a function; its `__module__` may name where it is public."""
     plain = inspect.unwrap(function) if callable(function) else function
     return (
         isinstance(plain, types.FunctionType)
-        and plain.__module__ == module
+        and plain.__code__.co_filename == module.__file__
         and not inspect.isgeneratorfunction(plain)
     )
 
 
-def origin_of(function: Callable[..., Any]) -> Origin:
-    """Return where a function is from."""
-    plain: Any = inspect.unwrap(function)
-    top = plain.__module__.partition(".")[0]
-    distribution = next(iter(importlib.metadata.packages_distributions().get(top, [])), "")
-    version = licence = ""
-    if distribution:
-        about = importlib.metadata.metadata(distribution)
-        version = str(about["Version"] or "")
-        licence = _licence(about)
-    code = plain.__code__
-    folder = Path(sys.modules[top].__file__ or "").parent.parent
-    path = Path(code.co_filename)
-    with contextlib.suppress(ValueError):
-        path = path.relative_to(folder)
-    name = f"{plain.__module__}.{plain.__qualname__}"
-    place = f"{path}:{code.co_firstlineno}"
-    source = ""
-    with contextlib.suppress(OSError, TypeError):
-        source = inspect.getsource(plain)
-    return Origin(name, distribution or top, version, place, licence, source)
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that was watched; `part` names a function that the function returned, else empty."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    part: str = ""
 
 
-def _licence(about: Any) -> str:
-    if about["License-Expression"]:
-        return str(about["License-Expression"])
-    for classifier in about.get_all("Classifier") or []:
-        if classifier.startswith("License ::"):
-            return str(classifier).rpartition(" :: ")[2]
-    return str(about["License"] or "").partition("\n")[0]
+class _Watch:
+    """Notes the outermost calls of a function, and of functions in named tuples that it returns.
+
+    The transformations of gradients of optax are such tuples.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._depth = 0
+
+    def watched(self, function: Callable[..., Any], part: str = "") -> Callable[..., Any]:
+        """Return a function that does the same, and is watched."""
+
+        @functools.wraps(function)
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            if not self._depth:
+                self.calls.append(Call(function, args, kwargs, part))
+            self._depth += 1
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                self._depth -= 1
+            return result if part else self._with_watched_parts(result)
+
+        return noting
+
+    def _with_watched_parts(self, result: Any) -> Any:
+        if not isinstance(result, tuple) or not hasattr(result, "_replace"):
+            return result
+        parts = {
+            name: self.watched(value, name)
+            for name, value in result._asdict().items()  # type: ignore[attr-defined]
+            if isinstance(value, types.FunctionType)
+        }
+        return result._replace(**parts)
+
+    def first(self) -> list[Call]:
+        """Return the first calls of each part."""
+        counts: Counter[str] = Counter()
+        kept = []
+        for call in self.calls:
+            counts[call.part] += 1
+            if counts[call.part] <= _MOST_CALLS:
+                kept.append(call)
+        return kept
 
 
-def calls(
-    test: doctest.DocTest, function: Callable[..., Any]
-) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Run an example; return the arguments of the outermost calls of a function."""
-    observed: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-    depth = 0
-
-    @functools.wraps(function)
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        nonlocal depth
-        if not depth:
-            observed.append((args, kwargs))
-        depth += 1
-        try:
-            return function(*args, **kwargs)
-        finally:
-            depth -= 1
-
+def calls(test: doctest.DocTest, function: Callable[..., Any]) -> list[Call]:
+    """Run an example; return the first outermost calls of a function and of what it returns."""
+    watch = _Watch()
+    watched = watch.watched(function)
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
-    with _replaced(function, watched), _silence():
+    with _replaced(function, watched), silence():
         test.globs.update(
             {name: watched for name, value in test.globs.items() if value is function}
         )
         with contextlib.suppress(BaseException):
             runner.run(test, out=lambda _: None, clear_globs=False)
-    return observed
+    return watch.first()
 
 
 @contextlib.contextmanager
@@ -154,14 +155,3 @@ def _replaced(function: Callable[..., Any], watched: Callable[..., Any]) -> Iter
     finally:
         for module, name in places:
             setattr(module, name, function)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Drop what code prints, and put the working directory back."""
-    folder = Path.cwd()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            yield
-        finally:
-            os.chdir(folder)

@@ -8,13 +8,12 @@ import jax
 import numpy as np
 
 from jaxsight.dataset.compat.harnesses import every
-from jaxsight.dataset.mining.calls import Origin, program_of
-from jaxsight.dataset.program import Program
+from jaxsight.dataset.mining.calls import Mined, Origin
 
 
-def mine(start: int, step: int) -> list[Program]:
+def mine(start: int, step: int) -> Mined:
     """Return programs of each `step`-th of JAX's harnesses for CPUs, from number `start`."""
-    programs: list[Program] = []
+    mined = Mined()
     for harness in every()[start::step]:
         origin = Origin(
             f"jax.harnesses.{harness.group_name}",
@@ -25,9 +24,8 @@ def mine(start: int, step: int) -> list[Program]:
         )
         arguments = _arguments(harness)
         if arguments is not None:
-            program = program_of(harness.dyn_fun, arguments, {}, origin)
-            programs += [program] if program is not None else []
-    return programs
+            mined.add(harness.dyn_fun, arguments, {}, origin)
+    return mined
 
 
 def _arguments(harness: Any) -> Any:

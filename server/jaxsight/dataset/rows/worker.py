@@ -10,12 +10,14 @@ from typing import Any, TextIO
 import jax
 
 from jaxsight.dataset.generating import generate
-from jaxsight.dataset.mining import doctests, harnesses
+from jaxsight.dataset.mining import doctest_names, doctests, examples, harnesses, modules
 from jaxsight.dataset.program import Program
 from jaxsight.dataset.rows import check, describe
 from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import Compilers
 from jaxsight.dataset.spec import Spec
+from jaxsight.wire.frames import decode
+from jaxsight.wire.messages.requests import Trace
 
 _PROGRAMS = 64
 """After so many programs, what JAX keeps of them is dropped."""
@@ -72,13 +74,27 @@ def _check(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mine(request: dict[str, Any]) -> dict[str, Any]:
-    if "package" in request:
-        return {"modules": doctests.modules(request["package"])}
-    if "harnesses" in request:
-        programs = harnesses.mine(*request["harnesses"])
-    else:
-        programs = doctests.mine(request["module"])
-    return {"programs": [program.record() for program in programs]}
+    project = request.get("project", {})
+    if project:
+        examples.make_importable(project)
+    match request:
+        case {"package": package}:
+            files = modules.files(package)
+            return {
+                "modules": {
+                    name: {"file": file, "doctests": doctest_names.doctests_of(file)}
+                    for name, file in files.items()
+                }
+            }
+        case {"harnesses": part}:
+            mined = harnesses.mine(*part)
+        case {"trace": record}:
+            trace = decode(json.dumps(record).encode())
+            assert isinstance(trace, Trace)
+            mined = examples.mine(trace, project)
+        case _:
+            mined = doctests.mine(request["module"], request["doctest"], project)
+    return mined.record()
 
 
 _compilers = Compilers()

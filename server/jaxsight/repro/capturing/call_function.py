@@ -32,7 +32,7 @@ def call_function(request: Trace, namespace: dict[str, Any]) -> None:
     """
     user_function = find(namespace, request.function)
     inputs = Evaluator(concrete=True).inputs(request, user_function, namespace)
-    args, kwargs = _with_numbers((inputs.args, inputs.kwargs))
+    args, kwargs = with_numbers((inputs.args, inputs.kwargs))
     function = _of(namespace, request.function)
     _wait(function(*args, **kwargs))
     if not user_function.jitted:  # what was computed so far is op by op
@@ -77,7 +77,7 @@ def _of(namespace: dict[str, Any], name: str) -> Callable[..., Any]:
     return cast(Callable[..., Any], value)
 
 
-def _with_numbers(arguments: Any) -> Any:
+def with_numbers(arguments: Any) -> Any:
     """Return arguments with random numbers in place of abstract arrays."""
     generator = np.random.default_rng(0)
     drawn = 0

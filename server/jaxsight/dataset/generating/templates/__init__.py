@@ -19,6 +19,7 @@ from jaxsight.dataset.generating.templates import (
     vectorization,
 )
 from jaxsight.dataset.generating.templates.composed import helpers, nested
+from jaxsight.dataset.generating.templates.uncommon import calls, elements, numeric
 
 MODULES = (
     arithmetic,
@@ -37,4 +38,7 @@ MODULES = (
     vectorization,
     helpers,
     nested,
+    calls,
+    elements,
+    numeric,
 )

@@ -202,7 +202,7 @@ def promotion(w: Writer) -> None:
     leave(w, result, [x], 3)
 
 
-@template("complex arithmetic", "arithmetic")
+@template("complex arithmetic", "arithmetic", 3)
 def complex_numbers(w: Writer) -> None:
     """Write an expression of complex numbers, and often its real form."""
     dtype = w.dtype(*COMPLEX)
@@ -331,10 +331,10 @@ def rounding(w: Writer) -> None:
             ("modf", "jnp.modf({x})[0]", "Split off fractional parts"),
         )
     )
-    if kind[0] == "clamp" and x.rank:
+    if kind[0] == "clamp" and (x.rank or x.dtype != "float64"):
         kind = ("clamp", "jnp.clip({x}, -1.5, 2.0)", "Clamp values")
     smooth = kind[0] not in ("quantize", "even", "away")
-    if kind[0] == "next":
+    if kind[0] in ("next", "precision"):  # the derivative of a rounding is not its slope
         w.blocked(x)
     bound = 1.0 if kind[0] in ("fraction", "ceiling", "modf") else x.bound
     value = w.make(kind[1].format(x=x), x, low=-bound, high=bound, is_smooth=smooth)

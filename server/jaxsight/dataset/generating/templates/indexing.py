@@ -61,7 +61,7 @@ def lookup(w: Writer) -> None:
     leave(w, x, [], 4)
 
 
-@template("scatter", "indexing", 4)
+@template("scatter", "indexing", 7)
 def scatter(w: Writer) -> None:
     """Write updates of an array at index arrays."""
     dtype = w.floating() if w.chance(0.8) else w.dtype("int32", "int64", "uint32", "int16")

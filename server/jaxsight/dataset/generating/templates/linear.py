@@ -127,7 +127,7 @@ def dot_general(w: Writer) -> None:
     leave(w, w.let("product", value), [], 4)
 
 
-@template("factorisation", "linear algebra", 6)
+@template("factorisation", "linear algebra", 9)
 def factorisation(w: Writer) -> None:
     """Write a factorisation of a matrix and functions of its factors."""
     kind = w.pick(
@@ -294,7 +294,7 @@ def functions(w: Writer) -> None:
     _write_functions(w, [w.pick(FUNCTIONS)])
 
 
-@template("rare decompositions", "linear algebra", 9)
+@template("rare decompositions", "linear algebra", 13)
 def rare(w: Writer) -> None:
     """Write one or two decompositions that are rarely used."""
     kinds = list(dict.fromkeys(RARE))
@@ -401,7 +401,7 @@ def _decomposed(w: Writer, kind: str, x: Value, n: int) -> Value:
     return w.make(f"jnp.abs({text})", x, low=0, high=4)
 
 
-@template("fourier", "linear algebra")
+@template("fourier", "linear algebra", 3)
 def fourier(w: Writer) -> None:
     """Write Fourier transforms and filters of spectra."""
     dtype = w.wide()

@@ -6,6 +6,7 @@ from jaxsight.dataset.generating.elementwise import binary, chain, tree
 from jaxsight.dataset.generating.ranges import calm
 from jaxsight.dataset.generating.registry import template
 from jaxsight.dataset.generating.steps import leave, reduced
+from jaxsight.dataset.generating.templates.gradients import smooth_tree
 from jaxsight.dataset.generating.types import Value, jnp_dtype
 from jaxsight.dataset.generating.writer import Writer
 
@@ -203,7 +204,8 @@ def solver(w: Writer) -> None:
     field = w.name("slope field residual")
     with w.nested(f"{field}(v)"):
         local = x.named("v").within(-4, 4)
-        value = tree(w, [local, other], w.between(1, 2))
+        write = smooth_tree if kind in ("newton", "descent") else tree
+        value = write(w, [local, other], w.between(1, 2))
         value = w.short(value, "force", 40)
         w.line(f"return jnp.tanh({value}) - {w.pick((0.1, 0.5, 1.0))} * v / {other}")
     w.names.add("step")

@@ -150,7 +150,7 @@ def checkpoint(w: Writer) -> None:
     leave(w, calm(w, y), [x, other], 3)
 
 
-@template("wrapped calls", "custom rules", 9)
+@template("wrapped calls", "custom rules", 18)
 def wrapped(w: Writer) -> None:
     """Write barriers, scopes, composites, callbacks and linear solves with rules."""
     dtype = w.wide()

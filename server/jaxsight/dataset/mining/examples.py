@@ -1,0 +1,55 @@
+"""Calls functions with the example inputs of their docstrings, annotations and projects."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxsight.dataset.mining.calls import Mined
+from jaxsight.dataset.mining.modules import origin_of, silence
+from jaxsight.repro.capturing.call_function import with_numbers
+from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.failures import UserError
+from jaxsight.wire.messages.requests import Trace
+
+
+def mine(trace: Trace, project: Mapping[str, str]) -> Mined:
+    """Return the program of a function called with its example inputs.
+
+    Args:
+        trace: the function and its inputs; its slice is not used, as the whole module is imported.
+        project: as `origin_of` takes it.
+    """
+    mined = Mined()
+    try:
+        with silence():
+            namespace = vars(importlib.import_module(trace.module))
+    except BaseException:  # noqa: BLE001 - modules that need what is not installed, or exit
+        mined.rejected["module cannot be imported"] += 1
+        return mined
+    try:
+        with silence():
+            function = find(namespace, trace.function)
+            inputs = Evaluator(concrete=True).inputs(trace, function, namespace)
+            args, kwargs = with_numbers((inputs.args, inputs.kwargs))
+    except UserError:
+        mined.rejected["example inputs cannot be evaluated"] += 1
+        return mined
+    if not hasattr(inspect.unwrap(function.call), "__code__"):
+        mined.rejected["not a function of Python"] += 1
+        return mined
+    with silence():
+        mined.add(function.call, args, kwargs, origin_of(function.call, project))
+    return mined
+
+
+def make_importable(project: Mapping[str, Any]) -> None:
+    """Make the modules of a project importable, as a tracer does."""
+    for folder in (project["root"], str(Path(project["root"], "src")), project["imports"]):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)

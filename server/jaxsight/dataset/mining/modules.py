@@ -1,0 +1,103 @@
+"""The modules of a package, where its functions are from, and what importing them must not do."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import inspect
+import io
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxsight.dataset.mining.calls import Origin
+
+_TESTS = {"tests", "test", "testing", "__main__"}
+
+
+class NoPackage(Exception):
+    """A package is not installed; the text says which."""
+
+
+def files(package: str) -> dict[str, str]:
+    """Return the paths of a package's modules of Python, by name; only the package is imported.
+
+    Raises:
+        NoPackage: it is not installed.
+    """
+    try:
+        with silence():
+            top = importlib.import_module(package)
+    except ImportError as error:
+        raise NoPackage(f"{package} cannot be imported: {error}") from error
+    paths = {package: getattr(top, "__file__", None) or ""}
+    with silence():  # importing a package inside of it may print, and fail
+        for info in pkgutil.walk_packages(
+            getattr(top, "__path__", []), f"{package}.", lambda _: None
+        ):
+            parts = info.name.split(".")
+            if _TESTS & set(parts) or "_test" in parts[-1]:
+                continue
+            spec = info.module_finder.find_spec(info.name, None)
+            paths[info.name] = (spec.origin if spec is not None else None) or ""
+    return {name: path for name, path in sorted(paths.items()) if path.endswith(".py")}
+
+
+def origin_of(function: Callable[..., Any], project: Mapping[str, str]) -> Origin:
+    """Return where a function is from.
+
+    Args:
+        function: a function of a module that was imported.
+        project: the `package`, `version`, `licence` and `root` of a project that is not installed;
+            empty for an installed package.
+    """
+    plain: Any = inspect.unwrap(function)
+    top = plain.__module__.partition(".")[0]
+    if project:
+        package, version, licence = (project[name] for name in ("package", "version", "licence"))
+        folder = Path(project["root"])
+    else:
+        package, version, licence = _distribution(top)
+        folder = Path(sys.modules[top].__file__ or "").parent.parent
+    code = plain.__code__
+    path = Path(code.co_filename)
+    path = path.relative_to(folder) if path.is_relative_to(folder) else Path(path.name)
+    name = f"{plain.__module__}.{plain.__qualname__}"
+    place = f"{path.as_posix()}:{code.co_firstlineno}"
+    source = ""
+    with contextlib.suppress(OSError, TypeError):
+        source = inspect.getsource(plain)
+    return Origin(name, package, version, place, licence, source)
+
+
+def _distribution(top: str) -> tuple[str, str, str]:
+    """Return the name, version and licence of the distribution that has a module."""
+    name = next(iter(importlib.metadata.packages_distributions().get(top, [])), "")
+    if not name:
+        return top, "", ""
+    about = importlib.metadata.metadata(name)
+    return name, str(about["Version"] or ""), _licence(about)
+
+
+def _licence(about: Any) -> str:
+    if about["License-Expression"]:
+        return str(about["License-Expression"])
+    for classifier in about.get_all("Classifier") or []:
+        if classifier.startswith("License ::"):
+            return str(classifier).rpartition(" :: ")[2]
+    return str(about["License"] or "").partition("\n")[0]
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Drop what code prints, and put the working directory back."""
+    folder = Path.cwd()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            yield
+        finally:
+            os.chdir(folder)

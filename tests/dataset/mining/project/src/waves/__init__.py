@@ -1,0 +1,1 @@
+"""Waves: a project whose functions are mined by tests."""
