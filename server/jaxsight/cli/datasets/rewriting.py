@@ -118,8 +118,8 @@ def _confirmed(first: WorkerProcess, second: WorkerProcess, source: Record, fix:
     for name, outcome in checked["checks"].items():
         if not is_fine(outcome):
             return {"rejected": f"{code}: {name}", "message": outcome}
-    lines = (text.splitlines(keepends=True) for text in (program["text"], after))
-    diff = difflib.unified_diff(*lines, "before", "after")
+    was, now = program["text"].splitlines(keepends=True), after.splitlines(keepends=True)
+    diff = difflib.unified_diff(was, now, "before", "after")
     return {
         "rewrite": {
             **row,

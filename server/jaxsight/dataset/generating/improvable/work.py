@@ -95,7 +95,7 @@ def jx218_spectrum(w: Writer) -> None:
     x = prepared(w, floats(w, (n,), "signal waveform samples"))
     titled(w, w.pick(("spectrum", "magnitudes", "power")), "Compute the spectrum of a real signal")
     w.line(f"modes = jnp.fft.fft({x})")
-    finished(w, f"jnp.abs(modes[: {n // 2}])")
+    finished(w, f"jnp.abs(modes[:{n // 2}])")
 
 
 def jx218_convolved(w: Writer) -> None:
