@@ -15,7 +15,7 @@ from jaxsight.dataset.schema import REWRITES, ROWS, TABLES, markdown, type_name
 from jaxsight.dataset.tables import statistics, yaml_text
 from jaxsight.dataset.tables.features import hugging_face
 from jaxsight.dataset.tables.near_duplicates import NearDuplicates
-from tests.dataset.tables.synthetic import dataset, row, target
+from tests.dataset.tables.synthetic import dataset, rewrite, row, target
 
 _PLAIN = {"string", "bool", "int64", "float64", "list<string>", "list<int64>"}
 
@@ -144,25 +144,28 @@ def test_croissant_names_files_with_digests_and_columns_without_records(folder: 
 
 
 def test_rewrites_have_a_table_and_a_configuration_of_their_own(tmp_path: Path) -> None:
-    empty = {"string": "", "int64": 1}
-    figures = {"kernel_count": 2, "launch_count": 2, "temp_bytes": 0, "estimate_seconds": None}
-    other = {
-        "figures_before": figures,
-        "figures_after": figures,
-        "provenance": row(0)["provenance"],
-        "versions": row(0)["versions"],
-        "split": "train",
-    }
-    pair = {
-        column.name: other[column.name] if column.name in other else empty[str(column.type)]
-        for column in REWRITES
-    }
+    pair = rewrite(0)
+    assert list(pair) == [column.name for column in REWRITES]
     made = dataset(tmp_path, [row(0), {"rewrite": pair}])
     assert [each for _, each in made.read_rows(tmp_path, "rewrites")] == [pair]
     assert [each["config_name"] for each in front_matter(tmp_path)["configs"]] == [
         "rows",
         "rewrites",
     ]
+
+
+def test_the_card_of_rewrites_alone_counts_their_rules(tmp_path: Path) -> None:
+    dataset(tmp_path, [{"rewrite": rewrite(number)} for number in (0, 3, 6)])
+    text = (tmp_path / "README.md").read_text()
+    assert "| Rule | pairs |" in text
+    assert "| `JX213` | 3 |" in text
+    assert "SELECT rule, count(*) FROM 'rewrites/train-*.parquet'" in text
+    assert "## How rewrites are proved" in text
+    assert "`figures_after.kernel_count`" in text
+    assert "gradient is compared" not in text
+    (config,) = front_matter(tmp_path)["configs"]
+    assert config["config_name"] == "rewrites"
+    assert config["default"]
 
 
 @pytest.mark.parametrize(

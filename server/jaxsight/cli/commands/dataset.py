@@ -17,15 +17,15 @@ from typing import Annotated, Any
 import typer
 
 from jaxsight import __version__
-from jaxsight.cli.datasets import mined_sources
-from jaxsight.cli.datasets.printing import print_row, print_statistics, print_verified
+from jaxsight.cli.datasets import mined_sources, rewriting
+from jaxsight.cli.datasets.printing import print_pair, print_row, print_statistics, print_verified
 from jaxsight.cli.datasets.progress import Progress
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
 from jaxsight.cli.user_python import user_environment, user_interpreter
-from jaxsight.dataset.making import engines, make
+from jaxsight.dataset.making import engines, make, shards
 from jaxsight.dataset.making.make import CannotMake, Made, Store
 from jaxsight.dataset.schema import VERSION
 from jaxsight.dataset.spec import GENERATOR, InvalidSpec, Spec, read
@@ -77,6 +77,7 @@ app = typer.Typer(
         jaxsight dataset generate pairs --samples 10000 --seed 0
         jaxsight dataset mine jax optax mined
         jaxsight dataset mine ./model mined
+        jaxsight dataset rewrites fixed --samples 200
         jaxsight dataset verify pairs
         jaxsight dataset show pairs 42
     """,
@@ -215,6 +216,36 @@ def _nothing_mined(packages: Sequence[str], made: Made) -> str:
     return f"{text} ({', '.join(causes)})" if causes else text
 
 
+@app.command("rewrites")
+@command
+def rewrites(
+    out: Out,
+    samples: Annotated[int, typer.Option(min=1, help="Least number of pairs.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
+    jobs: Jobs = None,
+    form: FormatOption = Format.parquet,
+    python: Python = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a dataset of programs before and after fixes of `jaxsight check`.
+
+    Programs that a rule finds something in are generated, checked and fixed. A pair becomes a row
+    if its fix is proved, and if both programs, compiled and run once more, have the same results.
+    """
+    with _explained():
+        interpreter = user_interpreter(python)
+        versions, _ = _versions(interpreter)
+        contents = {"rewrites": samples, "seed": seed, "generator": GENERATOR}
+        count = jobs or os.cpu_count() or 1
+        run = _Run(out, form.value, Engine.local, count, interpreter, versions, rewriting.make)
+        made = run.make(contents, partial(make.rewrite, samples, seed))
+        if made is None:
+            return INTERRUPTED
+        built = building.build(out, made, contents, versions, form.value)
+    _print_made(out, built, made, as_json=as_json)
+    return 0
+
+
 @app.command("verify")
 @command
 def verify(
@@ -264,15 +295,18 @@ def show(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the row.")],
     as_json: AsJson = False,
 ) -> int:
-    """Print a row: its source, its jaxpr and its kernels on each target."""
+    """Print a row: its source, its jaxpr and its kernels; of a rewrite pair, its diff."""
     with _explained():
         described = manifest.read(out)
         row = _row(out, described, number)
     if row is None:
-        known = units.count(sum(described.splits("rows").values()), "row")
+        table = "rows" if described.of_table("rows") else "rewrites"
+        known = units.count(sum(described.splits(table).values()), _UNITS[table])
         raise CommandError(f"no row {number} in {one_line(str(out))}, which has {known}")
     if as_json:
         print_json(row)
+    elif "rule" in row:
+        print_pair(row)
     else:
         print_row(row)
     return 0
@@ -350,6 +384,7 @@ class _Run:
     jobs: int
     python: str
     versions: dict[str, str]
+    make_shard: engines.Make = shards.make
 
     def make(
         self,
@@ -372,7 +407,7 @@ class _Run:
         title = {**contents, "schema_version": VERSION, "versions": self.versions}
         store = Store(self.out, title)
         with _interruptible(), Progress() as progress:
-            making = _engine(self.engine, self.python, self.jobs, progress.step)
+            making = _engine(self, progress.step)
             try:
                 return work(store, making, progress.report)
             except KeyboardInterrupt:
@@ -388,19 +423,17 @@ def _check_folder(out: Path) -> None:
         raise CommandError(f"{out} is not empty; choose a new folder")
 
 
-def _engine(
-    engine: Engine, python: str, jobs: int, on_program: Callable[[], None]
-) -> engines.Engine:
-    if engine is Engine.local:
-        return engines.Local(python, jobs, on_program)
+def _engine(run: _Run, on_program: Callable[[], None]) -> engines.Engine:
+    if run.engine is Engine.local:
+        return engines.Local(run.python, run.jobs, on_program, run.make_shard)
     try:
-        return engines.Ray(python, jobs, on_program)
+        return engines.Ray(run.python, run.jobs, on_program)
     except ImportError as error:
         raise CommandError('Ray is not installed; run pip install "jaxsight[ray]"') from error
 
 
 def _row(out: Path, described: Manifest, number: int) -> dict[str, Any] | None:
-    for table in ("rows", "disagreements"):
+    for table in ("rows", "disagreements", "rewrites"):
         path = next(
             (
                 path
@@ -415,8 +448,13 @@ def _row(out: Path, described: Manifest, number: int) -> dict[str, Any] | None:
     return None
 
 
+_UNITS = {"rows": "row", "rewrites": "pair"}
+"""What a line of a table is called."""
+
+
 def _print_interrupted(store: Store) -> None:
-    done = units.count(len(list(store.folder.glob("rows-*.jsonl"))), "shard")
+    names = (path.name for path in store.folder.glob("*.jsonl"))
+    done = units.count(sum(name.startswith(("rows-", "rewrites-")) for name in names), "shard")
     Printer(stderr=True).print(f"interrupted: {done} of rows kept; the same command continues")
 
 
@@ -424,11 +462,11 @@ def _print_made(out: Path, built: Manifest, made: Made, *, as_json: bool) -> Non
     if as_json:
         print_json({**asdict(built), "rows": made.rows})
         return
-    splits = " · ".join(f"{name} {rows:,}" for name, rows in built.splits("rows").items())
+    table = "rows" if built.of_table("rows") else "rewrites"
+    splits = " · ".join(f"{name} {rows:,}" for name, rows in built.splits(table).items())
     printer = Printer()
-    printer.print(
-        styled((one_line(str(out)), "bold"), f": {units.count(made.rows, 'row')} · {splits}")
-    )
+    count = units.count(made.rows, _UNITS[table])
+    printer.print(styled((one_line(str(out)), "bold"), f": {count} · {splits}"))
     rejected = sum(made.rejected.values())
     printer.print(
         f"{units.count(made.structures, 'structure')} · "

@@ -42,6 +42,35 @@ def print_row(row: dict[str, Any]) -> None:
         _print_target(printer, target)
 
 
+def print_pair(pair: dict[str, Any]) -> None:
+    """Print a rewrite pair: what the rule reports, the change, and the figures of both programs."""
+    printer = Printer()
+    facts = [pair["rule"], pair["title"], pair["category"], pair["split"]]
+    printer.print(
+        styled((f"#{pair['number']} {pair['function']}", "bold"), f" · {' · '.join(facts)}")
+    )
+    printer.print(pair["message"])
+    printer.print()
+    _print_code(printer, pair["diff"], "diff")
+    printer.print()
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in (pair["target"], "before", "after"):
+        table.add_column(title)
+    before, after = pair["figures_before"], pair["figures_after"]
+    for title, name in (
+        ("equations", "equation_count"),
+        ("kernels", "kernel_count"),
+        ("launches", "launch_count"),
+        ("flops", "flops"),
+    ):
+        if before[name] is not None and after[name] is not None:
+            table.add_row(*cells(title, f"{before[name]:,.0f}", f"{after[name]:,.0f}"))
+    if before["temp_bytes"] is not None and after["temp_bytes"] is not None:
+        sizes = (units.size(before["temp_bytes"]), units.size(after["temp_bytes"]))
+        table.add_row(*cells("temp", *sizes))
+    printer.print(table)
+
+
 def _print_code(printer: Printer, text: str, language: str) -> None:
     if printer.is_terminal and language:
         printer.print(code(text.rstrip("\n"), language))
@@ -79,12 +108,15 @@ def print_statistics(statistics: Statistics) -> None:
     """Print the statistics of a dataset as tables."""
     printer = Printer()
     share = statistics.share
-    printer.print(
-        f"{units.count(statistics.rows, 'row')} · "
-        f"{share(statistics.programs)} different programs · "
-        f"{share(statistics.structures)} different structures · "
-        f"{share(statistics.near_duplicates)} near duplicates"
-    )
+    if statistics.rows:
+        printer.print(
+            f"{units.count(statistics.rows, 'row')} · "
+            f"{share(statistics.programs)} different programs · "
+            f"{share(statistics.structures)} different structures · "
+            f"{share(statistics.near_duplicates)} near duplicates"
+        )
+    if statistics.rewrites:
+        printer.print(units.count(statistics.rewrites, "rewrite"))
     for name, counts in statistics.counts.items():
         _print_counts(printer, name, counts)
     for target, kernels in statistics.kernels.items():

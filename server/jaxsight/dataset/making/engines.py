@@ -9,9 +9,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from jaxsight.dataset.making.shards import Record, Task, make
+
+Make: TypeAlias = Callable[[Task, str, Callable[[], None]], list[Record]]
+"""Makes a shard, with a Python that has JAX; calls a function after each program."""
 
 
 class Engine(Protocol):
@@ -29,7 +32,15 @@ class Engine(Protocol):
 class Local:
     """Makes shards on this machine, in two worker processes for each job."""
 
-    def __init__(self, python: str, jobs: int, on_program: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        python: str,
+        jobs: int,
+        on_program: Callable[[], None],
+        make: Make = make,
+    ) -> None:
+        """Start nothing yet; `make` makes a shard."""
+        self._make = make
         self._python = python
         self._jobs = jobs
         self._on_program = on_program
@@ -40,7 +51,7 @@ class Local:
         """Yield each task with its records; at most two for each job are under way."""
         waiting: deque[tuple[Task, Future[list[Record]]]] = deque()
         for task in tasks:
-            waiting.append((task, self._threads.submit(make, task, self._python, self._step)))
+            waiting.append((task, self._threads.submit(self._make, task, self._python, self._step)))
             while len(waiting) >= 2 * self._jobs:
                 first, future = waiting.popleft()
                 yield first, future.result()

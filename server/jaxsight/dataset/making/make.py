@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jaxsight.dataset.generating.improvable import improvable
 from jaxsight.dataset.making.engines import Engine
 from jaxsight.dataset.making.selection import Selection
 from jaxsight.dataset.making.shards import Record, Task
@@ -36,6 +37,9 @@ _SMALLEST = 16
 
 _FUNCTIONS, _PROGRAMS = 50, 100
 """The numbers of functions, and of mined programs, of a shard."""
+
+_PAIRS = 8
+"""The number of improvable programs of a shard."""
 
 _HARNESSES = 40
 """The number of parts of JAX's harnesses."""
@@ -166,6 +170,57 @@ def _finished(made: Made, selection: Selection, store: Store) -> Made:
     return made
 
 
+def rewrite(
+    samples: int, seed: int, store: Store, engine: Engine, report: Callable[[str, int, int], None]
+) -> Made:
+    """Make pairs of improvable programs before and after a proved fix.
+
+    The engine has to make shards of the kind `rewrites`, too, which need jaxsight's own checks.
+
+    Raises:
+        CannotMake: the generator has too few programs that differ.
+    """
+    made, selection = Made(), Selection()
+    size = min(_PROGRAMS, max(2 * samples, _SMALLEST))
+    surveys, shards, used = itertools.count(), itertools.count(), 0
+    while made.rows < samples:
+        missing = samples - made.rows
+        while len(selection.chosen) - used < missing:
+            survey = _improvable(next(surveys), size, seed)
+            ((_, records),) = _done([survey], store, engine)
+            for source, record in zip(survey.sources, records, strict=True):
+                selection.add(source["program"]["number"], record)
+            report("surveyed", selection.surveyed, 0)
+            if selection.surveyed > 100 * samples + 1000:
+                raise CannotMake(f"only {len(selection.chosen)} different programs were found")
+        wave = selection.chosen[used : used + missing]
+        used += missing
+        blocks = [wave[start : start + _PAIRS] for start in range(0, len(wave), _PAIRS)]
+        report("pairs", made.rows, samples)
+        tasks = [_rewriting(next(shards), block, seed) for block in blocks]
+        for task, records in _done(tasks, store, engine):
+            made.shards[task.name] = store.digests[task.name]
+            _count(made, records)
+            report("pairs", made.rows, samples)
+    made.surveyed = selection.surveyed
+    made.rejected += selection.rejected
+    made.structures = selection.structures
+    return made
+
+
+def _improvable(shard: int, size: int, seed: int) -> Task:
+    numbers = range(shard * size, (shard + 1) * size)
+    sources = tuple({"program": improvable(seed, number).record()} for number in numbers)
+    return Task("survey", shard, sources, x64=False)
+
+
+def _rewriting(shard: int, block: list[tuple[int, str]], seed: int) -> Task:
+    sources = tuple(
+        {"program": improvable(seed, number).record(), "split": split} for number, split in block
+    )
+    return Task("rewrites", shard, sources, x64=False)
+
+
 def mine(
     packages: Sequence[str],
     project: Sequence[Record],
@@ -284,7 +339,7 @@ def _rows(wave: list[tuple[int, str]], spec: Spec, shards: Iterator[int]) -> Ite
 
 def _count(made: Made, records: list[Record]) -> None:
     for record in records:
-        made.rows += "row" in record
+        made.rows += "row" in record or "rewrite" in record
         made.disagreements += "disagreement" in record
         if "rejected" in record:
             made.rejected[record["rejected"]] += 1

@@ -17,7 +17,7 @@ class Task:
     """What a shard is made of.
 
     Attributes:
-        kind: `mine`, `survey` or `rows`.
+        kind: `mine`, `survey`, `rows`, or `rewrites`, which `cli/datasets/rewriting.py` makes.
         shard: its number among those of its kind.
         sources: what each of its programs is made of: `{"spec": …, "number": …}` for a generated
             one, `{"program": …}` for a mined one, `{"doctest": …}`, `{"trace": …}` or

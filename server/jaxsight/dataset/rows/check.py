@@ -25,7 +25,7 @@ from jaxsight.tracer.comparison.two_ways import SECOND
 _OPTIONS: dict[str, str | bool] = {name: str(value) for name, value in SECOND.items()}
 """Options of StableHLO, beside the flags of the process; see `compat.code_paths`."""
 
-_SLACK = 8.0
+SLACK = 8.0
 """A factor of the tolerance, for errors that many operations add up to."""
 
 PASSED = "passed"
@@ -75,7 +75,7 @@ def _compared(run: Callable[[], Sequence[Any]], expected: Sequence[np.ndarray[An
         if result.dtype != wanted.dtype:
             return f"differs: result {at} is {result.dtype} instead of {wanted.dtype}"
         try:
-            agree(f"result {at}", wanted, result, 1.0, _SLACK)
+            agree(f"result {at}", wanted, result, 1.0, SLACK)
         except Incomparable as problem:
             return f"differs: {problem}"
     return PASSED

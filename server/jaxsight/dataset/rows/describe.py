@@ -81,14 +81,14 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
             arguments.
     """
     loaded, direction = _traced(program)
-    executable = _attempt("compile", lambda: compiling.compile(direction))
-    results = _attempt("run", lambda: executable(direction.arguments))
+    executable = attempt("compile", lambda: compiling.compile(direction))
+    results = attempt("run", lambda: executable(direction.arguments))
     row = _described(program, direction, executable, targets, labels)
     row["alignment"] = compiling.alignment(direction, loaded.file, program.text, executable.hlo)
     row["normal_form"] = normal_form(loaded.function, loading.arguments(program))
     validation = {
         "jitted": "passed",
-        "finite": _finiteness(program, results),
+        "finite": finiteness(program, results),
         "inputs": _dependence(program, direction, executable, results),
     }
     backwards: Row = dict.fromkeys(("jaxpr", "stablehlo", "hlo", "equation_count", "targets"))
@@ -105,12 +105,12 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
 
 
 def _traced(program: Program) -> tuple[loading.Loaded, Direction]:
-    loaded = _attempt("load", lambda: loading.load(program))
+    loaded = attempt("load", lambda: loading.load(program))
     arguments = loading.arguments(program)
-    return loaded, _attempt("trace", lambda: forward(loaded.function, arguments))
+    return loaded, attempt("trace", lambda: forward(loaded.function, arguments))
 
 
-def _attempt(stage: str, action: Callable[[], Any]) -> Any:
+def attempt(stage: str, action: Callable[[], Any]) -> Any:
     """Do a step of the work.
 
     Raises:
@@ -160,6 +160,13 @@ def _described(
         "canonical_digest": found.program,
         "structure_digest": found.structure,
         "minhash": list(found.minhash),
+        **origin(program),
+    }
+
+
+def origin(program: Program) -> Row:
+    """Return where a program is from, and what it is made into a row with."""
+    return {
         "provenance": {
             "package": "jaxsight",
             "version": jaxsight.__version__,
@@ -226,7 +233,7 @@ def same_bits(first: Any, second: Any) -> bool:
     return lhs.tobytes() == rhs.tobytes()
 
 
-def _finiteness(program: Program, results: list[Any]) -> str:
+def finiteness(program: Program, results: list[Any]) -> str:
     """Return whether all results are finite.
 
     Raises:
@@ -258,9 +265,9 @@ def _backward(
         _cotangent(results[position], chance)
         for position in positions(direction.program.jaxpr.outvars)
     ]
-    derivative = _attempt("trace backward", lambda: backward(direction, cotangents))
-    compiled = _attempt("compile backward", lambda: compiling.compile(derivative, quickly=True))
-    gradients = _attempt("run backward", lambda: compiled(derivative.arguments))
+    derivative = attempt("trace backward", lambda: backward(direction, cotangents))
+    compiled = attempt("compile backward", lambda: compiling.compile(derivative, quickly=True))
+    gradients = attempt("run backward", lambda: compiled(derivative.arguments))
     row = {
         "jaxpr": str(derivative.traced.jaxpr),
         "stablehlo": compiled.stablehlo,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import warnings
+from dataclasses import replace
 from typing import Any, TextIO
 
 import jax
@@ -12,7 +13,7 @@ import jax
 from jaxsight.dataset.generating import generate
 from jaxsight.dataset.mining import doctest_names, doctests, examples, harnesses, modules
 from jaxsight.dataset.program import Program
-from jaxsight.dataset.rows import check, describe
+from jaxsight.dataset.rows import check, describe, rewriting
 from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import Compilers
 from jaxsight.dataset.spec import Spec
@@ -73,6 +74,11 @@ def _check(request: dict[str, Any]) -> dict[str, Any]:
     return {"checks": check.check(program, *(request[name] for name in _CHECKED))}
 
 
+def _rewrite(request: dict[str, Any]) -> dict[str, Any]:
+    before = _program(request)
+    return {"rewrite": rewriting.compare(before, replace(before, text=request["after"]))}
+
+
 def _mine(request: dict[str, Any]) -> dict[str, Any]:
     project = request.get("project", {})
     if project:
@@ -100,4 +106,10 @@ def _mine(request: dict[str, Any]) -> dict[str, Any]:
 _compilers = Compilers()
 
 _CHECKED = ("digest", "stablehlo", "results")
-_ACTIONS = {"mine": _mine, "survey": _survey, "describe": _describe, "check": _check}
+_ACTIONS = {
+    "mine": _mine,
+    "survey": _survey,
+    "describe": _describe,
+    "check": _check,
+    "rewrite": _rewrite,
+}

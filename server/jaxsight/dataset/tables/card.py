@@ -40,6 +40,18 @@ Generated programs are in the public domain (CC0-1.0). Mined ones have the licen
 see `provenance` in each row.
 """
 
+_PAIRS = "JAX programs before and after proved fixes"
+_PAIRS_SUMMARY = (
+    "Python functions before and after a fix of jaxsight, with jaxprs, optimized HLO and figures"
+)
+
+_PROOFS = """\
+Each fix is proved by `jaxsight check`: both programs are traced, run on edge cases, and compiled.
+Then they are compiled and run on the arguments of the row, which has to give the same results, and
+another process runs the second program eagerly and from its StableHLO. `validation` has the
+outcomes.
+"""
+
 _CHECKS = {
     "jitted": "The program is compiled and run.",
     "inputs": "Every argument has an effect on the results, and no result is constant.",
@@ -57,23 +69,26 @@ def write(out: Path, manifest: Manifest, statistics: Statistics) -> None:
     for name, picture in pictures.items():
         files.replace_text(out / PICTURES / name, picture)
     files.replace_text(out / NAME, text(manifest, statistics))
-    described = croissant.description(manifest, "jaxsight", f"{_SUMMARY}.", _LICENCE)
+    summary = _SUMMARY if statistics.rows else _PAIRS_SUMMARY
+    described = croissant.description(manifest, "jaxsight", f"{summary}.", _LICENCE)
     files.replace_text(out / CROISSANT, json.dumps(described, indent=1) + "\n")
 
 
 def text(manifest: Manifest, statistics: Statistics) -> str:
     """Return the card."""
     head = yaml_text.dump(_front_matter(manifest, statistics))
+    title, summary = (_TITLE, _SUMMARY) if statistics.rows else (_PAIRS, _PAIRS_SUMMARY)
     parts = [
         f"---\n{head}---\n",
-        f"# {_TITLE}\n",
-        f"{_SUMMARY}.\n{_made_with(manifest)}\n",
+        f"# {title}\n",
+        f"{summary}.\n{_made_with(manifest)}\n",
         "## Load it\n",
         _loading(manifest),
         "## Statistics\n",
         *_statistics(statistics),
-        "## How rows are checked\n",
+        *(("## How rows are checked\n",) if statistics.rows else ()),
         *_validation(statistics),
+        *(("## How rewrites are proved\n", _PROOFS) if statistics.rewrites else ()),
         "## Splits\n",
         _SPLITS,
         "## Columns\n",
@@ -89,15 +104,15 @@ def _front_matter(manifest: Manifest, statistics: Statistics) -> dict[str, Any]:
     is_free = set(statistics.counts.get("licence", {})) <= {"CC0-1.0"}
     return {
         "license": "cc0-1.0" if is_free else "other",
-        "pretty_name": _TITLE,
+        "pretty_name": _TITLE if statistics.rows else _PAIRS,
         "language": ["code"],
         "task_categories": ["text-generation"],
-        "size_categories": [_size(statistics.rows)],
+        "size_categories": [_size(statistics.rows or statistics.rewrites)],
         "tags": ["jax", "xla", "jaxpr", "stablehlo", "hlo", "compilers", "code"],
         "configs": [
             {
                 "config_name": table,
-                **({"default": True} if table == "rows" else {}),
+                **({"default": True} if table == tables[0] else {}),
                 "data_files": [
                     {"split": split, "path": f"{FOLDERS[table]}/{split}-*"}
                     for split in manifest.splits(table)
@@ -132,6 +147,8 @@ def _made_with(manifest: Manifest) -> str:
     if "packages" in spec:
         packages = (f"{name} {version}".strip() for name, version in spec["packages"].items())
         how = f"mined from {', '.join(packages)}"
+    elif "rewrites" in spec:
+        how = f"generated with seed {spec['seed']}"
     else:
         how = f"generated from specification `{manifest.spec_digest}` with seed {spec.get('seed')}"
     return (
@@ -142,16 +159,18 @@ def _made_with(manifest: Manifest) -> str:
 
 
 def _loading(manifest: Manifest) -> str:
-    folder = f"{FOLDERS['rows']}/train-*.{manifest.format}"
+    table = "rows" if manifest.of_table("rows") else "rewrites"
+    folder = f"{FOLDERS[table]}/train-*.{manifest.format}"
+    text, group = ("source_code", "category") if table == "rows" else ("diff", "rule")
     return (
         "```python\n"
         "from datasets import load_dataset\n\n"
         'rows = load_dataset("path/to/this/folder", split="train")\n'
-        'print(rows[0]["source_code"])\n'
+        f'print(rows[0]["{text}"])\n'
         "```\n\n"
         "```sql\n"
         "-- DuckDB\n"
-        f"SELECT category, count(*) FROM '{folder}' GROUP BY ALL;\n"
+        f"SELECT {group}, count(*) FROM '{folder}' GROUP BY ALL;\n"
         "```\n"
     )
 
@@ -189,6 +208,8 @@ def _statistics(statistics: Statistics) -> Iterator[str]:
         if counts := statistics.counts.get(name):
             rows = [(f"`{value}`", count, share(count)) for value, count in counts.items()]
             yield _table((title, "rows", "share"), rows)
+    if rules := statistics.counts.get("rule"):
+        yield _table(("Rule", "pairs"), [(f"`{rule}`", count) for rule, count in rules.items()])
 
 
 def _validation(statistics: Statistics) -> Iterator[str]:
@@ -197,19 +218,21 @@ def _validation(statistics: Statistics) -> Iterator[str]:
         outcomes = statistics.checks.get(name, {})
         counts = ", ".join(f"{outcome}: {count:,}" for outcome, count in outcomes.items())
         rows.append((f"`{name}`", what, counts))
-    yield _table(("check", "what is done", "rows"), rows)
-    yield (
-        f"Programs whose results differ between two of these runs are in the table of\n"
-        f"disagreements ({statistics.disagreements:,}). Of {statistics.surveyed:,} programs that "
-        f"were surveyed, these are no rows:\n"
-    )
+    if statistics.rows:
+        yield _table(("check", "what is done", "rows"), rows)
+        yield (
+            f"Programs whose results differ between two of these runs are in the table of\n"
+            f"disagreements ({statistics.disagreements:,}).\n"
+        )
+    yield f"Of {statistics.surveyed:,} programs that were surveyed, these are no rows:\n"
     rejected = [(cause, count) for cause, count in statistics.rejected.items()]
     yield _table(("cause", "programs"), rejected or [("–", 0)])
 
 
 def _columns(manifest: Manifest) -> Iterator[str]:
-    yield markdown(TABLES["rows"])
-    yield "The table of disagreements has the same columns.\n"
+    if manifest.of_table("rows"):
+        yield markdown(TABLES["rows"])
+        yield "The table of disagreements has the same columns.\n"
     if manifest.of_table("rewrites"):
         yield "Rewrites:\n"
         yield markdown(TABLES["rewrites"])

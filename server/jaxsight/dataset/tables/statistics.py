@@ -27,9 +27,9 @@ _KERNEL_BINS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 32)
 
 COUNTED = (
     *("split", "category", "difficulty", "dtype", "primitive", "transformation"),
-    *("equations", "direction", "licence"),
+    *("equations", "direction", "licence", "rule"),
 )
-"""What rows are counted by."""
+"""What rows are counted by; rewrite pairs are counted by `rule`."""
 
 
 @dataclass(slots=True)
@@ -114,6 +114,8 @@ def compute(out: Path, manifest: Manifest) -> Statistics:
     counting = _Counting()
     for _, row in manifest.read_rows(out, "rows", _COLUMNS):
         counting.add(row)
+    for _, pair in manifest.read_rows(out, "rewrites", ["rule"]):
+        counting.counts["rule"][pair["rule"]] += 1
     made: dict[str, Any] = manifest.made
     counts = {name: _by_frequency(counter) for name, counter in counting.counts.items()}
     counts["equations"] = _in_order(counting.counts["equations"], _BINS)

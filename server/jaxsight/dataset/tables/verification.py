@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jaxsight.dataset.schema import TABLES, is_fine, problem
+from jaxsight.dataset.schema import PASSED, TABLES, is_fine, problem
 from jaxsight.dataset.tables import arrow, files
 from jaxsight.dataset.tables.files import Row, UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest
@@ -74,8 +74,8 @@ def verify(out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: N
     """
     verified = Verified()
     readable = _files(out, manifest, verified)
-    splits = _Splits()
-    numbers: set[int] = set()
+    splits_of = {table: _Splits() for table in ("rows", "rewrites")}
+    numbers_of: dict[str, set[int]] = {table: set() for table in splits_of}
     for path in readable:
         table, rows = manifest.files[path].table, 0
         try:
@@ -83,12 +83,12 @@ def verify(out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: N
                 rows += 1
                 on_row()
                 _row(row, path, manifest, verified)
-                if table == "rows" and not problem(row, TABLES[table]):
+                if table in splits_of and not problem(row, TABLES[table]):
                     verified.rows += 1
-                    splits.add(row, verified)
-                    if row["number"] in numbers:
+                    splits_of[table].add(row, verified)
+                    if row["number"] in numbers_of[table]:
                         verified.add("programs", f"{path}: two rows have number {row['number']}")
-                    numbers.add(row["number"])
+                    numbers_of[table].add(row["number"])
         except UnreadableFile as error:
             verified.add("files", str(error))
             continue
@@ -142,6 +142,10 @@ def _row(row: Row, path: str, manifest: Manifest, verified: Verified) -> None:
         return
     if file.split != row["split"]:
         verified.add("splits", f"{where} is of split {row['split']}")
+    if file.table == "rewrites":
+        for name, outcome in row["validation"].items():
+            if outcome not in (PASSED, "equal", "within rounding"):
+                verified.add("validation", f"{where}: {name}: {outcome}")
     if file.table == "rows":
         failed = [name for name, check in row["validation"].items() if not is_fine(check)]
         for name in failed:

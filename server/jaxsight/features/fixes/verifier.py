@@ -67,6 +67,8 @@ class Fix:
     title: str
     edits: tuple[Edit, ...]
     safe: bool
+    action: str
+    """The title without the effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,4 +446,5 @@ def _fix(finding: Finding, candidate: Candidate, verdict: _Verdict) -> Fix:
         candidate.title + effect,
         candidate.edits,
         candidate.safe and candidate.same and not verdict.costs,
+        candidate.title,
     )

@@ -1,0 +1,133 @@
+"""Makes shards of rewrite pairs: checks programs as `jaxsight check --fix` does, and keeps proofs.
+
+Findings and fixes come from a `Session`; the rows of pairs from workers in the user's Python, which
+trace, compile and run both forms once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from jaxsight.dataset.making import shards
+from jaxsight.dataset.making.shards import Record, Task
+from jaxsight.dataset.making.worker_process import Died, WorkerProcess
+from jaxsight.dataset.schema import PASSED, is_fine
+from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.fixes.verifier import Fix
+from jaxsight.projects.projects import Projects
+from jaxsight.rules.fixing.context import applied
+from jaxsight.session import Session
+from jaxsight.trust import Trust
+
+_MEASURED = frozenset({"JX102", "JX103", "JX306"})
+"""Rules whose findings depend on how long something took: they differ between machines."""
+
+_SECONDS = 300.0
+"""After which the check of a program is a hang."""
+
+
+def make(task: Task, python: str, on_program: Callable[[], None]) -> list[Record]:
+    """Return the records of a shard of any kind, one for each program."""
+    if task.kind != "rewrites":
+        return shards.make(task, python, on_program)
+    return asyncio.run(_pairs(task, python, on_program))
+
+
+async def _pairs(task: Task, python: str, on_program: Callable[[], None]) -> list[Record]:
+    records: list[Record] = []
+    settings = {
+        "python": python,
+        "target": "cpu",
+        "select": [code for code in sorted(FIXES) if code not in _MEASURED],
+        "inlayHints": {"kernels": False, "barriers": False},
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="jaxsight-rewrites-") as folder,
+        WorkerProcess(python, x64=task.x64) as first,
+        WorkerProcess(python, x64=task.x64) as second,
+    ):
+        session = Session(Projects(Trust(trusted=[folder], terminal=True)))
+        try:
+            session.configure([folder], settings)
+            for source in task.sources:
+                path = str(Path(folder) / f"program_{source['program']['number']}.py")
+                fixes = await _fixes(session, path, source["program"]["text"])
+                records.append(
+                    {"rejected": "check: hang"}
+                    if fixes is None
+                    else await asyncio.to_thread(_record, first, second, source, fixes)
+                )
+                on_program()
+        finally:
+            await session.aclose()
+    return records
+
+
+async def _fixes(session: Session, path: str, text: str) -> list[Fix] | None:
+    """Return the proved fixes of a program, or None if that takes too long."""
+    session.open(path, text)
+    try:
+        return await asyncio.wait_for(session.fixes(path), _SECONDS)
+    except TimeoutError:
+        return None
+    finally:
+        session.close(path)
+        while not session.events.empty():
+            session.events.get_nowait()
+
+
+def _record(
+    first: WorkerProcess, second: WorkerProcess, source: Record, fixes: list[Fix]
+) -> Record:
+    """Return the pair of the first fix that both workers confirm, or why there is none."""
+    record: Record = {"rejected": "no proved fix"}
+    for fix in fixes:
+        record = _confirmed(first, second, source, fix)
+        if "rewrite" in record:
+            break
+    return record
+
+
+def _confirmed(first: WorkerProcess, second: WorkerProcess, source: Record, fix: Fix) -> Record:
+    program = source["program"]
+    code = fix.finding.code
+    after = applied(program["text"], fix.edits)
+    try:
+        compared = first.ask({"action": "rewrite", "program": program, "after": after})
+        if "rejected" in compared:
+            return {"rejected": f"{code}: {compared['rejected']}", "message": compared["message"]}
+        row = compared["rewrite"]
+        checked = second.ask(
+            {
+                "action": "check",
+                "program": {**program, "text": after},
+                "digest": row["after_digest"],
+                "stablehlo": row.pop("_stablehlo"),
+                "results": row.pop("_results"),
+            }
+        )
+    except Died as died:
+        return {"rejected": f"{code}: {died.cause}", "message": str(died)}
+    if "checks" not in checked:
+        return {"rejected": f"{code}: {checked['rejected']}", "message": checked["message"]}
+    row["validation"] |= {"fix": PASSED, **checked["checks"]}
+    for name, outcome in checked["checks"].items():
+        if not is_fine(outcome):
+            return {"rejected": f"{code}: {name}", "message": outcome}
+    was, now = program["text"].splitlines(keepends=True), after.splitlines(keepends=True)
+    diff = difflib.unified_diff(was, now, "before", "after")
+    return {
+        "rewrite": {
+            **row,
+            "split": source["split"],
+            "rule": code,
+            "message": fix.finding.message,
+            "title": fix.action,
+            "is_safe": fix.safe,
+            "diff": "".join(diff),
+        }
+    }

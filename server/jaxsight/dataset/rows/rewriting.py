@@ -1,0 +1,118 @@
+"""Compares a program before and after a fix: its results, and the figures of what XLA compiles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsight.dataset.program import Program
+from jaxsight.dataset.rows import compiling, loading
+from jaxsight.dataset.rows.canonical import digests
+from jaxsight.dataset.rows.check import SLACK
+from jaxsight.dataset.rows.compiling import Executable
+from jaxsight.dataset.rows.describe import (
+    Rejected,
+    Row,
+    attempt,
+    finiteness,
+    origin,
+    packed,
+)
+from jaxsight.dataset.rows.directions import Direction, forward, primitives
+from jaxsight.dataset.schema import VERSION
+from jaxsight.targets.target import CPU, parse
+from jaxsight.tracer.comparison.closeness import Incomparable, agree
+
+_FIGURES = (
+    *("kernel_count", "launch_count", "launches_known"),
+    *("temp_bytes", "flops", "estimate_seconds"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A program before or after a fix, and what its call returned."""
+
+    direction: Direction
+    executable: Executable
+    results: list[Any]
+
+
+def compare(before: Program, after: Program) -> Row:
+    """Return the columns of a pair that need JAX; with what `check` needs, under `_` names.
+
+    Raises:
+        Rejected: one of the two cannot be traced, compiled or run, has results that are not finite,
+            or returns something else than the other.
+    """
+    first, second = _form(before), _form(after)
+    finiteness(before, first.results)
+    found = digests(first.direction.program)
+    traced = digests(second.direction.program)
+    return {
+        "schema_version": VERSION,
+        "number": before.number,
+        "before": before.text,
+        "after": after.text,
+        "function": before.function,
+        "category": before.category,
+        "template": before.template,
+        "arguments": json.dumps(before.record()["arguments"]),
+        "target": CPU,
+        "figures_before": _figures(first),
+        "figures_after": _figures(second),
+        "jaxpr_before": str(first.direction.traced.jaxpr),
+        "jaxpr_after": str(second.direction.traced.jaxpr),
+        "hlo_before": first.executable.hlo,
+        "hlo_after": second.executable.hlo,
+        "canonical_digest": found.program,
+        "structure_digest": found.structure,
+        "after_digest": traced.program,
+        "validation": {"results": _agreement(first.results, second.results)},
+        **origin(before),
+        "_stablehlo": second.executable.stablehlo,
+        "_results": packed(first.results),
+    }
+
+
+def _form(program: Program) -> _Form:
+    loaded = attempt("load", lambda: loading.load(program))
+    arguments = loading.arguments(program)
+    direction = attempt("trace", lambda: forward(loaded.function, arguments))
+    executable = attempt("compile", lambda: compiling.compile(direction))
+    return _Form(direction, executable, attempt("run", lambda: executable(direction.arguments)))
+
+
+def _figures(form: _Form) -> Row:
+    executable = form.executable
+    label = compiling.label(
+        executable.graph, executable.memory, parse(CPU), "", executable.flops, "device"
+    )
+    equations = len(primitives(form.direction.program))
+    return {"equation_count": equations, **{name: label[name] for name in _FIGURES}}
+
+
+def _agreement(expected: Sequence[Any], results: Sequence[Any]) -> str:
+    """Return how results agree.
+
+    Raises:
+        Rejected: they do not, or have other types.
+    """
+    if list(map(_type, expected)) != list(map(_type, results)):
+        raise Rejected("other types of results")
+    equal = True
+    for at, (wanted, result) in enumerate(zip(expected, results, strict=True)):
+        try:
+            equal &= agree(f"result {at}", wanted, result, 1.0, SLACK)
+        except Incomparable as problem:
+            raise Rejected("results differ", str(problem)) from problem
+    return "equal" if equal else "within rounding"
+
+
+def _type(array: jax.Array | np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...]]:
+    return str(array.dtype), array.shape
