@@ -43,7 +43,8 @@ class Program:
         transformations: those of JAX that it uses, such as `grad` and `vmap`, sorted.
         is_differentiable: whether it has a derivative with respect to its inexact arguments that
             is not zero everywhere.
-        labels: what a reader should know, such as `non-finite`.
+        labels: what a reader should know: `non-finite`, where results are so; `own-derivative`,
+            where a rule says that the derivative is another than the limit of differences.
         provenance: where a mined function is from: `package`, `version`, `path`, `licence`,
             and `source`, its own text.
     """

@@ -48,7 +48,7 @@ async def _pairs(task: Task, python: str, on_program: Callable[[], None]) -> lis
     with (
         tempfile.TemporaryDirectory(prefix="jaxsight-rewrites-") as folder,
         WorkerProcess(python, x64=task.x64) as first,
-        WorkerProcess(python, x64=task.x64) as second,
+        WorkerProcess(python, x64=task.x64, other_path=True) as second,
     ):
         session = Session(Projects(Trust(trusted=[folder], terminal=True)))
         try:

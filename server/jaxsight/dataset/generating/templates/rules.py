@@ -13,7 +13,7 @@ from jaxsight.dataset.generating.writer import Writer
 
 FUNCTIONS = (
     ("softsign", "x / (1.0 + jnp.abs(x))", "1.0 / (1.0 + jnp.abs(x)) ** 2", 1.0),
-    ("swish", "x * jax.nn.sigmoid(x)", "jax.nn.sigmoid(x) + 0.1 * x", 5.0),
+    ("swish", "x * jax.nn.sigmoid(x)", "jax.nn.sigmoid(x) * (1 + x * jax.nn.sigmoid(-x))", 5.0),
     ("log1pexp", "jnp.logaddexp(x, 0.0)", "jax.nn.sigmoid(x)", 6.0),
     ("safe_sqrt", "jnp.sqrt(jnp.abs(x) + 0.1)", "0.5 / jnp.sqrt(jnp.abs(x) + 0.1)", 3.0),
     ("hard_step", "jnp.where(x > 0.0, 1.0, 0.1) * x", "jnp.where(x > 0.0, 1.0, 0.1)", 5.0),
@@ -95,6 +95,8 @@ def custom_vjp(w: Writer) -> None:
             w.line(f"slope = {slope}")
             clip = w.pick(("cotangent * slope", "jnp.clip(cotangent, -1.0, 1.0) * slope"))
             w.line(f"return ({clip},)")
+            if "clip" in clip:
+                w.labels.add("own-derivative")
     w.block(f"{name}.defvjp({name}_fwd, {name}_bwd)")
     x = w.array("x inputs logits", w.floating(), w.shape(0, 4, 16))
     w.words += [name, "with_vjp", w.pick(("rule", "layer", "activation"))]
@@ -203,6 +205,7 @@ def wrapped(w: Writer) -> None:
         text = f'jax.pure_callback(on_host, result_type, {y}, vmap_method="sequential")'
         z = w.make(text, y, low=-2, high=2)
     elif kind == "stop":
+        w.labels.add("own-derivative")
         z = w.make(f"{y} * lax.stop_gradient(jnp.tanh({y}))", y)
     elif kind == "copy":
         form = w.pick(("jnp.array({y}, copy=True)", "jnp.copy({y})"))
@@ -235,6 +238,7 @@ def wrapped(w: Writer) -> None:
         with w.nested("transpose(residual, v)"):
             w.line("return residual * v")
         w.imported("from jax.custom_derivatives import linear_call")
+        w.labels.add("own-derivative")
         w.line(f"weights = lax.stop_gradient(jnp.tanh({y}))")
         z = w.make(f"linear_call(forward, transpose, weights, {x})", x, y)
     elif kind == "order":
