@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -120,7 +120,7 @@ class Processes:
         interrupted: asyncio.Event | None = None,
     ) -> Event:
         events = Events(name, on_event)
-        with self._with_temporary_folder() as own:
+        async with self._with_temporary_folder() as own:
             async with own._started(command) as process:
                 waiting = asyncio.create_task(_interrupt_when(interrupted, process))
                 try:
@@ -129,13 +129,16 @@ class Processes:
                     waiting.cancel()
                 return events.result(process.errors)
 
-    @contextlib.contextmanager
-    def _with_temporary_folder(self) -> Iterator[Processes]:
+    @contextlib.asynccontextmanager
+    async def _with_temporary_folder(self) -> AsyncIterator[Processes]:
         """Give processes a folder for temporary files, which is removed even if they are killed."""
-        with tempfile.TemporaryDirectory(
-            prefix="jaxsight-repro-", ignore_cleanup_errors=True
-        ) as folder:
-            yield replace(self, environment=self.environment | {"TMPDIR": folder})
+        folder = await asyncio.to_thread(
+            tempfile.TemporaryDirectory, prefix="jaxsight-repro-", ignore_cleanup_errors=True
+        )
+        try:
+            yield replace(self, environment=self.environment | {"TMPDIR": folder.name})
+        finally:
+            await asyncio.shield(asyncio.to_thread(folder.cleanup))
 
     @contextlib.asynccontextmanager
     async def _started(
