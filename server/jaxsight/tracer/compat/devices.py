@@ -1,6 +1,7 @@
 """The number of simulated CPU devices, which JAX allows to set only before the backend exists.
 
 A program may request eight devices on its first line, after another file was traced with one.
+What a program needs without a request is in `jaxsight.tracer.execution.device_demand`.
 Then the backend is deleted and created again; arrays on the old one are invalid afterwards, which
 callers must handle.
 `jax._src.xla_bridge.backends_are_initialized` exists in JAX 0.8 to 0.12; the rest is public API.
@@ -26,15 +27,29 @@ def mentioned(text: str) -> bool:
     return _MENTIONS.search(text) is not None
 
 
-def reset() -> bool:
-    """Delete the backend and any requested number; return whether this invalidated arrays."""
+def simulated() -> int | None:
+    """Return the number of simulated devices; `None` if the devices are not simulated."""
+    return jax.device_count() if jax.default_backend() == "cpu" else None
+
+
+def are_several() -> bool:
+    """Return whether there are several devices, without initializing any."""
+    return xla_bridge.backends_are_initialized() and jax.device_count() > 1
+
+
+def reset(count: int = UNSET) -> bool:
+    """Delete the backend, and set the number of devices; return whether this invalidated arrays.
+
+    Args:
+        count: the number of devices of the next backend; by default, that of the environment.
+    """
     lost = xla_bridge.backends_are_initialized()
     if lost:
         from jax.extend import backend  # takes 50 ms, and few programs need it
 
         backend.clear_backends()  # type: ignore[no-untyped-call]
-    if jax.config.values[config.CPU_DEVICES] != UNSET:
-        config.update(config.CPU_DEVICES, UNSET)
+    if jax.config.values[config.CPU_DEVICES] != count:
+        config.update(config.CPU_DEVICES, count)
     return lost
 
 
