@@ -89,6 +89,33 @@ def helped(x):
     return x.sum(0)
 
 
+class State:
+    def __init__(self):
+        self.value = jax.device_put(jnp.ones((8, 8)), rows)
+
+
+STATE = State()
+
+
+def steps(x):
+    """
+    Example inputs:
+        x: f32[8, 8]
+    """
+    STATE.value = STATE.value + x
+    return STATE.value.sum(0)
+
+
+def updates(state, x):
+    """
+    Example inputs:
+        state = State()
+        x: f32[8, 8]
+    """
+    state.value = state.value + x
+    return state.value.sum(0)
+
+
 def single(x):
     """
     Example inputs:
@@ -98,7 +125,15 @@ def single(x):
 '''
 SPANS = {
     "mapped": 8,
-    **dict.fromkeys(("manual", "constrained", "put", "placed", "given", "called", "helped"), 4),
+    "manual": 4,
+    "constrained": 4,
+    "put": 4,
+    "placed": 4,
+    "given": 4,
+    "called": 4,
+    "helped": 4,
+    "steps": 4,
+    "updates": 4,
 }
 
 

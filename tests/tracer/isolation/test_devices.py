@@ -107,6 +107,25 @@ def test_a_file_that_registers_a_class_runs_again_with_more_devices(
         assert isinstance(fresh.ask(COUNTS, file="counts.py"), Traced)
 
 
+@pytest.mark.parametrize(
+    "variable",
+    [
+        {"XLA_FLAGS": "--xla_force_host_platform_device_count=6"},
+        {"JAX_NUM_CPU_DEVICES": "6"},
+    ],
+)
+def test_a_number_in_the_environment_is_the_least(tmp_path: Path, variable: dict[str, str]) -> None:
+    driver = Driver(tmp_path, **variable)
+    try:
+        first = MESH + "mesh = Mesh(jax.devices()[:4], ('x',))\n" + SIZES
+        assert " 6.0:f32[]" in driver.trace(first, file="first.py").jaxpr
+        larger = MESH + "mesh = jax.make_mesh((8,), ('x',))\n" + SIZES
+        assert " 8.0:f32[]" in driver.trace(larger, file="larger.py").jaxpr
+        assert " 6.0:f32[]" in driver.trace(COUNTS, file="counts.py").jaxpr
+    finally:
+        driver.close()
+
+
 def test_other_files_have_one_device(fresh: Driver) -> None:
     meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
     assert "mul a 4.0" in fresh.trace(meshed, file="meshed.py").jaxpr

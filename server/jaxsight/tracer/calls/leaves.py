@@ -37,12 +37,12 @@ def is_number(leaf: object) -> bool:
 
 
 def abstract(leaf: object) -> object:
-    """Return the shape, dtype and weak type of an array or number.
+    """Return the shape, dtype and weak type of an array or number, and its several devices.
 
     Raises:
         OverflowError: no dtype can represent the number.
     """
-    return jax.eval_shape(lambda value: value, leaf)
+    return spread_like(jax.eval_shape(lambda value: value, leaf), leaf)
 
 
 def shape_only(leaf: object) -> object:
@@ -61,7 +61,9 @@ def spread_like(struct: Any, leaf: object) -> Any:
     match leaf:
         case jax.core.Tracer():
             return struct
-        case jax.Array(sharding=sharding) if len(sharding.device_set) > 1:
+        case jax.Array(sharding=sharding) | jax.ShapeDtypeStruct(sharding=sharding) if (
+            isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1
+        ):
             return struct.update(sharding=sharding)
         case _:
             return struct

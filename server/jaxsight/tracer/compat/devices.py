@@ -9,6 +9,7 @@ callers must handle.
 
 from __future__ import annotations
 
+import os
 import re
 
 import jax
@@ -16,15 +17,25 @@ from jax._src import xla_bridge
 
 from jaxsight.tracer.compat import config
 
-UNSET = -1
-
 _FORCED = re.compile(r"--?xla_force_host_platform_device_count=(\d+)")
 _MENTIONS = re.compile(rf"xla_force_host_platform_device_count|{config.CPU_DEVICES}")
+
+
+_FLAGS_AT_START = os.environ.get("XLA_FLAGS", "")
+_OPTION_AT_START = jax.config.values[config.CPU_DEVICES]
+"""The option's value before user code runs: -1, or that of the environment."""
 
 
 def mentioned(text: str) -> bool:
     """Return whether running this source may set the number of devices."""
     return _MENTIONS.search(text) is not None
+
+
+def count_at_start() -> int:
+    """Return the number of simulated devices that the user's environment sets; 1 by default."""
+    forced = _FORCED.findall(_FLAGS_AT_START)
+    option = int(_OPTION_AT_START)
+    return option if option > 0 else int(forced[-1]) if forced else 1
 
 
 def simulated() -> int | None:
@@ -37,7 +48,7 @@ def are_several() -> bool:
     return xla_bridge.backends_are_initialized() and jax.device_count() > 1
 
 
-def reset(count: int = UNSET) -> bool:
+def reset(count: int | None = None) -> bool:
     """Delete the backend, and set the number of devices; return whether this invalidated arrays.
 
     Args:
@@ -48,8 +59,9 @@ def reset(count: int = UNSET) -> bool:
         from jax.extend import backend  # takes 50 ms, and few programs need it
 
         backend.clear_backends()  # type: ignore[no-untyped-call]
-    if jax.config.values[config.CPU_DEVICES] != count:
-        config.update(config.CPU_DEVICES, count)
+    value = _OPTION_AT_START if count is None else count
+    if jax.config.values[config.CPU_DEVICES] != value:
+        config.update(config.CPU_DEVICES, value)
     return lost
 
 

@@ -42,7 +42,10 @@ class Namespaces:
         self._imports = imports
         self._namespaces: OrderedDict[tuple[str, str], FileNamespace] = OrderedDict()
         self._demands = Demands()
-        self._given: tuple[tuple[str, ...], int] = ((), 1)
+        self._given: tuple[tuple[str, ...], int] = (
+            (),
+            devices.count_at_start(),
+        )
         """The keys of statements that set the number of devices themselves, and the number given
         otherwise.
         """
@@ -80,14 +83,15 @@ class Namespaces:
     def _give_devices(self, request: Trace) -> None:
         """Set the number of devices for a file, after another file has used as many as it needs."""
         setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
-        demanded = devices.UNSET if setters else self._demands.of(request)
+        usual = devices.count_at_start()
+        demanded = usual if setters else self._demands.of(request)
         if demanded is None:
             return
-        wanted = (setters, max(demanded, 1))
+        wanted = (setters, max(demanded, usual))
         if wanted == self._given:
             return
         self._given = wanted
-        if devices.reset(demanded if demanded > 1 else devices.UNSET):
+        if devices.reset(demanded if demanded > usual else None):
             self._imports.modules.unload_all()
             for namespace in self._namespaces.values():
                 namespace.forget_all()
