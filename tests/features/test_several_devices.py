@@ -116,6 +116,15 @@ def updates(state, x):
     return state.value.sum(0)
 
 
+def indexed(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    mesh = jax.sharding.Mesh([jax.devices()[at] for at in range(8)], ("a",))
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("a")))
+
+
 def single(x):
     """
     Example inputs:
@@ -134,6 +143,7 @@ SPANS = {
     "helped": 4,
     "steps": 4,
     "updates": 4,
+    "indexed": 8,
 }
 
 

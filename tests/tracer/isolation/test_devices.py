@@ -30,6 +30,8 @@ SIZES = "def f(x):\n    return x * float(mesh.size) * 3.0 * float(jax.device_cou
             8,
             8,
         ),
+        ("mesh = Mesh([jax.devices()[i] for i in range(4)], ('x',))", 4, 4),
+        ("mesh = jax.make_mesh((jax.device_count() // 4, 4), ('x', 'y'))", 4, 4),
         ("mesh = Mesh(jax.devices(), ('x',))", 1, 1),
         ("mesh = jax.sharding.AbstractMesh((4,), ('x',))", 4, 1),
     ],
@@ -177,6 +179,10 @@ def test_an_edit_elsewhere_executes_no_mesh_again(fresh: Driver) -> None:
         (
             "import jax\nimport numpy as np\nmesh = np.ones(3).reshape(2, 4)\n",
             "cannot reshape array of size 3 into shape (2,4)",
+        ),
+        (
+            "import jax\nN = jax.device_count()\nmesh = [1, 2][N + 3]\n",
+            "list index out of range",
         ),
     ],
 )

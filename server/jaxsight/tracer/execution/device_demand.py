@@ -8,11 +8,15 @@ The messages are those of JAX 0.8 to 0.12 and of NumPy; another wording leaves t
 
 from __future__ import annotations
 
+import linecache
 import math
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import jax
 
 from jaxsight.tracer.compat import devices
 from jaxsight.wire.messages.requests import Trace
@@ -21,7 +25,7 @@ MOST = 512
 """Maximum number of devices; each costs 100 KiB and 2 threads (measured with JAX 0.10.2)."""
 
 _MOST_ROWS = 64
-"""The same for `pmap`: an axis may be too long because of another mistake."""
+"""The same where an error does not say how many: it may be another mistake."""
 _KEPT = 256
 """Maximum number of statements whose demand is remembered."""
 _CAUSES = 8
@@ -36,6 +40,11 @@ _MAPPED = re.compile(
 """`jax.pmap` maps an axis that is longer than there are devices. JAX hides its own frames, so that
 the statements have to name `pmap`.
 """
+_NO_ELEMENT = "list index out of range"
+"""`[jax.devices()[i] for i in range(4)]`, or a mesh of `jax.device_count() // 4` by 4: the number
+is doubled until there are enough.
+"""
+_READS_DEVICES = re.compile(r"\bdevices\(|device_count\(")
 _SUBSCRIPT = re.compile(r"\bdevices\([^()]*\)\s*\[\s*(:?)\s*(\d+)\s*\]")
 """`jax.devices()[7]`, or `jax.devices()[:8]`, which fails nowhere but has fewer elements."""
 _READS = re.compile(r"devices?\b|device_count|[Mm]esh|pmap|[Ss]hard")
@@ -133,7 +142,20 @@ def _need(error: BaseException, has_pmap: bool) -> _Need | None:
             return _Need(math.prod(_sizes(match[2])), int(match[1]))
     if has_pmap and (match := _MAPPED.search(message)) is not None:
         return _Need(_sizes(match[1])[int(match[2])])
+    if isinstance(error, IndexError) and message == _NO_ELEMENT:
+        return _Need(2) if _READS_DEVICES.search(_innermost_line(error)) is not None else None
     return None
+
+
+def _innermost_line(error: BaseException) -> str:
+    """Return the text of the innermost line outside of JAX that raised an error."""
+    line, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if Path(jax.__file__).parent not in Path(file).parents:
+            line = linecache.getline(file, trace.tb_lineno)
+        trace = trace.tb_next
+    return line
 
 
 def _sizes(shape: str) -> list[int]:
