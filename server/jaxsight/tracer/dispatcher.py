@@ -24,6 +24,7 @@ from jaxsight.interpreters import views
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
+from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.execution.library_changes import LibraryChanges
 from jaxsight.tracer.execution.namespaces import Namespaces
@@ -165,7 +166,12 @@ class Tracer:
         self, handler: Handler, request: Request[object], slice: Trace
     ) -> FromTracer | None:
         """Execute the slice of a request, and return the answer; `None` if it has been sent."""
-        answer = self._executed_or_failed(handler, request, slice)
+        while True:
+            try:
+                answer = self._executed_or_failed(handler, request, slice)
+                break
+            except MoreDevices as need:
+                self._namespaces.demand(slice, need)
         return self._unless_whole(request.id, answer) if answer is not None else None
 
     def _unless_whole(self, id: int, answer: FromTracer) -> FromTracer:
@@ -219,7 +225,7 @@ class Tracer:
             return Cancelled(request.id)
         except UserError as error:
             return self._failed(request, slice, namespace, read, error.failure, error.observed)
-        except Spoilt:
+        except (Spoilt, MoreDevices):
             raise
         except (
             BaseException

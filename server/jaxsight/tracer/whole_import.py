@@ -12,10 +12,12 @@ import faulthandler
 import gc
 import importlib
 import importlib.util
+import linecache
 import os
 import platform
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -24,6 +26,7 @@ from typing import Any
 
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.wire import frames as wire
+from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
 from jaxsight.wire.messages.requests import Import, Trace
 
@@ -57,13 +60,60 @@ def _request(incoming: int) -> Import | None:
 
 
 def _reply(request: Import) -> Imported | Failed:
+    """Return the answer; the import is repeated with as many devices as the file needs."""
+    before = set(sys.modules)
+    while True:
+        answered = _answered(request)
+        if not isinstance(answered, int):
+            return answered
+        from jaxsight.tracer.compat import devices
+        from jaxsight.tracer.importing.project_modules import lies_in
+
+        devices.reset(answered)
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            if name == request.module or lies_in(file, request.root):
+                del sys.modules[name]
+
+
+def _answered(request: Import) -> Imported | Failed | int:
+    """Return the answer, or the number of devices that are needed for one."""
+    problem: BaseException | None = None
+    module = ModuleType(request.module)
     try:
         module = _imported(request)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
+        problem = error
+    if (count := _wanted(problem, request)) is not None:
+        return count
+    if problem is not None:
         from jaxsight.tracer.failures import failure
 
-        return Failed(request.id, failure(error, "execute"))
-    return Imported(request.id, tuple(_program(function, module) for function in request.functions))
+        return Failed(request.id, failure(problem, "execute"))
+    made = [_program(function, module) for function in request.functions]
+    counts = [count for count in made if isinstance(count, int)]
+    if counts:
+        return max(counts)
+    return Imported(request.id, tuple(each for each in made if isinstance(each, Made)))
+
+
+def _wanted(error: BaseException | None, request: Import) -> int | None:
+    """Return how many devices a file needs that was imported with fewer, or that raised an error.
+
+    Without JAX, it needs none.
+    """
+    if "jax" not in sys.modules:
+        return None
+    from jaxsight.tracer.compat import devices
+    from jaxsight.tracer.execution import device_demand
+
+    text = "".join(linecache.getlines(request.file))
+    if error is not None:
+        return device_demand.wanted(error, [text])
+    count = device_demand.written_in(text)
+    if count == 1 or devices.mentioned(text) or count <= (devices.simulated() or count):
+        return None
+    return count
 
 
 def _imported(request: Import) -> ModuleType:
@@ -140,9 +190,13 @@ class _Loader(SourceFileLoader):
                 return any(first <= statement.lineno <= last for first, last in self._lines)
 
 
-def _program(request: Trace, module: ModuleType) -> Made:
-    """Return the program of a function, traced like in a tracer."""
+def _program(request: Trace, module: ModuleType) -> Made | int:
+    """Return the program of a function, traced like in a tracer.
+
+    Return the number of devices that it needs, if there are too few.
+    """
     from jaxsight.tracer.calls.inputs import Evaluator
+    from jaxsight.tracer.execution.device_demand import MoreDevices
     from jaxsight.tracer.failures import UserError, failure
     from jaxsight.tracer.handlers.trace import trace
     from jaxsight.tracer.job import Job, Module
@@ -152,9 +206,14 @@ def _program(request: Trace, module: ModuleType) -> Made:
 
     try:
         traces = Traces()
+        # Whether it uses `pmap` is read off the statements, which an import does not have.
+        whole = Chunk("", "", "".join(linecache.getlines(request.file)))
+        request = replace(request, chunks=(whole,))
         executed = Module(request, vars(module), Recorder(), Evaluator())
         trace(Job(request, traces, executed=executed))
         return Made(fingerprint(traces.of(request.id).shown.jaxpr))
+    except MoreDevices as need:
+        return need.count
     except UserError as error:
         return Made(failure=error.failure)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included

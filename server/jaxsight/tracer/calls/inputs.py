@@ -23,10 +23,12 @@ from jaxsight.tracer.calls.leaves import (
     holds_no_tracer,
     is_array,
     shape_only,
+    spread_like,
     with_varying_numbers,
 )
 from jaxsight.tracer.calls.parameters import bound, named
 from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.compat import devices, jaxprs
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
@@ -240,25 +242,39 @@ class _HoldsTracers(Exception):
     """The result of an abstract evaluation has an object that may hold tracers."""
 
 
+class _OnSeveralDevices(Exception):
+    """An abstract evaluation places arrays on several devices, which its result does not show."""
+
+
 def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
-    """Return leaves and structure of the result of `run`, without computing an array."""
+    """Return leaves and structure of the result of `run`, without computing an array.
+
+    Raises:
+        _HoldsTracers, _OnSeveralDevices: the result is known only once it is computed.
+    """
     static: dict[int, object] = {}
+    present: list[object] = []
     structure: jax.tree_util.PyTreeDef = None
 
     def arrays() -> list[object]:
         nonlocal structure
         leaves, structure = _flatten(run())
+        static.clear()
+        present.clear()
         out = []
         for index, leaf in enumerate(leaves):
             if is_array(leaf):
                 out.append(leaf)
+                present.append(leaf)
             elif holds_no_tracer(leaf):
                 static[index] = leaf
             else:
                 raise _HoldsTracers
         return out
 
-    shapes = iter(jax.eval_shape(arrays))
+    if devices.are_several() and jaxprs.places_on_several(jax.make_jaxpr(arrays)()):
+        raise _OnSeveralDevices
+    shapes = map(spread_like, jax.eval_shape(arrays), present)
     leaves = [
         static[index] if index in static else next(shapes) for index in range(structure.num_leaves)
     ]

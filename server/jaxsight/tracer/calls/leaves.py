@@ -37,22 +37,36 @@ def is_number(leaf: object) -> bool:
 
 
 def abstract(leaf: object) -> object:
-    """Return the shape, dtype and weak type of an array or number.
+    """Return the shape, dtype and weak type of an array or number, and its several devices.
 
     Raises:
         OverflowError: no dtype can represent the number.
     """
-    return jax.eval_shape(lambda value: value, leaf)
+    return spread_like(jax.eval_shape(lambda value: value, leaf), leaf)
 
 
 def shape_only(leaf: object) -> object:
-    """Return an array's shape and dtype only."""
+    """Return an array's shape and dtype only, and its sharding over several devices."""
     if not is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct | jax.core.Tracer):
         return leaf
     aval = avals.of(leaf)
     if not isinstance(aval, jax.core.ShapedArray):
         return leaf
-    return avals.struct(aval.shape, aval.dtype, avals.weak(aval))
+    struct = avals.struct(aval.shape, aval.dtype, avals.weak(aval))
+    return spread_like(struct, leaf)
+
+
+def spread_like(struct: Any, leaf: object) -> Any:
+    """Return an abstract array over the devices of an array that is on several."""
+    match leaf:
+        case jax.core.Tracer():
+            return struct
+        case jax.Array(sharding=sharding) | jax.ShapeDtypeStruct(sharding=sharding) if (
+            isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1
+        ):
+            return struct.update(sharding=sharding)
+        case _:
+            return struct
 
 
 def holds_no_tracer(leaf: object, depth: int = 0) -> bool:

@@ -1,6 +1,7 @@
 """The number of simulated CPU devices, which JAX allows to set only before the backend exists.
 
 A program may request eight devices on its first line, after another file was traced with one.
+What a program needs without a request is in `jaxsight.tracer.execution.device_demand`.
 Then the backend is deleted and created again; arrays on the old one are invalid afterwards, which
 callers must handle.
 `jax._src.xla_bridge.backends_are_initialized` exists in JAX 0.8 to 0.12; the rest is public API.
@@ -8,6 +9,7 @@ callers must handle.
 
 from __future__ import annotations
 
+import os
 import re
 
 import jax
@@ -15,10 +17,13 @@ from jax._src import xla_bridge
 
 from jaxsight.tracer.compat import config
 
-UNSET = -1
-
 _FORCED = re.compile(r"--?xla_force_host_platform_device_count=(\d+)")
 _MENTIONS = re.compile(rf"xla_force_host_platform_device_count|{config.CPU_DEVICES}")
+
+
+_FLAGS_AT_START = os.environ.get("XLA_FLAGS", "")
+_OPTION_AT_START = jax.config.values[config.CPU_DEVICES]
+"""The option's value before user code runs: -1, or that of the environment."""
 
 
 def mentioned(text: str) -> bool:
@@ -26,15 +31,37 @@ def mentioned(text: str) -> bool:
     return _MENTIONS.search(text) is not None
 
 
-def reset() -> bool:
-    """Delete the backend and any requested number; return whether this invalidated arrays."""
+def count_at_start() -> int:
+    """Return the number of simulated devices that the user's environment sets; 1 by default."""
+    forced = _FORCED.findall(_FLAGS_AT_START)
+    option = int(_OPTION_AT_START)
+    return option if option > 0 else int(forced[-1]) if forced else 1
+
+
+def simulated() -> int | None:
+    """Return the number of simulated devices; `None` if the devices are not simulated."""
+    return jax.device_count() if jax.default_backend() == "cpu" else None
+
+
+def are_several() -> bool:
+    """Return whether there are several devices, without initializing any."""
+    return xla_bridge.backends_are_initialized() and jax.device_count() > 1
+
+
+def reset(count: int | None = None) -> bool:
+    """Delete the backend, and set the number of devices; return whether this invalidated arrays.
+
+    Args:
+        count: the number of devices of the next backend; by default, that of the environment.
+    """
     lost = xla_bridge.backends_are_initialized()
     if lost:
         from jax.extend import backend  # takes 50 ms, and few programs need it
 
         backend.clear_backends()  # type: ignore[no-untyped-call]
-    if jax.config.values[config.CPU_DEVICES] != UNSET:
-        config.update(config.CPU_DEVICES, UNSET)
+    value = _OPTION_AT_START if count is None else count
+    if jax.config.values[config.CPU_DEVICES] != value:
+        config.update(config.CPU_DEVICES, value)
     return lost
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+import jax
 from jax._src import core
 from jax._src import pretty_printer as pp
 
@@ -32,6 +33,18 @@ _BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
 
 _PAPER = 80
 """Target width of a printed jaxpr, as in JAX's own printer."""
+
+
+def places_on_several(jaxpr: object) -> bool:
+    """Return whether an equation of a jaxpr puts arrays on several devices, or constrains them."""
+    for equation in open_jaxpr(jaxpr).eqns:
+        targets = equation.params.get("devices", (equation.params.get("sharding"),))
+        for target in targets if isinstance(targets, tuple | list) else ():
+            if isinstance(target, jax.sharding.Sharding) and target.num_devices > 1:
+                return True
+        if any(places_on_several(part.jaxpr) for part in inner(equation)):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

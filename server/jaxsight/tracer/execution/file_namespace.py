@@ -22,7 +22,8 @@ from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.tracer import user_warnings
-from jaxsight.tracer.execution import chunk_code
+from jaxsight.tracer.execution import chunk_code, device_demand
+from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
 from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing.import_folders import package_of
@@ -273,7 +274,7 @@ class FileNamespace:
                 self.recorder.executing(chunk.id, chunk.key),
                 user_warnings.collected_from_chunk(warned),
             ):
-                self._exec(code, execution, request.patience)
+                self._exec(code, execution, request)
         if before is not None and not only_binds:
             process_effects.heed_variables(before, jax)
             changes, self._state = process_effects.since(before)
@@ -308,16 +309,23 @@ class FileNamespace:
             return False
         return hasattr(kind, "__del__") or weakref.getweakrefcount(value) > 0
 
-    def _exec(self, code: CodeType, execution: Execution, patience: float) -> None:
+    def _exec(self, code: CodeType, execution: Execution, request: Trace) -> None:
         """Execute a chunk.
 
         Errors of a chunk whose names the function does not need are caveats.
+
+        Raises:
+            MoreDevices: it failed, and may succeed with more devices.
         """
         chunk = execution.chunk
         if chunk.needed:
-            exec(code, self.names)  # noqa: S102 - runs user code
+            try:
+                exec(code, self.names)  # noqa: S102 - runs user code
+            except Exception as error:
+                _demand_devices(error, chunk, request)
+                raise
             return
-        limit = contextlib.nullcontext() if chunk.unlimited else at_most(patience)
+        limit = contextlib.nullcontext() if chunk.unlimited else at_most(request.patience)
         try:
             with limit:
                 exec(code, self.names)  # noqa: S102
@@ -327,6 +335,7 @@ class FileNamespace:
         except (CancelledByServer, _Again):
             raise
         except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
+            _demand_devices(error, chunk, request)
             execution.failed = True
             execution.missing = _missing(error)
             if not self._follows_from_another(error):
@@ -352,6 +361,13 @@ class FileNamespace:
 
 class _Again(Exception):
     """The file must start again, without a chunk that took too long."""
+
+
+def _demand_devices(error: BaseException, chunk: Chunk, request: Trace) -> None:
+    """Raise `MoreDevices` if a chunk failed for want of devices."""
+    count = device_demand.wanted(error, [each.text for each in request.chunks])
+    if count is not None:
+        raise MoreDevices(count, chunk.key.partition("/")[0]) from None
 
 
 def _missing(error: BaseException) -> str:

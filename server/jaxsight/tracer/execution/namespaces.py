@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxsight.tracer.compat import devices
+from jaxsight.tracer.execution.device_demand import Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
@@ -40,7 +41,14 @@ class Namespaces:
     def __init__(self, imports: Imports) -> None:
         self._imports = imports
         self._namespaces: OrderedDict[tuple[str, str], FileNamespace] = OrderedDict()
-        self._devices: tuple[str, ...] = ()
+        self._demands = Demands()
+        self._given: tuple[tuple[str, ...], int] = (
+            (),
+            devices.count_at_start(),
+        )
+        """The keys of statements that set the number of devices themselves, and the number given
+        otherwise.
+        """
 
     @contextlib.contextmanager
     def running(self, request: Trace) -> Iterator[FileNamespace]:
@@ -68,12 +76,23 @@ class Namespaces:
                 namespace.note_imports(self._imports)
                 namespace.trim()
 
+    def demand(self, request: Trace, need: MoreDevices) -> None:
+        """Give a request more devices from now on, so that it can be repeated."""
+        self._demands.add(request, need)
+
     def _give_devices(self, request: Trace) -> None:
-        """Reset the number of devices for a file that sets it, after another file has used them."""
-        wanted = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
-        if wanted == self._devices:
+        """Set the number of devices for a file, after another file has used as many as it needs."""
+        setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
+        usual = devices.count_at_start()
+        demanded = usual if setters else self._demands.of(request)
+        if demanded is None:
             return
-        self._devices = wanted
-        if devices.reset():
+        wanted = (setters, max(demanded, usual))
+        if wanted == self._given:
+            return
+        self._given = wanted
+        if devices.reset(demanded if demanded > usual else None):
+            self._imports.modules.unload_all()
             for namespace in self._namespaces.values():
                 namespace.forget_all()
+                namespace.outdate()

@@ -21,6 +21,8 @@ from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.compat import jaxprs, leaks, traces
+from jaxsight.tracer.execution import device_demand
+from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError, clean, failure
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
@@ -45,6 +47,7 @@ def trace(job: Job[Trace]) -> Traced:
 
     Raises:
         UserError: tracing failed; it has the observations until then.
+        MoreDevices: it failed, and may succeed with more devices.
         CancelledByServer: the request was cancelled.
     """
     module = job.module
@@ -65,6 +68,9 @@ def trace(job: Job[Trace]) -> Traced:
         except CancelledByServer:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
+            texts = [chunk.text for chunk in module.trace.chunks]
+            if (count := device_demand.wanted(raised, texts)) is not None:
+                raise MoreDevices(count) from None
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()

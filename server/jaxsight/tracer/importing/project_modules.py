@@ -111,7 +111,7 @@ class ProjectModules:
         """
         real = self.texts.real
         return self.texts.unsaved(path) is not None or any(
-            _lies_in(real(path), real(root)) for root in self._roots
+            lies_in(real(path), real(root)) for root in self._roots
         )
 
     def files_of(self, modules: Iterable[str]) -> set[str]:
@@ -181,6 +181,11 @@ class ProjectModules:
             self._unload(name, edited=False)
         self._unload_importers("")
         importlib.invalidate_caches()
+
+    def unload_all(self) -> None:
+        """Unload the project's modules, whose arrays and meshes are on devices that are gone."""
+        for name in tuple(self.loaded):
+            self._unload(name, edited=False)
 
     def _is_current(self, name: str, serial: int) -> bool:
         running = self.running
@@ -310,7 +315,7 @@ def init_file(folder: str) -> str:
     return str(PurePath(folder, "__init__.py"))
 
 
-def _lies_in(path: str, root: str) -> bool:
+def lies_in(path: str, root: str) -> bool:
     """Return whether a file is under the root, but neither installed nor in an environment."""
     if not path.startswith(root.rstrip("/\\") + ("\\" if "\\" in root else "/")):
         return False

@@ -1,0 +1,189 @@
+"""Programs of several devices: shapes and jaxprs are shown, and no figure of one device is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SERVER = Path(__file__).parents[2] / "server"
+MODEL = '''\
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+rows = NamedSharding(mesh, P("q"))
+ON_THE_MESH = jax.device_put(jnp.ones((8, 8)), rows)
+
+
+def mapped(x):
+    """
+    Example inputs:
+        x: f32[8, 3]
+    """
+    return jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")(x)
+
+
+def manual(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    total = functools.partial(jax.lax.psum, axis_name="q")
+    return jax.shard_map(total, mesh=mesh, in_specs=P("q"), out_specs=P())(x)
+
+
+def constrained(x):
+    """
+    Example inputs:
+        x: f32[8, 8]
+    """
+    return jax.lax.with_sharding_constraint(x, rows).sum(0)
+
+
+def put(x):
+    """
+    Example inputs:
+        x: f32[8, 8]
+    """
+    return jax.device_put(x, rows).sum(0)
+
+
+@functools.partial(jax.jit, in_shardings=rows)
+def placed(x):
+    """
+    Example inputs:
+        x: f32[8, 8]
+    """
+    return x.sum(0)
+
+
+def given(x):
+    """
+    Example inputs:
+        x = ON_THE_MESH
+    """
+    return x.sum(0)
+
+
+def called(x):
+    """
+    >>> called(jax.device_put(jnp.ones((8, 8)), rows)).shape
+    (8,)
+    """
+    return x.sum(0)
+
+
+def helped(x):
+    """
+    >>> helped(2 * jax.device_put(jnp.ones((8, 8)), rows)).shape
+    (8,)
+    """
+    return x.sum(0)
+
+
+class State:
+    def __init__(self):
+        self.value = jax.device_put(jnp.ones((8, 8)), rows)
+
+
+STATE = State()
+
+
+def steps(x):
+    """
+    Example inputs:
+        x: f32[8, 8]
+    """
+    STATE.value = STATE.value + x
+    return STATE.value.sum(0)
+
+
+def updates(state, x):
+    """
+    Example inputs:
+        state = State()
+        x: f32[8, 8]
+    """
+    state.value = state.value + x
+    return state.value.sum(0)
+
+
+def indexed(x):
+    """
+    Example inputs:
+        x: f32[8]
+    """
+    mesh = jax.sharding.Mesh([jax.devices()[at] for at in range(8)], ("a",))
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("a")))
+
+
+def single(x):
+    """
+    Example inputs:
+        x: f32[8, 8]
+    """
+    return x @ ON_THE_MESH
+'''
+SPANS = {
+    "mapped": 8,
+    "manual": 4,
+    "constrained": 4,
+    "put": 4,
+    "placed": 4,
+    "given": 4,
+    "called": 4,
+    "helped": 4,
+    "steps": 4,
+    "updates": 4,
+    "indexed": 8,
+}
+
+
+def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "jaxsight", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(SERVER), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shardy", [True, False])
+def test_programs_of_several_devices_are_traced_and_have_no_figures(
+    tmp_path: Path, shardy: bool
+) -> None:
+    Path(tmp_path, "pyproject.toml").write_text('[tool.jaxsight]\ntarget = "cpu"\n')
+    option = f"import jax\njax.config.update('jax_use_shardy_partitioner', {shardy})\n"
+    Path(tmp_path, "model.py").write_text(option + MODEL)
+    arguments = ("check", "--verify-import", "--output-format", "json", "model.py")
+    run = jaxsight(*arguments, cwd=tmp_path)
+    assert {each["function"]: each["message"] for each in json.loads(run.stdout)} == {
+        function: f"`{function}` is not compiled for cpu: it spans {count} devices, "
+        "and only programs for one device are compiled"
+        for function, count in SPANS.items()
+    }, run.stderr
+
+
+@pytest.mark.slow
+def test_a_program_that_captures_an_array_of_a_mesh_runs_on_one_device(tmp_path: Path) -> None:
+    Path(tmp_path, "model.py").write_text(MODEL)
+    run = jaxsight("kernels", "model.py:single", "--target", "cpu", "--json", cwd=tmp_path)
+    assert json.loads(run.stdout)["kernel_count"] >= 1, run.stderr
+
+
+def test_arguments_on_a_mesh_are_shown_with_their_global_shapes(tmp_path: Path) -> None:
+    Path(tmp_path, "model.py").write_text(MODEL)
+    run = jaxsight("show", "model.py:given", cwd=tmp_path)
+    assert run.stdout.startswith("given(x: f32[8,8]) -> f32[8]\n"), run.stderr
