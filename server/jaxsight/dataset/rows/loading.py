@@ -64,7 +64,8 @@ def _array(array: Array, path: str) -> jax.Array:
     chance = np.random.default_rng(int.from_bytes(seed, "big"))
     if array.values == "key":
         data = chance.integers(0, 2**32, (*array.shape, 2), np.uint32)
-        return jax.random.wrap_key_data(data, impl="threefry2x32")
+        keys: jax.Array = jax.random.wrap_key_data(jax.numpy.asarray(data), impl="threefry2x32")
+        return keys
     dtype = jax.numpy.dtype(array.dtype)
     values = _values(array, dtype, chance)
     if np.issubdtype(dtype, np.complexfloating):

@@ -120,14 +120,13 @@ class Processes:
         interrupted: asyncio.Event | None = None,
     ) -> Event:
         events = Events(name, on_event)
-        async with self._with_temporary_folder() as own:
-            async with own._started(command) as process:
-                waiting = asyncio.create_task(_interrupt_when(interrupted, process))
-                try:
-                    await process.ended(events.take)
-                finally:
-                    waiting.cancel()
-                return events.result(process.errors)
+        async with self._with_temporary_folder() as own, own._started(command) as process:
+            waiting = asyncio.create_task(_interrupt_when(interrupted, process))
+            try:
+                await process.ended(events.take)
+            finally:
+                waiting.cancel()
+            return events.result(process.errors)
 
     @contextlib.asynccontextmanager
     async def _with_temporary_folder(self) -> AsyncIterator[Processes]:
