@@ -79,6 +79,15 @@ def _(primals, tangents):
 
 def scaled_sum("""
 
+CALLBACK = """\
+import numpy as np
+    doubled = jax.pure_callback(lambda x: np.asarray(x) * 2, x, x)
+    return jnp.sum(doubled * weights, axis=1)"""
+
+NARROW = """\
+narrow = jnp.exp(x.astype(jnp.bfloat16)) * weights.astype(jnp.bfloat16) / 3
+    return jnp.sum((narrow + narrow * narrow).astype(jnp.float32), axis=1)"""
+
 VARIANTS = {
     "unused argument": changed(LAST, "return jnp.sum(x, axis=1)"),
     "constant result": changed(LAST, "return jnp.sum(x * weights), weights * 0"),
@@ -88,9 +97,13 @@ VARIANTS = {
     "as it is": changed(LAST, LAST),
     "depends on tracing": changed(LAST, f"{LAST} * (1 + isinstance(x, jax.core.Tracer))"),
     "wrong gradient": changed("def scaled_sum(", RULE),
+    "own derivative": changed("def scaled_sum(", RULE, labels=("own-derivative",)),
+    "calls back": changed(LAST, CALLBACK, is_differentiable=False),
+    "narrow inside": changed(LAST, NARROW),
 }
-_WRONG = VARIANTS["wrong gradient"]["program"]
-_WRONG["text"] = _WRONG["text"].replace("jnp.tanh(x)", "tripled(x)")
+for _name in ("wrong gradient", "own derivative"):
+    _program = VARIANTS[_name]["program"]
+    _program["text"] = _program["text"].replace("jnp.tanh(x)", "tripled(x)")
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +127,21 @@ def test_results_that_depend_on_tracing_are_a_disagreement(records: dict[str, An
 def test_a_wrong_gradient_is_a_disagreement(records: dict[str, Any]) -> None:
     validation = records["wrong gradient"]["disagreement"]["validation"]
     assert validation["gradient"].startswith("differs: relative error")
+
+
+def test_a_derivative_of_its_own_is_no_disagreement(records: dict[str, Any]) -> None:
+    validation = records["own derivative"]["row"]["validation"]
+    assert validation["gradient"] == "not compared: own derivative"
+
+
+def test_stablehlo_that_calls_python_back_runs_in_no_other_process(records: dict[str, Any]) -> None:
+    validation = records["calls back"]["row"]["validation"]
+    assert validation["eager"] == "passed"
+    assert validation["stablehlo"] == "not compared: it calls Python back"
+
+
+def test_narrow_numbers_inside_are_rounded_more(records: dict[str, Any]) -> None:
+    assert records["narrow inside"]["row"]["validation"]["eager"] == "passed"
 
 
 def test_a_row_says_what_became_of_a_program(records: dict[str, Any]) -> None:

@@ -28,9 +28,12 @@ def generate(spec: Spec, number: int) -> Program:
     writer.names |= chosen.names
     chosen.write(writer)
     smooth = any(value.is_smooth for value in writer.results) and not writer.is_blocked
+    text = writer.text()
+    if "stop_gradient" in text:
+        writer.labels.add("own-derivative")
     return Program(
         number=number,
-        text=writer.text(),
+        text=text,
         function=writer.function_name(),
         arguments=writer.parameters,
         category=category,

@@ -48,7 +48,7 @@ _BOUND = 1 / 16
 """Allowed fraction of the bound on the rounding error of a sum, terms times unit roundoff.
 Sums of 40,000 f32 terms used a quarter of it.
 """
-_ROUNDING = 64.0
+ROUNDING = 64.0
 """A difference up to this factor times the effect of the inputs' last bits is rounding."""
 
 Function = Callable[..., Sequence[jax.Array]]
@@ -133,11 +133,10 @@ class TwoWays:
         """Return whether inputs that differ in their last bits change a result about as much."""
         if plain(usual_array).shape != plain(second_array).shape:
             return False
-        shaken = self._second(*jax.tree_util.tree_map(_shaken, args))[index]
-        changed = _largest(_differences(shaken, second_array))
+        moved = self._second(*jax.tree_util.tree_map(shaken, args))[index]
+        changed = largest(differences(moved, second_array))
         return (
-            changed > 0.0
-            and _largest(_differences(usual_array, second_array)) <= _ROUNDING * changed
+            changed > 0.0 and largest(differences(usual_array, second_array)) <= ROUNDING * changed
         )
 
     def _error(
@@ -150,8 +149,8 @@ class TwoWays:
     ) -> replies.Miscompiled | None:
         """Return the compiler's error, or `None` if it is uncertain."""
         scale = root_mean_square(wide(plain(second_array)))
-        differences = _differences(usual_array, second_array)
-        apart = _largest(differences)
+        distances = differences(usual_array, second_array)
+        apart = largest(distances)
         inexact = jnp.issubdtype(second_array.dtype, jnp.inexact)
         least = (
             _CERTAIN * self._slack(second_array.dtype) * tolerance(second_array.dtype)
@@ -161,9 +160,9 @@ class TwoWays:
         if not np.isfinite(apart) or scale == 0.0 or apart <= least * scale:
             return None
         stepwise: jax.Array = self._function(*args)[index]
-        if _largest(_differences(stepwise, second_array)) > apart / _CERTAIN:
+        if largest(differences(stepwise, second_array)) > apart / _CERTAIN:
             return None
-        at = np.unravel_index(int(np.argmax(differences)), differences.shape)
+        at = np.unravel_index(int(np.argmax(distances)), distances.shape)
         return replies.Miscompiled(
             jaxlib=lowering.JAXLIB,
             result=name,
@@ -180,7 +179,7 @@ def names_of(count: int) -> list[str]:
     return [f"result {index}" for index in range(count)]
 
 
-def _differences(usual_array: jax.Array, second_array: jax.Array) -> np.ndarray:
+def differences(usual_array: jax.Array, second_array: jax.Array) -> np.ndarray:
     """Return the elementwise distance of two arrays of the same shape, as float64.
 
     It is 0 if both are NaN or the same infinity.
@@ -191,21 +190,21 @@ def _differences(usual_array: jax.Array, second_array: jax.Array) -> np.ndarray:
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)
 
 
-def _largest(differences: np.ndarray) -> float:
+def largest(distances: np.ndarray) -> float:
     """Return the largest difference, or infinity if one is not finite."""
-    if not differences.size:
+    if not distances.size:
         return 0.0
-    return float(np.max(np.where(np.isfinite(differences), differences, np.inf)))
+    return float(np.max(np.where(np.isfinite(distances), distances, np.inf)))
 
 
-def _shaken(value: Any) -> object:
+def shaken(value: Any) -> object:
     """Return an array with the last bits of its floating-point numbers changed, up and down."""
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return value
     numbers = np.asarray(value)
     signs = 1.0 - 2.0 * (np.arange(numbers.size).reshape(numbers.shape) % 2)
-    shaken = wide(numbers) * (1.0 + _eps(value.dtype) * signs)
-    return jnp.asarray(shaken.astype(numbers.dtype))
+    moved = wide(numbers) * (1.0 + _eps(value.dtype) * signs)
+    return jnp.asarray(moved.astype(numbers.dtype))
 
 
 def _eps(dtype: DType) -> float:

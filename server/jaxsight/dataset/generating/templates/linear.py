@@ -275,6 +275,7 @@ def solving(w: Writer) -> None:
         with w.nested("solve_with(_, v)"):
             w.line(f"return jnp.linalg.solve({a}, v)")
     if kind == "cg":
+        w.labels.add("own-derivative")  # that of the solution, which so few iterations do not reach
         with w.nested("matvec(v)"):
             w.line(f"return {a} @ v")
         text = text.replace(f"cg({a},", "cg(matvec,")

@@ -205,7 +205,6 @@ def wrapped(w: Writer) -> None:
         text = f'jax.pure_callback(on_host, result_type, {y}, vmap_method="sequential")'
         z = w.make(text, y, low=-2, high=2)
     elif kind == "stop":
-        w.labels.add("own-derivative")
         z = w.make(f"{y} * lax.stop_gradient(jnp.tanh({y}))", y)
     elif kind == "copy":
         form = w.pick(("jnp.array({y}, copy=True)", "jnp.copy({y})"))
@@ -238,7 +237,6 @@ def wrapped(w: Writer) -> None:
         with w.nested("transpose(residual, v)"):
             w.line("return residual * v")
         w.imported("from jax.custom_derivatives import linear_call")
-        w.labels.add("own-derivative")
         w.line(f"weights = lax.stop_gradient(jnp.tanh({y}))")
         z = w.make(f"linear_call(forward, transpose, weights, {x})", x, y)
     elif kind == "order":

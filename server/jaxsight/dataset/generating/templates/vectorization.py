@@ -148,6 +148,7 @@ def named(w: Writer) -> None:
             text = f'lax.axis_index("batch").astype({jnp_dtype(dtype)})'
         else:
             text = f'lax.{kind}({value}, "batch")'
+            w.is_blocked |= kind in ("pmax", "pmin")
         shared = Value(text, dtype, () if kind == "axis_index" else inner, -9, 9, True)
         shared = w.let("shared", shared)
         result = w.make(f"{value} - 0.5 * {shared}", value, low=-40, high=40)
