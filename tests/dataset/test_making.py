@@ -88,6 +88,9 @@ NARROW = """\
 narrow = jnp.exp(x.astype(jnp.bfloat16)) * weights.astype(jnp.bfloat16) / 3
     return jnp.sum((narrow + narrow * narrow).astype(jnp.float32), axis=1)"""
 
+SOLVE = """\
+return jnp.linalg.solve(jnp.diag(1 + weights), (jnp.tanh(x) * weights).T)"""
+
 VARIANTS = {
     "unused argument": changed(LAST, "return jnp.sum(x, axis=1)"),
     "constant result": changed(LAST, "return jnp.sum(x * weights), weights * 0"),
@@ -100,6 +103,7 @@ VARIANTS = {
     "own derivative": changed("def scaled_sum(", RULE, labels=("own-derivative",)),
     "calls back": changed(LAST, CALLBACK, is_differentiable=False),
     "narrow inside": changed(LAST, NARROW),
+    "linear algebra": changed(LAST, SOLVE),
 }
 for _name in ("wrong gradient", "own derivative"):
     _program = VARIANTS[_name]["program"]
@@ -138,6 +142,10 @@ def test_stablehlo_that_calls_python_back_runs_in_no_other_process(records: dict
     validation = records["calls back"]["row"]["validation"]
     assert validation["eager"] == "passed"
     assert validation["stablehlo"] == "not compared: it calls Python back"
+
+
+def test_stablehlo_that_calls_lapack_runs_in_another_process(records: dict[str, Any]) -> None:
+    assert records["linear algebra"]["row"]["validation"]["stablehlo"] == "passed"
 
 
 def test_narrow_numbers_inside_are_rounded_more(records: dict[str, Any]) -> None:

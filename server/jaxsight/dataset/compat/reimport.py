@@ -3,7 +3,9 @@
 Applies to JAX 0.8 to 0.12. `jax.export` reads only what it has serialized itself.
 
 Private API used: jaxlib's MLIR bindings, `Client.compile_and_load` and executables'
-`execute_sharded`, through `compiler.compat.jaxlib_alone`.
+`execute_sharded`, through `compiler.compat.jaxlib_alone`; and `lapack._lapack.initialize`, which
+JAX calls before it lowers a call of LAPACK (`jax/_src/lax/linalg.py`, `initialize_lapack`): without
+it, the call ends the process.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+from jaxlib import lapack
 from jaxlib.mlir import ir
 
 from jaxsight.compiler.compat import jaxlib_alone
@@ -26,6 +29,7 @@ def run(text: str, arrays: Sequence[jax.Array], options: dict[str, str | bool]) 
 
     Raise whatever parsing, compiling and running raise.
     """
+    lapack._lapack.initialize()  # type: ignore[attr-defined]
     device = jax.devices("cpu")[0]
     with jaxlib_alone.context():
         module = ir.Module.parse(text)
