@@ -269,6 +269,7 @@ def shuffling(w: Writer) -> None:
         text = f"jax.random.dirichlet({key}, jnp.exp(jnp.tanh({x})), dtype={jnp_dtype(dtype)})"
         y = w.make(f"{text} * 2.0", x, low=0, high=2)
         w.is_blocked = False
+        w.labels.add("own-derivative")  # that of the distribution, not of its rejection sampler
     elif kind == "multivariate":
         text = f"jax.random.multivariate_normal({key}, {x}, jnp.eye({n}, dtype={x}.dtype))"
         y = w.make(text, x, low=-9, high=9)
