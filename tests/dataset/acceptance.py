@@ -29,7 +29,7 @@ _OWN_CAUSES = {"duplicate", "structure of another split"}
 
 
 _EQUAL = ("kernel_count", "launch_count", "temp_bytes", "argument_bytes", "output_bytes", "flops")
-"""The figures of a row that `jaxsight kernels` prints, too."""
+"""The figures of a row, where it has them, that `jaxsight kernels` prints, too."""
 
 
 def jaxsight(*arguments: str) -> list[str]:
@@ -80,7 +80,7 @@ def equal(out: Path, count: int, options: argparse.Namespace) -> str:
             differing = {
                 name: (target[name], report.get(name))
                 for name in _EQUAL
-                if target[name] != report.get(name)
+                if target[name] is not None and target[name] != report.get(name)
             }
             same += not differing
             if differing:
