@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,19 @@ SPEC = Spec.of_record({"samples": 6, "shard_size": 3, "categories": ["arithmetic
 def made(folder: Path, jobs: int) -> Made:
     engine = Local(sys.executable, jobs, lambda: None)
     return generate(SPEC, Store(folder, SPEC.record()), engine, lambda *_: None)
+
+
+def test_surveyed_programs_are_not_counted_as_rows() -> None:
+    def records(task: Task, python: str, on_program: Callable[[], None]) -> list[dict[str, Any]]:
+        for _ in task.sources:
+            on_program()
+        return [{} for _ in task.sources]
+
+    counted: list[str] = []
+    engine = Local("python", 1, lambda: counted.append("program"), records)
+    tasks = [Task("survey", 0, ({}, {}, {})), Task("rows", 0, ({}, {}))]
+    assert [task for task, _ in engine.run(tasks)] == tasks
+    assert len(counted) == 2
 
 
 @pytest.mark.slow

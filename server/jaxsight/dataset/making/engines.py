@@ -9,9 +9,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from jaxsight.dataset.making.shards import Record, Task, make
+
+_SURVEY = "survey"
+"""Tasks whose programs are counted when they are done: rows are made at the same time."""
 
 Make: TypeAlias = Callable[[Task, str, Callable[[], None]], list[Record]]
 """Makes a shard, with a Python that has JAX; calls a function after each program."""
@@ -51,7 +55,8 @@ class Local:
         """Yield each task with its records; at most two for each job are under way."""
         waiting: deque[tuple[Task, Future[list[Record]]]] = deque()
         for task in tasks:
-            waiting.append((task, self._threads.submit(self._make, task, self._python, self._step)))
+            step = partial(self._step, is_counted=task.kind != _SURVEY)
+            waiting.append((task, self._threads.submit(self._make, task, self._python, step)))
             while len(waiting) >= 2 * self._jobs:
                 first, future = waiting.popleft()
                 yield first, future.result()
@@ -63,10 +68,11 @@ class Local:
         self._is_ended = True
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _step(self) -> None:
+    def _step(self, *, is_counted: bool) -> None:
         if self._is_ended:
             raise InterruptedError
-        self._on_program()
+        if is_counted:
+            self._on_program()
 
 
 class Ray:
@@ -102,7 +108,7 @@ class Ray:
     def _next(self, waiting: deque[tuple[Task, Any]]) -> tuple[Task, list[Record]]:
         task, reference = waiting.popleft()
         records: list[Record] = self._ray.get(reference)
-        for _ in records:
+        for _ in records if task.kind != _SURVEY else ():
             self._on_program()
         return task, records
 
