@@ -65,6 +65,35 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Collective:
+    """The communication of one run of a kernel of the kind `collective`."""
+
+    kind: str
+    """`all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `collective-permute`, …, as the
+    HLO has it.
+    """
+    bytes: int
+    """The size of the data on one device: of its operands or its results, whichever is larger."""
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Devices of the program that communicate with each other; for `collective-permute`, the pairs
+    of source and target.
+    """
+    axes: tuple[str, ...] = ()
+    """The mesh axes that they communicate over; empty if the groups are not those of axes."""
+    inserted: bool = False
+    """Whether the partitioner inserted it: no equation of the program asks for it."""
+    is_async: bool = False
+    """Whether other kernels run between its start and its end."""
+    reduction: str = ""
+    """The operation of a reduction, as HLO names it: `add`, `maximum`, …"""
+
+    @property
+    def group_size(self) -> int:
+        """The number of devices that communicate with each other; 1 if unknown."""
+        return max(map(len, self.groups), default=1)
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A unit that the device launches."""
 
@@ -116,6 +145,8 @@ class Kernel:
     """Bytes of scratch memory that a library call requests, besides its results."""
     instruction: int = 0
     """Its line in the HLO text, from 0."""
+    collective: Collective | None = None
+    """What it communicates, if its kind is `collective`."""
 
     @property
     def bytes_in(self) -> int:

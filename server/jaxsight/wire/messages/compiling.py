@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 
 from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.meshes import Chosen, Distribution, Rematerialization
 from jaxsight.wire.messages.requests import Cancel
 
-COMPILER_VERSION = 8
+COMPILER_VERSION = 9
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -46,11 +47,15 @@ class Compile:
     """Trip counts of scans by path, for targets whose HLO does not have them."""
     complete: bool = True
     """Whether the compile must be complete; if not, it may end once kernels are known."""
+    distribution: Distribution | None = None
+    """How the program is distributed over devices; `None` for one device."""
+    communicates: tuple[str, ...] = ()
+    """Paths of the equations that ask for communication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The compiler's own memory analysis, in bytes; -1 if unknown."""
+    """The compiler's own memory analysis of one device, in bytes; -1 if unknown."""
 
     temporaries: int = -1
     arguments: int = -1
@@ -92,6 +97,11 @@ class Compiled:
     notes: tuple[str, ...] = field(default=())
     """Differences from a compile on the device."""
     is_complete: bool = True
+    devices: int = 1
+    """The number of devices that the program runs on; all figures are those of one of them."""
+    shardings: tuple[Chosen, ...] = ()
+    """The shardings of the program's values; empty for one device."""
+    rematerialized: tuple[Rematerialization, ...] = ()
 
     @property
     def knows_temporaries(self) -> bool:

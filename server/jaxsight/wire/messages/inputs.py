@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jaxsight.wire.meshes import Spec
+
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
@@ -12,6 +14,8 @@ class ArraySpec:
     dtype: str
     shape: tuple[int, ...]
     weak: bool = False
+    spec: Spec = ()
+    """The axes of the request's mesh that each dimension is divided over; empty: replicated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class KeySpec:
 
     impl: str
     shape: tuple[int, ...]
+    spec: Spec = ()
 
 
 @dataclass(frozen=True, slots=True)

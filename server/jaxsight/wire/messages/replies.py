@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jaxsight.wire.meshes import Distribution
 from jaxsight.wire.observations import Caveat, Failure, Observation, Reused, Seen, Warned
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 13
+VERSION = 14
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -200,6 +201,10 @@ class Lowered:
     """The names of the inputs whose buffers are donated."""
     results: tuple[str, ...] = ()
     """Names of the program's results, e.g. `result 0`."""
+    distribution: Distribution | None = None
+    """How it is distributed over devices; `None` for a program for one device."""
+    communicates: tuple[str, ...] = ()
+    """Paths of the equations that ask for communication, such as those of `psum` and `reshard`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument
 from jaxsight.wire.messages.replies import Compared, Imported, Lowered, Outlined, Shown, Traced
 
@@ -141,6 +142,10 @@ class Trace(Request[Traced]):
     """Seconds after which a chunk that is neither `needed` nor `unlimited` is skipped."""
     whole: bool = False
     """The chunks include all names of the module that other modules might import."""
+    mesh: Mesh | None = None
+    """The mesh that the example inputs declare; the function is traced under it."""
+    devices: int = 0
+    """The number of devices of the target; 0: as many as the program asks for."""
 
     @property
     def executes(self) -> Trace:
