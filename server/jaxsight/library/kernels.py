@@ -299,14 +299,20 @@ def _kernels(
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
         raise CannotCompile(f"{name} cannot be lowered for {target.name}: {error}") from error
-    if artifact.devices > 1:
-        raise CannotCompile(f"{name}: {lowered.spanning(artifact.devices)}")
+    distribution = artifact.distribution
+    if distribution is not None and target.devices and distribution.devices > target.devices:
+        raise CannotCompile(
+            f"{name} spans {distribution.devices} devices, but {target.name} has {target.devices}"
+        )
     names = lowering.names(traced)
     program = base64.b64encode(artifact.bytes).decode("ascii")
     chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
     # In this process other threads may compile, and then no compile may end early.
     is_here = target.chip is None and not target.host
     request = Compile(1, target.name, program, options=chosen, complete=is_here, **facts)
+    if distribution is not None:
+        asks = lowered.communicating(traced.jaxpr)
+        request = replace(request, distribution=distribution, communicates=asks)
     if traps:
         request = folding.without(request)
     answer = _compile(target, request)

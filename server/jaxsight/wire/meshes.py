@@ -63,6 +63,9 @@ class Distribution:
         return self.partitions * self.replicas
 
 
+ONE_DEVICE = Distribution(1)
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The sharding of a value before the program is partitioned, which the partitioner chose."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from jaxsight.features import caveats
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import estimate, total
-from jaxsight.wire.kernel_graph import Kernel, Loop, Temporary
+from jaxsight.wire.kernel_graph import Collective, Kernel, Loop, Temporary
 from jaxsight.wire.messages.replies import Traced
 
 
 def record(kernels: Kernels, function: str) -> dict[str, object]:
     """Return all figures as JSON.
 
+    Those of a program for several devices are figures of one of them.
     Sizes are in bytes and times in seconds; `estimate_seconds` is a roofline estimate, not a
     measurement.
 
@@ -26,6 +27,7 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "function": function,
         "updates": list(reply.updates) if isinstance(reply, Traced) else [],
         "target": kernels.target.name,
+        "devices": compiled.devices,
         "compiled": compiled.how,
         "jaxlib": compiled.jaxlib,
         "kernel_count": graph.kernel_count,
@@ -45,6 +47,11 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         ],
         "flops": compiled.flops,
         "transfers": graph.transfers,
+        "collectives": [
+            _collective(kernels, kernel, kernel.collective)
+            for kernel in graph.kernels
+            if kernel.collective is not None
+        ],
         "callback_count": graph.callback_count,
         "compile_seconds": compiled.compile_seconds,
         "estimate_seconds": estimated.seconds if estimated else None,
@@ -75,6 +82,21 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
         "flops": kernel.flops,
         "estimate_seconds": estimate(kernel, kernels.target),
         "recomputes": list(kernel.recomputes),
+    }
+
+
+def _collective(kernels: Kernels, kernel: Kernel, collective: Collective) -> dict[str, object]:
+    return {
+        "kernel": kernel.name,
+        "kind": collective.kind,
+        "bytes": collective.bytes,
+        "groups": [list(group) for group in collective.groups],
+        "axes": list(collective.axes),
+        "lines": kernels.lines(kernel) or kernels.fed_lines(kernel),
+        "inserted": collective.inserted,
+        "async": collective.is_async,
+        "reduction": collective.reduction or None,
+        "runs": kernel.runs,
     }
 
 

@@ -7,6 +7,8 @@ from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count
+from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 
 SAME = "the same"
@@ -20,8 +22,26 @@ def headline(compiled: Compiled, target: Target) -> str:
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
     if (temporaries := temporary_memory(compiled)) != UNKNOWN:
-        parts.append(f"temp {temporaries}")
-    return " · ".join([*parts, target.short])
+        parts.append(f"temp {temporaries}{' per device' if compiled.devices > 1 else ''}")
+    return " · ".join([*parts, *communication(graph), devices(compiled, target)])
+
+
+def devices(compiled: Compiled, target: Target) -> str:
+    """Return the devices that a program runs on: `h100`, `8 × h100`, `4 of h100x8`."""
+    if not target.devices:
+        return f"{compiled.devices} × {target.short}" if compiled.devices > 1 else target.short
+    if compiled.devices == target.devices:
+        return target.short
+    return f"{compiled.devices} of {target.short}"
+
+
+def communication(graph: Graph) -> list[str]:
+    """Return `4 collectives, 68 MiB`: how many run, and the bytes on one device; or nothing."""
+    kernels = [kernel for kernel in graph.kernels if kernel.collective is not None]
+    if not kernels:
+        return []
+    bytes = sum(kernel.runs * kernel.collective.bytes for kernel in kernels if kernel.collective)
+    return [f"{count(len(kernels), 'collective')}, {units.size(bytes)}"]
 
 
 def temporary_memory(compiled: Compiled) -> str:
@@ -34,7 +54,13 @@ def temporary_memory(compiled: Compiled) -> str:
 
 def how(compiled: Compiled) -> str:
     """Return how figures were obtained."""
-    return "on the device" if compiled.how == "device" else "ahead of time (no device)"
+    match compiled.how:
+        case compiling.ON_DEVICE:
+            return "on the device" if compiled.devices == 1 else "on the devices"
+        case compiling.SIMULATED:
+            return f"for {compiled.devices} simulated devices"
+        case _:
+            return "ahead of time (no device)"
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
