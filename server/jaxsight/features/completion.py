@@ -26,9 +26,11 @@ from jaxsight.features.model import Completion
 from jaxsight.queries.engine import Engine
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Edit, Position
+from jaxsight.targets.target import names as target_names
+from jaxsight.targets.target import parse
 
-_WORD_BEFORE = re.compile(r"\w*\Z")
-_WORD_AFTER = re.compile(r"\w*")
+_WORD, _METRIC, _TARGET = r"\w*", r"[\w-]*", r"[^()\s]*"
+_CONTRACT = re.compile(r"Expect[ \t]*\([^()]*(?P<close>\))?")
 _BEGUN_HEADING = re.compile(
     r"[ \t]*(?::|\.\.[ \t]+rubric::[ \t]*)?(?P<title>[A-Za-z]{2}[A-Za-z ]*)"
 )
@@ -80,15 +82,21 @@ def complete(function: Function, position: Position, sizes: Mapping[str, int]) -
     section = _section_around(source, sections, offset)
     if section is None:
         return list(_headings(source, sections, offset))
-    before = _WORD_BEFORE.search(source.text, 0, offset)
-    after = _WORD_AFTER.match(source.text, offset)
-    start = before.start() if before else offset
-    end = after.end() if after else offset
+    start, end = _word_around(source, offset, _WORD)
     line = _line_around(source, section, start)
+    if (contract := _CONTRACT.match(source.text, line.start, offset)) is not None:
+        start, end = _word_around(source, offset, _METRIC if contract["close"] else _TARGET)
     cursor = _Cursor(source, section, start, end, line)
     if _in_comment(source, line.start, start):
         return []
     return list(_inside(cursor, function, sizes))
+
+
+def _word_around(source: ChunkText, offset: int, pattern: str) -> tuple[int, int]:
+    """Return the offsets of the word around an offset; a pattern has all of its letters."""
+    before = re.compile(rf"{pattern}\Z").search(source.text, 0, offset)
+    after = re.compile(pattern).match(source.text, offset)
+    return before.start() if before else offset, after.end() if after else offset
 
 
 def _section_around(
@@ -151,7 +159,9 @@ def _inside(cursor: _Cursor, function: Function, sizes: Mapping[str, int]) -> It
     if words[:1] == ["where"] and words[1:2] not in ([":"], ["="], [","]):
         yield from _sizes_to_define(cursor, declared, words)
     elif words[:2] == ["Expect", "("]:
-        if ":" in words and words[-1] in (":", ","):
+        if ")" not in words:
+            yield from _targets(cursor)
+        elif ":" in words[words.index(")") :] and words[-1] in (":", ","):
             for metric in METRICS:
                 text = f"{metric} <= " if cursor.ends_line else metric
                 yield cursor.propose(metric, "keyword", text)
@@ -185,6 +195,13 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
         if declared.heading == cursor.section.heading:
             return declared
     return DeclaredSet(cursor.section.name, cursor.section.heading)
+
+
+def _targets(cursor: _Cursor) -> Iterator[Completion]:
+    """Yield the short names of targets, for a contract."""
+    for name in target_names():
+        target = parse(name)
+        yield cursor.propose(target.short, "keyword", target.short, target.title)
 
 
 def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:

@@ -125,6 +125,25 @@ def parse(text: str) -> Target:
     raise UnknownTarget(f"unknown target {_shown(text)}", hint)
 
 
+def parse_short(text: str) -> Target:
+    """Return the target of a name, whose platform may be missing if it names a chip.
+
+    Names are those of `parse`, and e.g. `h100`, `h100x8`, `v5e:4x4`.
+
+    Raises:
+        UnknownTarget: no target has this name.
+    """
+    wanted = text.strip().lower()
+    chip = wanted.partition(":")[0]
+    if _tpu_name(chip) in TPUS:
+        return parse(f"tpu:{wanted}")
+    counted = _COUNTED.fullmatch(chip)
+    for name in (chip, counted[1] if counted else ""):
+        if (gpu := GPUS.get(name)) is not None:
+            return parse(f"{gpu.platform}:{wanted}")
+    return parse(text)
+
+
 def _tpu(text: str, chip: str) -> Target | None:
     """Return the target `tpu:CHIP` or `tpu:CHIP:SLICE`; `None` if there is no such chip."""
     version, _, topology = chip.partition(":")

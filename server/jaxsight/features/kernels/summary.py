@@ -7,7 +7,7 @@ from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count
-from jaxsight.wire.kernel_graph import Graph
+from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 
@@ -36,12 +36,30 @@ def devices(compiled: Compiled, target: Target) -> str:
 
 
 def communication(graph: Graph) -> list[str]:
-    """Return `4 collectives, 68 MiB`: how many run, and the bytes on one device; or nothing."""
-    kernels = [kernel for kernel in graph.kernels if kernel.collective is not None]
-    if not kernels:
+    """Return `4 collectives, 68 MiB`: their number, and the bytes on one device; or nothing."""
+    collectives = len(graph.collectives)
+    if not collectives:
         return []
-    bytes = sum(kernel.runs * kernel.collective.bytes for kernel in kernels if kernel.collective)
-    return [f"{count(len(kernels), 'collective')}, {units.size(bytes)}"]
+    return [f"{count(collectives, 'collective')}, {moved_figure(graph)}"]
+
+
+def moved_figure(graph: Graph) -> str:
+    """Return `68 MiB`, or `≥ 4 MiB` or `4 MiB–68 MiB` if runtime values decide."""
+    least, most = units.size(graph.moved_at_least), units.size(graph.moved_bytes)
+    if not graph.moved_known:
+        return f"≥ {least}"
+    return most if least == most else f"{least}–{most}"
+
+
+def collective_text(kernel: Kernel) -> str:
+    """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
+    collective = kernel.collective
+    if collective is None:
+        return kernel.what
+    axes = f" over {', '.join(collective.axes)}" if collective.axes else ""
+    runs = f", {kernel.runs} times" if kernel.runs > 1 else ""
+    inserted = ", inserted by the partitioner" if collective.inserted else ""
+    return f"{collective.kind} {units.size(collective.bytes)}{axes}{runs}{inserted}"
 
 
 def temporary_memory(compiled: Compiled) -> str:
