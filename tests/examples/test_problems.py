@@ -212,8 +212,8 @@ Expect (h100x8): moved-bytes <= 3 MiB
                  | help: did you mean `moved`?
 
 Expect (v5e:4x4): moved <= 64
-                            ^ JX908 expected a unit after `64`, found the end of the line
-                            | help: write `64 MiB`
+                             ^ JX908 expected a unit after `64`, found the end of the line
+                             | help: write `64 MiB`
 
 Expect (h100): kernels = 3
                        ^ JX908 expected a comparison after `kernels`, found `=`
