@@ -256,8 +256,12 @@ def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None
     compiled, target = kernels.compiled, kernels.target
     title = f"{SIGN} {address.function}: {headline(compiled, target)}"
     printer.print(styled((one_line(title), "bold")))
-    origin = f"{target.title}, compiled {how(compiled)}, jaxlib {compiled.jaxlib}"
-    for note in (origin, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
+    several = compiled.devices > 1
+    is_counted = several and target.chip is not None
+    title = f"{compiled.devices} × {target.title}" if is_counted else target.title
+    origin = f"{title}, compiled {how(compiled)}, jaxlib {compiled.jaxlib}"
+    scope = ("all figures are those of one device",) if several else ()
+    for note in (origin, *scope, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
         printer.print(styled((one_line(note), "dim")))
     printer.print()
 

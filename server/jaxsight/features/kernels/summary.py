@@ -78,7 +78,7 @@ def how(compiled: Compiled) -> str:
         case compiling.SIMULATED:
             return f"for {compiled.devices} simulated devices"
         case _:
-            return "ahead of time (no device)"
+            return f"ahead of time (no {'device' if compiled.devices == 1 else 'devices'})"
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
@@ -101,11 +101,17 @@ def _where(target: Target) -> str:
 
 
 def change(before: Compiled, after: Compiled) -> str:
-    """Return the differences as `kernels 7 → 5 · temp 1 MiB → 0 B`, or `the same`."""
+    """Return the differences as `kernels 7 → 5 · temp 1 MiB → 0 B`, or `the same`.
+
+    Amounts of programs for several devices are `per device`.
+    """
     temporaries = temporary_memory(before), temporary_memory(after)
     pairs = [
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
+        ("devices", str(before.devices), str(after.devices)),
+        ("collectives", *(str(len(one.graph.collectives)) for one in (before, after))),
+        ("moved", moved_figure(before.graph), moved_figure(after.graph)),
         *(
             []
             if not (before.knows_temporaries and after.knows_temporaries)
@@ -113,5 +119,10 @@ def change(before: Compiled, after: Compiled) -> str:
         ),
         ("folded", units.size(folded(before)), units.size(folded(after))),
     ]
-    parts = [f"{figure} {was} → {now}" for figure, was, now in pairs if was != now]
+    per_device = " per device" if max(before.devices, after.devices) > 1 else ""
+    parts = [
+        f"{figure} {was} → {now}{per_device if figure in ('temp', 'moved') else ''}"
+        for figure, was, now in pairs
+        if was != now
+    ]
     return " · ".join(parts) if parts else SAME
