@@ -190,7 +190,8 @@ class Settings:
         TARGET,
         "",
         "Device to compile functions for; it need not be present. One of the targets that "
-        "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`. "
+        "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`; "
+        "with a number of devices, `cpu:8`, `cuda:h100x8` or `tpu:v5e:4x4`. "
         "When empty, `cuda:h100` if its compiler is installed, else `cpu`.",
     )
     targets: tuple[str, ...] = _setting(
@@ -236,6 +237,7 @@ class Settings:
         table_of(CODE_LIST, "a table of lists of rules by target pattern"),
         {},
         'Rules to ignore by target: glob pattern (`"tpu:*"`, `"cpu"`, `"h100"`) → rules. '
+        "A name without a number of devices matches any number. "
         "Applies to "
         "rules that analyze kernels.",
     )
@@ -267,7 +269,7 @@ class Settings:
         return tuple(
             code
             for pattern, codes in self.per_target_ignores.items()
-            if any(fnmatch(name, pattern) for name in (target.name, target.short, target.platform))
+            if any(fnmatch(name, pattern) for name in target.aliases)
             for code in codes
         )
 

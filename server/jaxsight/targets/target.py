@@ -63,6 +63,12 @@ class Target:
         return f"{short}@{self.host}" if self.host else short
 
     @property
+    def aliases(self) -> tuple[str, ...]:
+        """The names that patterns match: also those without host and number of devices."""
+        chip = () if self.chip is None else (self.chip.name, f"{self.platform}:{self.chip.name}")
+        return (self.name, self.short, self.platform, *chip)
+
+    @property
     def capability(self) -> str:
         """The compute capability of an NVIDIA GPU (`9.0`); empty if none or unknown."""
         if not isinstance(self.chip, Gpu):

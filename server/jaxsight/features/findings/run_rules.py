@@ -210,7 +210,15 @@ def _found(
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
         for violation in violations:
-            yield _in_program(rule, view, places, violation)
+            finding = _in_program(rule, view, places, violation)
+            yield replace(finding, notes=(*finding.notes, *_scope(program_view.compiled)))
+
+
+def _scope(compiled: Compiled | None) -> tuple[str, ...]:
+    """Return which device the figures of a finding in kernels are of; empty for one device."""
+    if compiled is None or compiled.devices == 1:
+        return ()
+    return (f"compiled for {compiled.devices} devices; figures are those of one",)
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:

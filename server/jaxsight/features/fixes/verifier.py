@@ -15,6 +15,7 @@ from itertools import chain, islice
 
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
@@ -394,7 +395,9 @@ def _effect(
     if not helps or worse or too_slow:
         return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
     if after.figures.compiled is not None and target is not None and words:
-        words[-1] += f" on {target.short}"
+        compiled = after.figures.compiled
+        several = " (per device)" if compiled.devices > 1 else ""
+        words[-1] += f" on {devices(compiled, target)}{several}"
     was, now = compared.nonfinite
     if was != now:
         words.insert(0, f"NaN or infinite gradients {was} → {now}")

@@ -81,10 +81,22 @@ def how(compiled: Compiled) -> str:
             return f"ahead of time (no {'device' if compiled.devices == 1 else 'devices'})"
 
 
+def origin(compiled: Compiled, target: Target) -> str:
+    """Return `8 × NVIDIA H100 80GB HBM3, compiled ahead of time (no devices)`."""
+    is_counted = compiled.devices > 1 and target.chip is not None
+    title = f"{compiled.devices} × {target.title}" if is_counted else target.title
+    return f"{title}, compiled {how(compiled)}"
+
+
 def memory_lines(kernels: Kernels) -> list[str]:
-    """Return what a headline does not show of memory: constants, workspaces, donated buffers."""
+    """Return what a headline does not show of memory: constants, workspaces, donated buffers.
+
+    For a program of several devices, the first line says that figures are those of one.
+    """
     graph = kernels.graph
     lines = []
+    if kernels.compiled.devices > 1:
+        lines.append("all figures are those of one device")
     if size := sum(constant.value.bytes for constant in graph.constants):
         of_it = folded(kernels.compiled)
         parts = f", of which {units.size(of_it)} folded" if of_it else ""
