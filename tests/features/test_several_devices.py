@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.session import Session
+
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
 import functools
@@ -159,19 +162,21 @@ def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shardy", [True, False])
-def test_programs_of_several_devices_are_compiled_for_as_many(tmp_path: Path, shardy: bool) -> None:
-    Path(tmp_path, "pyproject.toml").write_text('[tool.jaxsight]\ntarget = "cpu"\n')
+async def test_programs_of_several_devices_are_compiled_for_as_many(
+    tmp_path: Path, shardy: bool
+) -> None:
     option = f"import jax\njax.config.update('jax_use_shardy_partitioner', {shardy})\n"
-    Path(tmp_path, "model.py").write_text(option + MODEL)
-    devices = {}
-    for function in SPANS:
-        run = jaxsight("kernels", f"model.py:{function}", "--json", cwd=tmp_path)
-        record = json.loads(run.stdout)
-        devices[function] = record["devices"]
-        assert record["compiled"] == "simulated"
-    assert devices == SPANS
+    path = str(tmp_path / "model.py")
+    session = Session()
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
+    session.open(path, option + MODEL)
+    try:
+        kernels = {name: Kernels.of(*await session.kernels(path, name)) for name in SPANS}
+    finally:
+        await session.aclose()
+    assert {name: each and each.compiled.devices for name, each in kernels.items()} == SPANS
+    assert {each and each.compiled.how for each in kernels.values()} == {"simulated"}
 
 
 @pytest.mark.slow

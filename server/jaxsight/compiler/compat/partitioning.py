@@ -2,7 +2,8 @@
 
 This applies to JAX 0.8 to 0.12, with Shardy and GSPMD.
 XLA removes the shardings of a program's values when it partitions the program. They are read from
-its dump of the program before the pass `spmd-partitioning` (`xla_dump_hlo_pass_re`).
+its dump of the program after the pass that chooses them (`xla_dump_hlo_pass_re`), which libtpu
+writes, too.
 That a value was replicated to reshard it, XLA only logs (`xla/service/spmd/spmd_partitioner.cc`).
 
 Private API used: the fields of `ExecutableBuildOptions`.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,11 +25,12 @@ import numpy as np
 from jaxsight.compiler.compat import dumps
 from jaxsight.wire.meshes import Distribution
 
+_PASSES = ("shardy-xla", "sharding-propagation")
 _DUMPING: Mapping[str, str | bool] = {
-    "xla_dump_hlo_pass_re": "^(shardy-xla|sharding-propagation)$",
+    "xla_dump_hlo_pass_re": f"^({'|'.join(_PASSES)})$",
     "xla_dump_hlo_as_text": True,
 }
-_BEFORE = "*.before_spmd-partitioning.txt"
+_AFTER = re.compile(rf"(module_\d+)\..*\.after_({'|'.join(_PASSES)})\.before_.*\.txt")
 _STDERR = 2
 _LONGEST_LOG = 1 << 20
 
@@ -89,10 +92,14 @@ def _dumped(folder: Path) -> str:
     """Return the program in a folder before it was partitioned; empty if there is none.
 
     XLA may also have compiled other modules, such as candidates for a matmul: the program's is the
-    first.
+    first. A pass may have run more than once.
     """
-    files = sorted(folder.glob(_BEFORE))
-    return files[0].read_text(encoding="utf-8", errors="replace") if files else ""
+    files: dict[str, list[Path]] = {}
+    for file in sorted(folder.iterdir()):
+        if (match := _AFTER.fullmatch(file.name)) is not None:
+            files.setdefault(match[1], []).append(file)
+    first = next(iter(files.values()), [])
+    return first[-1].read_text(encoding="utf-8", errors="replace") if first else ""
 
 
 @contextlib.contextmanager

@@ -211,14 +211,13 @@ def _found(
             continue
         for violation in violations:
             finding = _in_program(rule, view, places, violation)
-            yield replace(finding, notes=(*finding.notes, *_scope(program_view.compiled)))
+            yield replace(finding, notes=(*finding.notes, *_devices(program_view.compiled)))
 
 
-def _scope(compiled: Compiled | None) -> tuple[str, ...]:
-    """Return which device the figures of a finding in kernels are of; empty for one device."""
-    if compiled is None or compiled.devices == 1:
-        return ()
-    return (f"compiled for {compiled.devices} devices; figures are those of one",)
+def _devices(compiled: Compiled | None) -> Iterator[str]:
+    """Yield a note on the figures of a finding in the kernels of several devices."""
+    if compiled is not None and compiled.devices > 1:
+        yield f"figures are those of one of {compiled.devices} devices"
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:
