@@ -135,8 +135,9 @@ def divided(
                 raise _failed(UNKNOWN_AXIS, message, f"{argument}@{axis}", help)
         count = math.prod(sizes[axis] for axis in axes)
         if size % count:
-            names = ", ".join(f"`{axis}`" for axis in axes)
-            message = f"size {size} is not divisible by mesh axes {names} of size {count}"
+            names = " and ".join(f"`{axis}`" for axis in axes)
+            over = f"mesh ax{'es' if len(axes) > 1 else 'is'} {names} of size {count}"
+            message = f"size {size} is not divisible by {over}"
             help = f"use a multiple of {count}"
             raise _failed(UNEVEN_AXIS, message, f"{argument}@{axes[0]}", help)
     return meshes.divided(struct, mesh, spec)

@@ -24,6 +24,7 @@ AnyMesh = jax.sharding.Mesh | AbstractMesh
 _TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit, "manual": AxisType.Manual}
 
 # Bound now, as user code may replace them.
+_spec: Callable[..., PartitionSpec] = PartitionSpec
 _make_mesh: Callable[..., jax.sharding.Mesh] = jax.make_mesh
 _set_mesh: Callable[[Any], AbstractContextManager[object]] = jax.set_mesh
 _use_abstract: Callable[[Any], AbstractContextManager[object]] = jax.sharding.use_abstract_mesh
@@ -72,22 +73,23 @@ def sizes_of(mesh: AnyMesh) -> dict[str, int]:
 def divided(struct: Any, mesh: AnyMesh, spec: Spec) -> Any:
     """Return an abstract array divided over axes of a mesh; replicated if `spec` is empty."""
     axes = (over[0] if len(over) == 1 else over or None for over in spec)
-    return struct.update(sharding=NamedSharding(mesh, PartitionSpec(*axes)))
+    return struct.update(sharding=NamedSharding(mesh, _spec(*axes)))
 
 
-def on_devices(leaf: Any, mesh: AnyMesh) -> Any:
+def on_devices(leaf: object, mesh: AnyMesh) -> object:
     """Return an abstract array on a mesh: with its devices if it has an equal one without any.
 
     An array without a sharding is replicated; other values are returned unchanged.
     """
     if not isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf
-    sharding: Any = leaf.sharding
+    struct: Any = leaf
+    sharding: Any = struct.sharding
     if sharding is None:
-        return divided(leaf, mesh, ())
+        return divided(struct, mesh, ())
     is_named = isinstance(sharding, NamedSharding)
     if is_named and isinstance(mesh, jax.sharding.Mesh) and sharding.mesh == mesh.abstract_mesh:
-        return leaf.update(sharding=NamedSharding(mesh, sharding.spec))
+        return struct.update(sharding=NamedSharding(mesh, sharding.spec))
     return leaf
 
 
