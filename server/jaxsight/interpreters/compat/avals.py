@@ -43,7 +43,7 @@ def sharding(aval: object) -> str:
 
 def of(value: object) -> Aval:
     """Return the abstract value of an array, a tracer or a `ShapeDtypeStruct`."""
-    if isinstance(value, jax.ShapeDtypeStruct):
+    if isinstance(value, jax.ShapeDtypeStruct) and value.sharding is None:
         weak_type = bool(getattr(value, "weak_type", False))
         return core.ShapedArray(value.shape, value.dtype, weak_type=weak_type)
     aval: Aval = jax.typeof(value)

@@ -43,6 +43,11 @@ def simulated() -> int | None:
     return jax.device_count() if jax.default_backend() == "cpu" else None
 
 
+def count() -> int:
+    """Return the number of devices, simulated or not."""
+    return jax.device_count()
+
+
 def are_several() -> bool:
     """Return whether there are several devices, without initializing any."""
     return xla_bridge.backends_are_initialized() and jax.device_count() > 1

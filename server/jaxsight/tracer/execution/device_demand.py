@@ -86,10 +86,12 @@ class Demands:
         about = [chunk for chunk in request.chunks if _READS.search(chunk.text) is not None]
         identity = _identity(request)
         counts = [self._counts[key] for key in demanded]
-        if not about and not counts and identity not in self._counts:
+        mesh = request.mesh.size if request.mesh is not None else 1
+        declared = mesh if mesh <= MOST else 1
+        if not about and not counts and identity not in self._counts and declared == 1:
             return None
         written = [written_in(chunk.text) for chunk in about]
-        return max([1, self._counts.get(identity, 1), *counts, *written])
+        return max([declared, self._counts.get(identity, 1), *counts, *written])
 
 
 def wanted(error: BaseException, texts: Sequence[str]) -> int | None:
@@ -181,4 +183,5 @@ def written_in(text: str) -> int:
 
 def _identity(request: Trace) -> object:
     about = tuple(chunk.key for chunk in request.chunks if _READS.search(chunk.text))
-    return request.file, request.function, request.arguments, request.sizes, request.call, about
+    inputs = (request.arguments, request.sizes, request.call, request.mesh, request.mesh_source)
+    return request.file, request.function, inputs, about

@@ -18,8 +18,9 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.state_updates import Outcome
-from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.calls.user_function import UserFunction, find
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.execution.device_demand import MoreDevices
@@ -50,14 +51,20 @@ def trace(job: Job[Trace]) -> Traced:
         MoreDevices: it failed, and may succeed with more devices.
         CancelledByServer: the request was cancelled.
     """
-    module = job.module
-    function = find(module.namespace, job.request.function)
+    function = find(job.module.namespace, job.request.function)
     job.begin("inputs")
     begin = time.perf_counter()
-    with module.recorder.tracing():
-        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
-    job.begin("trace")
-    middle = time.perf_counter()
+    with job.module.inputs(function) as inputs:
+        job.begin("trace")
+        middle = time.perf_counter()
+        traced = _traced(job, function, inputs)
+    return replace(traced, seconds=(("inputs", middle - begin), *traced.seconds))
+
+
+def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
+    """Trace a function with its inputs, under their mesh."""
+    module = job.module
+    begin = time.perf_counter()
     outcome = Outcome()
     error: Failure | None = None
     reached: list[jaxprs.Reached] = []
@@ -91,8 +98,7 @@ def trace(job: Job[Trace]) -> Traced:
     return replace(
         traced,
         seconds=(
-            ("inputs", middle - begin),
-            ("trace", end - middle),
+            ("trace", end - begin),
             ("describe", time.perf_counter() - end),
         ),
     )
