@@ -38,6 +38,8 @@ class Target:
     """The chip to compile for; `None` for the device of the machine."""
     host: str = ""
     """The machine that compiles, as a host name for ssh; empty for this one."""
+    devices: int = 0
+    """The number of devices; 0 for as many as a program needs."""
 
     @property
     def short(self) -> str:

@@ -32,6 +32,24 @@ SIZES = "def f(x):\n    return x * float(mesh.size) * 3.0 * float(jax.device_cou
         ),
         ("mesh = Mesh([jax.devices()[i] for i in range(4)], ('x',))", 4, 4),
         ("mesh = jax.make_mesh((jax.device_count() // 4, 4), ('x', 'y'))", 4, 4),
+        (
+            "import jax.experimental.mesh_utils as utils\n"
+            + "mesh = Mesh(utils.create_device_mesh((jax.device_count() // 4, 4)), ('x', 'y'))",
+            4,
+            4,
+        ),
+        ("devices = jax.devices()\nmesh = Mesh(np.array(devices[:4]), ('x',))", 4, 4),
+        ("N = 4\nmesh = Mesh(np.array(jax.devices()[:N]), ('x',))", 4, 4),
+        ("mesh = Mesh(np.array(jax.devices()[4:6]), ('x',))", 2, 6),
+        ("assert jax.device_count() == 4, 'no'\nmesh = Mesh(jax.devices(), ('x',))", 4, 4),
+        ("assert 4 <= len(jax.devices())\nmesh = Mesh(jax.devices(), ('x',))", 4, 4),
+        ("n = jax.device_count()\nassert n > 1\nmesh = Mesh(jax.devices(), ('x',))", 2, 2),
+        (
+            "if jax.local_device_count() < 4:\n    raise RuntimeError('run with more devices')\n"
+            + "mesh = Mesh(jax.devices(), ('x',))",
+            4,
+            4,
+        ),
         ("mesh = Mesh(jax.devices(), ('x',))", 1, 1),
         ("mesh = jax.sharding.AbstractMesh((4,), ('x',))", 4, 1),
     ],

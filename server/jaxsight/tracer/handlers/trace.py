@@ -69,7 +69,8 @@ def trace(job: Job[Trace]) -> Traced:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
             texts = [chunk.text for chunk in module.trace.chunks]
-            if (count := device_demand.wanted(raised, texts)) is not None:
+            count = device_demand.wanted(raised, texts, module.trace.devices)
+            if count is not None:
                 raise MoreDevices(count) from None
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
