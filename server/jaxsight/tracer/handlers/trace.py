@@ -18,6 +18,7 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.compat import jaxprs, leaks, traces
@@ -62,7 +63,8 @@ def trace(job: Job[Trace]) -> Traced:
     error: Failure | None = None
     reached: list[jaxprs.Reached] = []
     stage: stages.Traced | None = None
-    with module.recorder.tracing() as sites, collected(inputs.warnings):
+    arguments = placements((inputs.args, inputs.kwargs))
+    with module.recorder.tracing(arguments) as sites, collected(inputs.warnings):
         try:
             stage, outcome = stateful_traces.traced(function, inputs)
         except CancelledByServer:
