@@ -85,6 +85,31 @@ def test_a_function_that_makes_a_mesh_has_its_devices(tracer: Driver) -> None:
     assert "shard_map" in tracer.trace(source, file="inside.py").jaxpr
 
 
+SETS_INSIDE = """
+import jax
+mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+%s
+def f(x):
+    with jax.set_mesh(mesh):
+        return jax.sharding.reshard(x, jax.P("data"))
+"""
+
+
+def test_a_function_without_jit_may_set_the_mesh(tracer: Driver) -> None:
+    answer = tracer.trace(SETS_INSIDE % "", file="inside.py")
+    assert answer.outputs == "f32[4@data]"
+    plain = "import jax\ndef f(x):\n    return x * float(jax.sharding.get_abstract_mesh().empty)\n"
+    assert "mul a 1.0" in tracer.trace(plain, file="plain.py").jaxpr
+
+
+def test_a_jitted_function_may_not_set_the_mesh(tracer: Driver) -> None:
+    answer = tracer.fail(SETS_INSIDE % "@jax.jit", file="jitted.py")
+    assert "can only be used outside of `jax.jit`" in answer.failure.message
+    calls = (SETS_INSIDE % "@jax.jit").replace("def f(", "def g(") + "def f(x): return g(x)\n"
+    answer = tracer.fail(calls, file="calls.py")
+    assert "can only be used outside of `jax.jit`" in answer.failure.message
+
+
 def test_pmap_has_a_device_for_each_row(tracer: Driver) -> None:
     source = """
     import jax

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from jaxsight.text.markdown import span
 from jaxsight.wire.meshes import MANUAL
 from jaxsight.wire.observations import Seen
 
@@ -12,26 +13,29 @@ _SIZE = re.compile(r"(?:^|,)(\d+)(?:@(?:\([^()]*\)|\w+))?")
 
 
 def notes(value: Seen) -> list[str]:
-    """Return the type on one device, the mesh, and how the value differs between devices.
+    """Return the type on one device, the mesh, and how devices differ, in Markdown.
 
     A value that is not an array, or is the same on all devices, has no notes.
     """
     sharding = value.sharding
     if sharding is None:
         return []
-    manual = sharding.mesh.of_type(MANUAL)
-    words = []
+    words: list[str] = []
     if any(sharding.spec):
-        words += [f"per device {_local(value)}", f"mesh {sharding.mesh.text}"]
+        words += [f"per device {span(_local(value))}", f"mesh {span(sharding.mesh.text)}"]
     if sharding.is_given:
         words.append("sharding given, not traced")
-    if manual:
-        words.append(f"per device of {', '.join(manual)}")
+    if MANUAL in sharding.mesh.types:
+        words.append("shape per device")
     if sharding.varying:
-        words.append(f"varies over {', '.join(sharding.varying)}")
+        words.append(f"varies over {_names(sharding.varying)}")
     if sharding.unreduced:
-        words.append(f"not yet summed over {', '.join(sharding.unreduced)}")
+        words.append(f"not yet summed over {_names(sharding.unreduced)}")
     return words
+
+
+def _names(axes: tuple[str, ...]) -> str:
+    return ", ".join(map(span, axes))
 
 
 def _local(value: Seen) -> str:

@@ -193,13 +193,13 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
     shown: set[str] = set()
     for value in values:
         for note in (
-            *(f"inside {place}" for place in [surroundings(value)] if place),
+            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
             "weak type" if value.weak else "",
             *shardings.notes(value),
         ):
             if note and note not in shown:
                 shown.add(note)
-                yield escaped(note)
+                yield note
 
 
 def surroundings(value: Seen) -> str:

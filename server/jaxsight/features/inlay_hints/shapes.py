@@ -51,7 +51,7 @@ def _tooltip(values: list[Seen], more: int) -> str:
         notes = [
             *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
             *(["weak type"] if value.weak else []),
-            *map(escaped, shardings.notes(value)),
+            *shardings.notes(value),
         ]
         lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:

@@ -161,13 +161,13 @@ class Argument:
     sharding: Sharding | None
 
 
-def placed(trace: object, arguments: Sequence[Argument]) -> dict[int, Sharding]:
+def placed(trace: Any, arguments: Sequence[Argument]) -> dict[int, Sharding]:
     """Return the shardings of a function's arguments by the ids of their variables.
 
     Returns nothing for a trace inside of another. Variables that are no arguments (numbers, state)
     are between those of the arguments.
     """
-    if not isinstance(trace, DynamicJaxprTrace) or _is_inner(trace):
+    if not is_outermost(trace):
         return {}
     by_variable: dict[int, Sharding] = {}
     variables = iter(trace.frame.invars)
@@ -183,9 +183,12 @@ def placed(trace: object, arguments: Sequence[Argument]) -> dict[int, Sharding]:
     return by_variable
 
 
-def _is_inner(trace: Any) -> bool:
+def is_outermost(trace: object) -> bool:
+    """Return whether a trace makes a jaxpr, and is not inside of another."""
     parent = getattr(trace, "parent_trace", None)
-    return parent is not None and not isinstance(parent, core.EvalTrace)
+    return isinstance(trace, DynamicJaxprTrace) and (
+        parent is None or isinstance(parent, core.EvalTrace)
+    )
 
 
 def variable(value: object) -> int:
