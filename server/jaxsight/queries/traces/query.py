@@ -16,6 +16,7 @@ from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.slicing.slices import Slice, slice_for
+from jaxsight.wire.device_mentions import may_depend_on_devices
 from jaxsight.wire.messages.requests import NEW, Trace
 
 
@@ -52,6 +53,7 @@ def ask(
     root: str,
     environment: str,
     patience: float,
+    devices: int = 0,
     module: Module | None = None,
 ) -> Question | Unasked:
     """Return the question for `subject` with the example set `chosen`.
@@ -60,6 +62,7 @@ def ask(
         root: the project's root folder.
         environment: what else the answer depends on (interpreter, platform), for the key.
         patience: time limit in seconds of a statement that the function does not need by name.
+        devices: the number of devices of the target; 0 for as many as the function needs.
         module: the subject's text, by default the document's current one.
     """
     if subject.broken:
@@ -92,6 +95,7 @@ def ask(
         mesh=chosen.mesh,
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
+        devices=devices,
     )
     key = _key(environment, needed, trace)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
@@ -117,7 +121,12 @@ def _mesh_names(module: Module) -> tuple[str, ...]:
 
 
 def _key(environment: str, needed: Slice, trace: Trace) -> str:
-    """Return a digest of everything that the answer depends on."""
+    """Return a digest of everything that the answer depends on.
+
+    The number of devices is part of it only if the slice may depend on it.
+    """
+    texts = (chunk.text for chunk in needed.chunks)
+    devices = trace.devices if trace.devices and may_depend_on_devices(texts) else 0
     meaning = repr(
         (
             environment,
@@ -133,6 +142,7 @@ def _key(environment: str, needed: Slice, trace: Trace) -> str:
             trace.mesh,
             trace.mesh_source,
             trace.mesh_names,
+            devices,
         )
     )
     return hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

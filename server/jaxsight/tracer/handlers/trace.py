@@ -19,6 +19,7 @@ from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction, find
 from jaxsight.tracer.compat import jaxprs, leaks, traces
@@ -69,14 +70,16 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
     error: Failure | None = None
     reached: list[jaxprs.Reached] = []
     stage: stages.Traced | None = None
-    with module.recorder.tracing() as sites, collected(inputs.warnings):
+    arguments = placements((inputs.args, inputs.kwargs))
+    with module.recorder.tracing(arguments) as sites, collected(inputs.warnings):
         try:
             stage, outcome = stateful_traces.traced(function, inputs)
         except CancelledByServer:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
             texts = [chunk.text for chunk in module.trace.chunks]
-            if (count := device_demand.wanted(raised, texts)) is not None:
+            count = device_demand.wanted(raised, texts, module.trace.devices)
+            if count is not None:
                 raise MoreDevices(count) from None
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
