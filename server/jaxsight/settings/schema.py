@@ -16,6 +16,7 @@ from jaxsight.settings.kinds import (
     CODE_LIST,
     FLAG,
     MEMORY,
+    MESH,
     SECONDS,
     SIZE,
     TARGET,
@@ -26,6 +27,7 @@ from jaxsight.settings.kinds import (
     table_of,
 )
 from jaxsight.targets.target import Target
+from jaxsight.wire.meshes import Mesh
 
 Scope = Literal["resource", "window", "machine-overridable"]
 
@@ -210,6 +212,13 @@ class Settings:
         {},
         "Named sizes for example inputs (`f32[B, D]`) and jaxtyping annotations. "
         "`where` lines take precedence.",
+    )
+    mesh: Mesh | None = _setting(  # noqa: RUF009 - a field
+        MESH,
+        "",
+        "Mesh of example inputs that name its axes (`f32[8@data, 4]`): axes with their sizes, such "
+        "as `data=2, model=4`, and their types (`data=2 explicit`). "
+        "The section's own `mesh:` line takes precedence.",
     )
     inlay_hints: InlayHints = field(default_factory=InlayHints)
     code_lens: bool = _setting(

@@ -147,8 +147,8 @@ class FixVerifier:
 
         def context(name: str, set_name: str) -> tuple[Question | None, Question | None]:
             return (
-                _question(sandbox, before, name, set_name),
-                _question(sandbox, after, name, set_name),
+                _question(sandbox, before, name, set_name, own.trace.devices),
+                _question(sandbox, after, name, set_name, own.trace.devices),
             )
 
         for subject in await self.aside.judge(view.module, subjects):
@@ -416,12 +416,14 @@ def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | No
         return None
     scratch = Document(before.path, view.module.edited(text))
     scratch.looked_into = before.trace.whole
-    context = _question(sandbox, scratch, before.subject.name, before.set.name)
+    context = _question(
+        sandbox, scratch, before.subject.name, before.set.name, before.trace.devices
+    )
     return context if context is not None and context.key != before.key else None
 
 
 def _question(
-    sandbox: Sandbox, document: Document, function: str, set_name: str
+    sandbox: Sandbox, document: Document, function: str, set_name: str, devices: int
 ) -> Question | None:
     """Return the question about a function of a text; with its first set if none has the name."""
     project = sandbox.project
@@ -438,6 +440,7 @@ def _question(
         root=project.root,
         environment=project.environment,
         patience=project.settings.timeouts.statement,
+        devices=devices,
     )
     return context if isinstance(context, Question) else None
 

@@ -256,12 +256,12 @@ def _types(jaxpr: object) -> Iterator[str]:
         shape = getattr(aval, "shape", None)
         if shape is None or math.prod(shape) < 2:
             continue
-        dtype, _, sizes = avals.text(aval).partition("[")
+        dtype = avals.text(aval).partition("[")[0]
         if dtype == "bool":
             dtype = "pred"
         elif dtype.startswith("i") and dtype[1:].isdigit():
             dtype = f"s{dtype[1:]}"
-        yield f"{dtype}[{sizes}"
+        yield f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def _trips(opened: Jaxpr, prefix: str = "") -> Iterator[tuple[str, int]]:
