@@ -124,6 +124,8 @@ def parse(text: str) -> Target:
         return Target(name, platform, gpu, devices=devices)
     if platform == "tpu" and (found := _tpu(text, chip)) is not None:
         return found
+    if full := _with_platform(wanted.lower()):
+        raise UnknownTarget(f"unknown target {_shown(text)}", f"did you mean {full}?")
     short = {name.rpartition(":")[2]: name for name in names()}
     near_names = difflib.get_close_matches(wanted.lower(), [*names(), *short], n=3, cutoff=0.6)
     near = list(dict.fromkeys(short.get(name, name) for name in near_names))
@@ -139,15 +141,19 @@ def parse_short(text: str) -> Target:
     Raises:
         UnknownTarget: no target has this name.
     """
-    wanted = text.strip().lower()
+    return parse(_with_platform(text.strip().lower()) or text)
+
+
+def _with_platform(wanted: str) -> str:
+    """Return a name that begins with a chip, with the chip's platform; empty for other names."""
     chip = wanted.partition(":")[0]
     if _tpu_name(chip) in TPUS:
-        return parse(f"tpu:{wanted}")
+        return f"tpu:{wanted}"
     counted = _COUNTED.fullmatch(chip)
     for name in (chip, counted[1] if counted else ""):
         if (gpu := GPUS.get(name)) is not None:
-            return parse(f"{gpu.platform}:{wanted}")
-    return parse(text)
+            return f"{gpu.platform}:{wanted}"
+    return ""
 
 
 def _tpu(text: str, chip: str) -> Target | None:
