@@ -81,6 +81,28 @@ def sharding(text: str, rank: int, meshes: Sequence[Mesh] = ()) -> Sharding | No
     return None
 
 
+def tiles(text: str, rank: int) -> tuple[int, ...]:
+    """Return how many parts each dimension of an array is divided into, from its sharding's text.
+
+    All are 1 for a sharding that is not understood.
+    """
+    whole = (1,) * rank
+    if (devices := _TILES.search(text)) is not None:
+        return (*_integers(devices[1]), *whole)[:rank]
+    inside = text.strip()[1:-1]
+    pieces = [piece.strip() for piece in split_at_commas(inside)]
+    sizes = dict(_SIZED.findall(pieces[0]))
+    dimensions = next((piece for piece in pieces[1:] if piece.startswith("[")), "[]")[1:-1]
+    parts = tuple(
+        math.prod(
+            int(part.rpartition(")")[2]) if part else int(sizes.get(name, 1))
+            for name, part in _QUOTED.findall(dimension)
+        )
+        for dimension in split_at_commas(dimensions)
+    )
+    return (*parts, *whole)[:rank]
+
+
 @dataclass(slots=True)
 class _Reader:
     module: Module
