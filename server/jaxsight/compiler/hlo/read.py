@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo import collectives, sorts
+from jaxsight.compiler.hlo import sorts
 from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
+from jaxsight.compiler.hlo.distributed import collectives
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.fused import Fused
