@@ -40,7 +40,7 @@ def test_a_fresh_line_is_offered_the_arguments_that_have_no_example(line: str) -
     found = completions(section(line))
     assert found["k"] == "        k: "
     assert found["*rest"] == "        *rest: "
-    assert list(found) == ["k", "n", "*rest", "where", "Expect"]
+    assert list(found) == ["k", "n", "*rest", "mesh", "where", "Expect"]
 
 
 def test_after_a_comma_only_arguments_are_offered() -> None:

@@ -72,14 +72,7 @@ def answer(
         target=request.target,
         how=_how(prepared.devices),
         graph=graph,
-        memory=Memory(
-            temporaries=compiled.temporaries,
-            arguments=compiled.arguments,
-            outputs=compiled.outputs,
-            aliased=compiled.aliased,
-            code=compiled.code,
-            peak=compiled.peak,
-        ),
+        memory=_memory(compiled),
         hlo=compiled.hlo,
         seconds=seconds,
         flops=compiled.flops,
@@ -89,6 +82,17 @@ def answer(
         notes=(*_notes(prepared.notes, graph), *differences),
         is_complete=compiled.is_complete,
         devices=distribution.devices,
+    )
+
+
+def _memory(compiled: xla.Compilation) -> Memory:
+    return Memory(
+        temporaries=compiled.temporaries,
+        arguments=compiled.arguments,
+        outputs=compiled.outputs,
+        aliased=compiled.aliased,
+        code=compiled.code,
+        peak=compiled.peak,
     )
 
 
