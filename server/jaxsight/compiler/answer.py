@@ -65,6 +65,8 @@ def answer(
         barriers=request.barriers,
         platform=parse(request.target).platform,
         trips=dict(request.trips),
+        communicates=request.communicates,
+        meshes=distribution.meshes,
     )
     mark("kernels read")
     return Compiled(

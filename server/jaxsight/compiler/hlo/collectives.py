@@ -81,7 +81,7 @@ class Program:
     devices: int
     meshes: Sequence[Mesh] = ()
     communicates: Collection[str] = frozenset()
-    """The paths of the equations that ask for communication."""
+    """The paths of the equations that are collectives."""
 
     def describe(
         self, fused: Fused, computation: Computation, equations: Iterable[str]

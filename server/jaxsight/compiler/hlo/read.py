@@ -61,7 +61,7 @@ def read(
             launches of loops and sorts.
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
-        communicates: paths of the equations that ask for communication between devices; the
+        communicates: paths of the equations that are collectives, such as those of `psum`; the
             partitioner inserted the collectives of all others.
         meshes: the meshes of the program, for the axes that collectives communicate over.
     """
