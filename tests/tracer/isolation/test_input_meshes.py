@@ -36,6 +36,7 @@ def ask(
     source: str = "",
     names: tuple[str, ...] = (),
     keeps: bool = True,
+    default: bool = False,
     **arguments: InputSpec,
 ) -> Traced | Failed:
     """The answer for a function of a file; with `keeps`, all of its statements run."""
@@ -43,6 +44,7 @@ def ask(
         tracer.request(text, whole=keeps),
         arguments=tuple(Argument(name, spec) for name, spec in (arguments or {"x": X}).items()),
         mesh=mesh,
+        mesh_is_default=default,
         mesh_source=source,
         mesh_names=names,
     )
@@ -181,6 +183,7 @@ def test_the_mesh_that_the_module_sets_is_used(tracer: Driver) -> None:
     assert trace(tracer, source, keeps=False).outputs == "f32[8@data,4]"
     assert trace(tracer, source, AUTO, keeps=False).outputs == "f32[8@data,4]"
     other = Mesh((("data", 2),))
+    assert trace(tracer, source, other, keeps=False, default=True).outputs == "f32[8@data,4]"
     assert fail(tracer, source, other, keeps=False) == [
         "jaxsight.UnevenAxis",
         "mesh",
