@@ -59,7 +59,7 @@ def _declared(request: Trace, mesh: Mesh, *, may_restart: bool) -> AnyMesh:
     """Return a mesh of simulated devices with the declared axes, or the module's if it has them."""
     context = meshes.context()
     if context is not None:
-        if meshes.sizes_of(context) == dict(mesh.axes):
+        if request.mesh_is_default or meshes.sizes_of(context) == dict(mesh.axes):
             return context
         own = ", ".join(f"{name}={size}" for name, size in meshes.sizes_of(context).items())
         message = f"the module sets another mesh: `{own}`"
