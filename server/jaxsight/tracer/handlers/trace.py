@@ -71,9 +71,9 @@ def trace(job: Job[Trace]) -> Traced:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
             texts = [chunk.text for chunk in module.trace.chunks]
-            count = device_demand.wanted(raised, texts, module.trace.devices)
-            if count is not None:
-                raise MoreDevices(count) from None
+            demand = device_demand.wanted(raised, texts, module.trace.devices)
+            if demand is not None:
+                raise MoreDevices(demand) from None
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()
