@@ -334,6 +334,8 @@ class Tracer:
         self._irreversible.doubt(problem)
         if namespace is None:
             return Failed(request.id, problem)
+        if namespace.guesses_devices and (note := unknown_devices.note(slice.chunks)):
+            problem = replace(problem, notes=(*problem.notes, note))
         if observed is None:
             observed = namespace.recorder.collect(namespace.chunks, [])
         return Failed(

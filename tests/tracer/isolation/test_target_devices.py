@@ -112,7 +112,7 @@ def test_a_number_in_the_environment_gives_way_to_the_targets(tmp_path: Path) ->
         driver.close()
 
 
-UNKNOWN = "neither the program nor the target names their number"
+UNKNOWN = "neither it nor the target names their number"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,27 @@ def test_a_mesh_of_an_unknown_number_of_devices_has_a_caveat(
     reasons = [each.reason for each in tracer.trace(source, file="unknown.py").caveats]
     assert reasons == [f"sees {seen}: {UNKNOWN}"]
     assert tracer.trace(source, file="unknown.py", devices=4).caveats == ()
+
+
+def test_a_mesh_that_a_program_makes_for_several_devices_only_has_a_caveat(tracer: Driver) -> None:
+    source = """
+    import jax
+    if jax.device_count() > 1:
+        mesh = jax.make_mesh((jax.device_count(),), ("i",))
+    else:
+        mesh = None
+    def f(x):
+        return x if mesh is None else jax.device_put(x, jax.NamedSharding(mesh, jax.P("i")))
+    """
+    (caveat,) = tracer.trace(source, file="chooses.py").caveats
+    assert caveat.reason == f"sees 1 device: {UNKNOWN}"
+    assert tracer.trace(source, file="chooses.py", devices=4).outputs.startswith("f32[4")
+
+
+def test_an_error_of_a_program_for_an_unknown_number_of_devices_has_a_note(tracer: Driver) -> None:
+    source = "import jax\nROWS = 12 // (jax.device_count() - 1)\ndef f(x):\n    return x * ROWS\n"
+    failure = tracer.fail(source, file="rows.py").failure
+    assert failure.notes == (f"the program sees 1 device: {UNKNOWN}",)
 
 
 def test_a_mesh_of_unknown_size_in_a_function_has_a_caveat(tracer: Driver) -> None:

@@ -17,6 +17,8 @@ from jaxsight.wire.observations import Caveat
 
 _NUMBERED = re.compile(r"devices\([^()]*\)\s*\[[\w\s:]*\]")
 _READS = re.compile(r"\bdevices\(|device_count\(")
+_CHOOSES = re.compile(r"\bif\b")
+_DISTRIBUTES = re.compile(r"[Mm]esh|pmap|[Ss]harding")
 
 
 def reads_all(text: str) -> bool:
@@ -27,7 +29,9 @@ def reads_all(text: str) -> bool:
 def caveat(
     chunks: Sequence[Chunk], names: Mapping[str, object], jaxpr: object, modules: Iterable[str]
 ) -> Caveat | None:
-    """Return the caveat of a program for a guessed number of devices; `None` if it has no mesh.
+    """Return the caveat of a program for a guessed number of devices.
+
+    Return `None` if it has no mesh of that number, nor makes one for another number.
 
     Args:
         chunks: the slice as it was executed.
@@ -35,16 +39,31 @@ def caveat(
         jaxpr: the program.
         modules: the texts of the project's modules that it imports.
     """
-    reading = next((chunk.id for chunk in chunks if reads_all(chunk.text)), None)
+    reading = next((chunk for chunk in chunks if reads_all(chunk.text)), None)
     if reading is None:
         if not chunks or not any(map(reads_all, modules)):
             return None
-        reading = chunks[-1].id
+        reading = chunks[-1]
     count = devices.simulated()
-    if count is None or count not in {*_sizes(names.values()), *jaxprs.mesh_sizes(jaxpr)}:
+    if count is None:
         return None
+    chooses = _CHOOSES.search(reading.text) is not None and any(
+        _DISTRIBUTES.search(chunk.text) for chunk in chunks
+    )
+    if chooses or count in {*_sizes(names.values()), *jaxprs.mesh_sizes(jaxpr)}:
+        return Caveat(reading.id, _reason(count))
+    return None
+
+
+def note(chunks: Sequence[Chunk]) -> str:
+    """Return a note for the error of a program for a guessed number of devices, or nothing."""
+    count = devices.simulated() if any(reads_all(chunk.text) for chunk in chunks) else None
+    return f"the program {_reason(count)}" if count is not None else ""
+
+
+def _reason(count: int) -> str:
     many = "1 device" if count == 1 else f"{count} devices"
-    return Caveat(reading, f"sees {many}: neither the program nor the target names their number")
+    return f"sees {many}: neither it nor the target names their number"
 
 
 def _sizes(values: Iterable[object]) -> set[int]:
