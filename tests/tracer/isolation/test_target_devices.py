@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.replies import Failed, Traced
 from tests.tracer.isolation.driver import Driver
 from tests.tracer.isolation.test_devices import COUNTS, MESH, SIZES
@@ -210,3 +212,25 @@ def test_a_module_of_the_project_without_devices_is_not_executed_again(fresh: Dr
     fresh.trace(meshed, file="meshed.py")
     assert fresh.trace(source, file="plain.py").executed == 0
     assert fresh.trace(meshed, file="meshed.py").executed == 0
+
+
+MESH_OF_INPUTS = Mesh((("data", 2), ("model", 4)))
+
+
+def test_a_module_has_as_many_devices_as_the_mesh_of_its_inputs(tracer: Driver) -> None:
+    request = replace(tracer.request(COUNTS, file="counts.py"), mesh=MESH_OF_INPUTS)
+    tracer.send(request)
+    answer = tracer.answer()
+    assert isinstance(answer, Traced), answer
+    assert " 8.0:f32[]" in answer.jaxpr
+    assert answer.caveats == ()
+
+
+def test_a_mesh_of_inputs_that_is_larger_than_the_target_fails(tracer: Driver) -> None:
+    request = tracer.request(COUNTS, file="counts.py", devices=4)
+    tracer.send(replace(request, mesh=MESH_OF_INPUTS))
+    answer = tracer.answer()
+    assert isinstance(answer, Failed), answer
+    assert answer.failure.message == (
+        "the mesh data=2, model=4 has 8 devices, and the target has 4"
+    )
