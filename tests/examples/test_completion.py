@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jaxsight.examples.notation.contracts import METRICS
 from jaxsight.features.completion import complete
 from jaxsight.wire.meshes import Mesh
 from tests.examples.fixtures import at_cursor, edited
@@ -78,7 +79,7 @@ def test_where_is_offered_the_sizes_that_nothing_defines() -> None:
 def test_expect_is_offered_what_can_be_expected() -> None:
     found = completions(section("        Expect (h100): $0"))
     assert found["kernels"] == "        Expect (h100): kernels <= "
-    assert list(found) == ["kernels", "launches", "temp", "folded"]
+    assert list(found) == list(METRICS)
 
 
 @pytest.mark.parametrize(

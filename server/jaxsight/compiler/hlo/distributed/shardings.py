@@ -31,6 +31,7 @@ _LISTED = re.compile(r"\d+(?:,\d+)*")
 _KINDS = re.compile(r"last_tile_dims=\{([^}]*)\}")
 _QUOTED = re.compile(r"'([^']*)'(:\(\d+\)\d+)?")
 _SIZED = re.compile(r"'([^']*)'=(\d+)")
+_REPLICATED = "{replicated}"
 _MOST = 20_000
 """Maximum number of computations that are read, as calls may be nested."""
 
@@ -116,7 +117,9 @@ class _Reader:
             self._add(f"parameter {number}", parameter)
         root = entry.root
         if root is not None:
-            for number, (value, text) in enumerate(_leaves(root)):
+            # What has no sharding is replicated (`SpmdPartitioner::PreprocessSharding`).
+            unsharded = [(value.text, _REPLICATED) for value in arrays(root.shape)]
+            for number, (value, text) in enumerate(_leaves(root) or unsharded):
                 self.chosen[f"output {number}", value] = self._sharding(value, text)
         waiting = [(entry, "")]
         visited = {(entry.name, "")}
