@@ -8,7 +8,8 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AxisType, PartitionSpec as P
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
 ring = jax.make_mesh((8,), ("sequence",), axis_types=(AxisType.Auto,))
 
