@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from jaxsight.tracer.compat import devices, meshes
 from jaxsight.tracer.compat.meshes import AnyMesh
-from jaxsight.tracer.execution.device_demand import MOST, MoreDevices
+from jaxsight.tracer.execution.device_demand import MOST, Demand, MoreDevices
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.wire.meshes import Mesh, Spec
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec
@@ -73,7 +73,7 @@ def _declared(request: Trace, mesh: Mesh, *, may_restart: bool) -> AnyMesh:
         raise _failed(NOT_A_MESH, message, MESH, "use smaller axes")
     sets_count = any(devices.mentioned(chunk.text) for chunk in request.chunks)
     if present is not None and may_restart and not sets_count:
-        raise MoreDevices(mesh.size)
+        raise MoreDevices(Demand(mesh.size))
     raise _failed(NOT_A_MESH, f"the mesh has {mesh.size} devices, but there are {count}", MESH)
 
 
