@@ -119,10 +119,6 @@ PROGRAMS = [
     *_many(
         "flax/flax_gspmd.py",
         init_sharded_linear="mesh: auto_mesh; jax.random.key(0)",
-        **{
-            "ExplicitMultiDotReluDot.__call__": "mesh: explicit_mesh; ExplicitMultiDotReluDot("
-            "1024, 2, rngs=nnx.Rngs(0)), jax.device_put(jnp.zeros((8, 1024)), P('data', None))"
-        },
     ),
     *_many("flax/minigpt.py", **{"TransformerBlock.__call__": "TransformerBlock(32, 4, 64,"
     " rngs=nnx.Rngs(0)), jax.device_put(jnp.zeros((4, 16, 32)), P('batch'))"}),

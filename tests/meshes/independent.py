@@ -27,6 +27,7 @@ _CALLED = re.compile(
 _BRANCHES = re.compile(r"(?:branch_computations|called_computations)=\{([^}]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_MESH = re.compile(r"replica_groups=\{?mesh\[([^\]]*)\][^{]*\{([^}]*)\}")
 _PAIRS = re.compile(r"source_target_pairs=\{(.*?)\}\}")
 
 
@@ -103,6 +104,10 @@ def _group_size(text: str, devices: int) -> int:
         return pairs[1].count("{")
     if iota := _IOTA.search(text):
         return int(iota[1].split(",")[-1])
+    if mesh := _MESH.search(text):
+        sizes = dict(re.findall(r"'([^']+)'=(\d+)", mesh[1]))
+        axes = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", mesh[2])
+        return math.prod(int(part or sizes[name]) for name, part in axes)
     if groups := re.search(r"replica_groups=\{\{([\d,]*)\}", text):
         return groups[1].count(",") + 1
     return devices
