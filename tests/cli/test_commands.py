@@ -483,6 +483,58 @@ def test_kernels_as_json_have_what_programs_need(project: Path) -> None:
     assert keys <= first.keys()
 
 
+SHARDED = """\
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+
+def f(x, w):
+    \"\"\"
+    Example inputs:
+        x: f32[64, 256]
+        w: f32[256, 512]
+    Expect (cpu:8): kernels <= 0
+    \"\"\"
+    x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(None, "model")))
+    return (x @ w).sum()
+"""
+
+
+def test_kernels_of_several_devices_as_json_say_whose_figures_they_are(project: Path) -> None:
+    (project / "sharded.py").write_text(SHARDED)
+    done = jaxsight("kernels", "sharded.py:f", "-t", "cpu:8", "--json", cwd=project)
+    record = json.loads(done.stdout)
+    assert (record["target"], record["devices"], record["per_device"]) == ("cpu:8", 8, True)
+    assert record["meshes"] == [{"axes": {"data": 2, "model": 4}, "devices": list(range(8))}]
+    moved = sum(each["bytes"] * each["runs"] for each in record["collectives"])
+    assert record["moved_bytes"] == record["moved_bytes_at_least"] == moved > 0
+    assert record["moved_bytes_known"]
+    assert record["communication_seconds"] is None
+    arguments = {each["name"]: each for each in record["shardings"]["arguments"]}
+    assert arguments["x"] == {
+        "name": "x", "type": "f32[64,256]", "spec": [[], ["model"]], "unreduced": []
+    }  # fmt: skip
+    assert [each["spec"] for each in record["shardings"]["results"]] == [[]]
+    for collective in record["collectives"]:
+        assert collective["kind"] == "all-reduce"
+        assert collective["axes"] == ["model"]
+        assert collective["groups"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert collective["lines"] == [14]
+        assert collective["inserted"]
+
+
+def test_check_takes_a_target(project: Path) -> None:
+    (project / "sharded.py").write_text(SHARDED.replace("Expect (cpu:8)", "Expect"))
+    done = jaxsight("check", "sharded.py", "--target", "cpu:8", "--select", "JX501", cwd=project)
+    assert done.returncode == 1
+    assert "error[JX501]: expected kernels <= 0 on cpu:8, got " in done.stdout
+    wrong = jaxsight("check", "sharded.py", "--target", "cpu:many", cwd=project)
+    assert wrong.returncode == 2
+    assert "unknown target 'cpu:many'" in wrong.stderr
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
 @pytest.mark.slow
 def test_the_estimate_of_a_program_is_a_lower_bound_where_a_kernel_has_none(project: Path) -> None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 import jaxsight
 
@@ -69,6 +70,58 @@ def test_a_broken_contract_is_an_assertion_with_the_figures_and_the_table() -> N
     with pytest.raises(AssertionError, match="kernels is 2, at most 1 expected") as caught:
         jaxsight.expect(summed, target="cpu", kernels=1)(X)
     assert "fusion boundary" in str(caught.value)
+
+
+MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+
+def divided(shape: tuple[int, ...], *spec: str | None) -> jax.ShapeDtypeStruct:
+    sharding = NamedSharding(MESH, PartitionSpec(*spec))
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharding)
+
+
+WEIGHTS = divided((64, 256), None, "model"), divided((256, 64), "model", None)
+BATCH = divided((32, 64), "data", None)
+
+
+def mlp(x, first, second):
+    return (jax.nn.gelu(x @ first) @ second).mean()
+
+
+def test_a_function_of_several_devices_has_their_number_and_their_collectives() -> None:
+    found = jaxsight.kernels(mlp, target="cpu:8")(BATCH, *WEIGHTS)
+    assert (found.devices, found.how) == (8, "simulated")
+    assert [mesh.text for mesh in found.meshes] == ["data=2, model=4"]
+    assert {each.kind for each in found.collectives} == {"all-reduce"}
+    assert {each.axes for each in found.collectives} >= {("model",)}
+    assert all(each.inserted and each.reduction == "add" for each in found.collectives)
+    assert found.collectives[0].lines == ("test_api.py:88",)
+    assert found.moved_bytes == sum(each.bytes * each.runs for each in found.collectives)
+    assert found.argument_shardings["first"] == PartitionSpec(None, "model")
+    assert found.result_shardings["result 0"] == PartitionSpec()
+    assert " per device, " in str(found).splitlines()[0]
+    assert str(found).startswith("mlp on cpu:8 (simulated): ")
+
+
+def test_a_target_without_a_number_has_as_many_devices_as_the_function_spans() -> None:
+    found = jaxsight.kernels(mlp, target="cpu")(BATCH, *WEIGHTS)
+    assert str(found).startswith("mlp on 8 devices of cpu (simulated): ")
+    with pytest.raises(jaxsight.CannotCompile, match="spans 8 devices, but cpu:4 has 4"):
+        jaxsight.kernels(mlp, target="cpu:4")(BATCH, *WEIGHTS)
+
+
+def test_collectives_and_what_they_move_are_limited_per_device() -> None:
+    jaxsight.expect(mlp, target="cpu:8", collectives=4, moved="1 MiB")(BATCH, *WEIGHTS)
+    with pytest.raises(AssertionError, match="collectives is ., at most 0 expected"):
+        jaxsight.expect(mlp, target="cpu:8", collectives=0)(BATCH, *WEIGHTS)
+    with pytest.raises(AssertionError, match="moved is .* per device, at most 4 expected"):
+        jaxsight.expect(mlp, target="cpu:8", moved=4)(BATCH, *WEIGHTS)
+    with pytest.raises(jaxsight.CannotCompile, match="a loop of unknown length communicates"):
+        jaxsight.expect(halved, target="cpu:8", moved=4)(BATCH)
+
+
+def halved(x):
+    return jax.lax.while_loop(lambda v: v.sum() > 1, lambda v: v / 2, x)
 
 
 def test_amounts_and_targets_are_checked_at_once() -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from jaxsight.compiler.hlo import read
 from jaxsight.targets.target import parse
-from jaxsight.tracer.failures import UserError
 from jaxsight.wire.donation import Alias, aliases, donations
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.wire.messages.replies import Lowered
 from jaxsight.wire.messages.requests import Lower
@@ -339,13 +339,11 @@ def test_a_mesh_of_one_device_is_no_obstacle(outcome: Callable[[str], Outcome]) 
         "jax.shard_map(jnp.sin, mesh=mesh, in_specs=part, out_specs=part)(x)",
     ],
 )
-def test_a_program_of_several_devices_is_refused(body: str) -> None:
+def test_a_program_of_an_abstract_mesh_is_distributed_over_its_devices(body: str) -> None:
     mesh = "jax.sharding.AbstractMesh((8,), ('i',), (jax.sharding.AxisType.Auto,))"
     source = (
         f"mesh = {mesh}\npart = jax.sharding.PartitionSpec('i')\ndef f(x):\n    return {body}\n"
     )
-    with pytest.raises(UserError) as caught:
-        lowered(Program(source))
-    assert caught.value.failure.message == (
-        "it spans 8 devices, and only programs for one device are compiled"
-    )
+    distribution = lowered(Program(source)).distribution
+    assert distribution is not None
+    assert (distribution.devices, distribution.meshes) == (8, (Mesh((("i", 8),)),))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.targets.target import UnknownTarget, names, parse
+from jaxsight.settings.schema import Settings
+from jaxsight.targets.target import UnknownTarget, names, parse, parse_short
 from jaxsight.workers.compilation import environments, installation
 from jaxsight.workers.compilation.environments import Environment, identity
 from jaxsight.workers.compilation.installation import InstallError
@@ -37,6 +38,8 @@ def test_a_target_has_one_name(text: str, name: str, short: str) -> None:
     [
         ("cuda:h10", "did you mean cuda:h100"),
         ("h100", "did you mean cuda:h100"),
+        ("h100x8", "did you mean cuda:h100x8"),
+        ("v5e:4x4", "did you mean tpu:v5e:4x4"),
         ("tpu:v5", "did you mean tpu:v5"),
         ("quantum", "use one of cpu, cuda, rocm, cuda:v100"),
         ("ssh://", "has no host"),
@@ -47,6 +50,33 @@ def test_a_target_has_one_name(text: str, name: str, short: str) -> None:
 def test_a_wrong_name_is_told_with_the_nearest(text: str, message: str) -> None:
     with pytest.raises(UnknownTarget, match=message):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("h100", "cuda:h100"),
+        ("H100x8", "cuda:h100x8"),
+        ("v5e", "tpu:v5e"),
+        ("v5e:4x4", "tpu:v5e:4x4"),
+        ("trillium", "tpu:v6e"),
+        ("cpu:8", "cpu:8"),
+        ("cuda:h100x8", "cuda:h100x8"),
+        ("ssh://lab/cuda:h100x8", "ssh://lab/cuda:h100x8"),
+    ],
+)
+def test_a_contract_may_leave_out_the_platform_of_a_chip(text: str, name: str) -> None:
+    assert parse_short(text).name == name
+
+
+def test_a_pattern_without_a_number_of_devices_matches_any_number() -> None:
+    settings = Settings(per_target_ignores={"h100": ("JX409",), "tpu:*": ("JX305",)})
+    for name in ("cuda:h100", "cuda:h100x8", "ssh://lab/cuda:h100x8"):
+        assert settings.ignored_on(parse(name)) == ("JX409",)
+    assert settings.ignored_on(parse("tpu:v5e:4x4")) == ("JX305",)
+    eight = Settings(per_target_ignores={"h100x8": ("JX409",)})
+    assert eight.ignored_on(parse("cuda:h100x8")) == ("JX409",)
+    assert eight.ignored_on(parse("cuda:h100")) == ()
 
 
 def test_every_chip_can_be_described() -> None:

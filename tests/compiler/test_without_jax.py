@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.targets.target import parse
+from jaxsight.wire.meshes import ONE_DEVICE, Distribution
 from jaxsight.wire.messages.compiling import Compile, Compiled
 from jaxsight.workers.compilation.compilers import Compilers
 from jaxsight.workers.compilation.environments import Environment
@@ -104,13 +105,17 @@ def test_jax_is_imported_where_it_is_configured(variables: dict[str, str], print
     assert imported(**variables) == printed
 
 
-def test_the_options_are_those_of_jax() -> None:
+@pytest.mark.parametrize(
+    "distribution", [ONE_DEVICE, Distribution(4, free_inputs=(True, False), free_outputs=(True,))]
+)
+def test_the_options_are_those_of_jax(distribution: Distribution) -> None:
     from jaxsight.compiler.compat import jaxlib_alone, with_jax
 
     overrides = {"xla_disable_hlo_passes": "constant_folding", "xla_cpu_enable_fast_math": False}
-    device = with_jax.device("cpu")
+    devices = with_jax.devices("cpu", distribution.devices)
     alone, whole = (
-        module.options(device, overrides).SerializeAsString() for module in (jaxlib_alone, with_jax)
+        module.options(devices, overrides, distribution).SerializeAsString()
+        for module in (jaxlib_alone, with_jax)
     )
     assert alone == whole
 

@@ -40,7 +40,7 @@ def test_a_fresh_line_is_offered_the_arguments_that_have_no_example(line: str) -
     found = completions(section(line))
     assert found["k"] == "        k: "
     assert found["*rest"] == "        *rest: "
-    assert list(found) == ["k", "n", "*rest", "where", "Expect"]
+    assert list(found) == ["k", "n", "*rest", "mesh", "where", "Expect"]
 
 
 def test_after_a_comma_only_arguments_are_offered() -> None:
@@ -74,7 +74,22 @@ def test_where_is_offered_the_sizes_that_nothing_defines() -> None:
 def test_expect_is_offered_what_can_be_expected() -> None:
     found = completions(section("        Expect (h100): $0"))
     assert found["kernels"] == "        Expect (h100): kernels <= "
-    assert list(found) == ["kernels", "launches", "temp", "folded"]
+    assert list(found)[:6] == ["kernels", "launches", "temp", "folded", "collectives", "moved"]
+    assert found["all-gathers"] == "        Expect (h100): all-gathers <= "
+
+
+def test_a_target_is_offered_in_the_parentheses_of_expect() -> None:
+    found = completions(section("        Expect ($0"))
+    assert found["h100"] == "        Expect (h100"
+    assert found["v5e"] == "        Expect (v5e"
+    assert completions(section("        Expect (v5e:$0"))["h100"] == "        Expect (h100"
+    assert "moved" in completions(section("        Expect (v5e:4x4): $0"))
+
+
+@pytest.mark.parametrize("begun", ["all-", "all-g", "all-gathers"])
+def test_a_metric_with_hyphens_is_replaced_as_a_whole(begun: str) -> None:
+    found = completions(section(f"        Expect (h100): {begun}$0"))
+    assert found["all-gathers"] == "        Expect (h100): all-gathers <= "
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,23 @@ Expect (h100): kernel <= 3
 
 Expect (h100): speed <= 3
                ^^^^^ JX908 unknown metric `speed`
-               | help: use `kernels`, `launches`, `temp` or `folded`
+               | help: use `kernels`, `launches`, `temp`, `folded`, `collectives` or `moved`
+
+Expect (h100x8): all-gather == 0
+                 ^^^^^^^^^^ JX908 unknown metric `all-gather`
+                 | help: did you mean `all-gathers`?
+
+Expect (h100x8): all_reduces == 0
+                 ^^^^^^^^^^^ JX908 unknown metric `all_reduces`
+                 | help: did you mean `all-reduces`?
+
+Expect (h100x8): moved-bytes <= 3 MiB
+                 ^^^^^^^^^^^ JX908 unknown metric `moved-bytes`
+                 | help: did you mean `moved`?
+
+Expect (v5e:4x4): moved <= 64
+                             ^ JX908 expected a unit after `64`, found the end of the line
+                             | help: write `64 MiB`
 
 Expect (h100): kernels = 3
                        ^ JX908 expected a comparison after `kernels`, found `=`

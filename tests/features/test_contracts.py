@@ -108,6 +108,71 @@ async def test_a_contract_is_checked_with_the_example_set_that_it_follows(
     assert [(one.range.start.line + 1, one.code) for one in again] == expected
 
 
+SHARDED = '''\
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("model",), axis_types=(AxisType.Auto,))
+columns, rows = NamedSharding(mesh, P(None, "model")), NamedSharding(mesh, P("model"))
+
+
+def f(x, first, second):
+    """
+    Example inputs:
+        x: f32[64, 256]
+        first: f32[256, 512]
+        second: f32[512, 256]
+EXPECT
+    """
+    first = jax.lax.with_sharding_constraint(first, columns)
+    second = jax.lax.with_sharding_constraint(second, rows)
+    return x @ first @ second
+'''
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "notes"),
+    [
+        ("Expect (cpu:8): collectives <= 1, moved <= 64 KiB, all-gathers == 0", "", ()),
+        ("Expect: all-reduces == 1, collective-permutes < 1", "", ()),
+        (
+            "Expect (cpu:8): collectives == 0",
+            "expected collectives == 0 on cpu:8, got 1",
+            ("all-reduce 64 KiB over model, inserted by the partitioner at line 18",),
+        ),
+        (
+            "Expect: moved < 64 KiB",
+            "expected moved < 64 KiB on 8 × cpu, got 64 KiB",
+            (
+                "`moved` is that of one of 8 devices",
+                "all-reduce 64 KiB over model, inserted by the partitioner at line 18",
+            ),
+        ),
+        (
+            "Expect (cpu:16): temp < 0 B",
+            "expected temp < 0 B on 8 of cpu:16, got ",
+            ("`temp` is that of one of 8 devices",),
+        ),
+        (
+            "Expect (cpu:4): collectives <= 1",
+            "contract cannot be checked: not compiled for cpu:4",
+            ("it spans 8 devices, but cpu:4 has 4",),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_contracts_of_several_devices_are_about_each_of_them(
+    session: Session, tmp_path: Path, line: str, message: str, notes: tuple[str, ...]
+) -> None:
+    path = str(tmp_path / "sharded.py")
+    session.open(path, SHARDED.replace("EXPECT", f"    {line}"))
+    findings = await session.findings(path, kernels=True)
+    session.close(path)
+    broken = [finding for finding in findings if finding.code == "JX501"]
+    assert [finding.message[: len(message)] for finding in broken] == [message] * bool(message)
+    assert [finding.notes for finding in broken] == [notes] * bool(message)
+
+
 SSH = """\
 #!{python}
 import pathlib, sys, time

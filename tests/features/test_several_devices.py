@@ -1,4 +1,4 @@
-"""Programs of several devices: shapes and jaxprs are shown, and no figure of one device is."""
+"""Programs of several devices: they are compiled for as many, and figures say so."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.session import Session
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -159,21 +162,21 @@ def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shardy", [True, False])
-def test_programs_of_several_devices_are_traced_and_have_no_figures(
+async def test_programs_of_several_devices_are_compiled_for_as_many(
     tmp_path: Path, shardy: bool
 ) -> None:
-    Path(tmp_path, "pyproject.toml").write_text('[tool.jaxsight]\ntarget = "cpu"\n')
     option = f"import jax\njax.config.update('jax_use_shardy_partitioner', {shardy})\n"
-    Path(tmp_path, "model.py").write_text(option + MODEL)
-    arguments = ("check", "--verify-import", "--output-format", "json", "model.py")
-    run = jaxsight(*arguments, cwd=tmp_path)
-    assert {each["function"]: each["message"] for each in json.loads(run.stdout)} == {
-        function: f"`{function}` is not compiled for cpu: it spans {count} devices, "
-        "and only programs for one device are compiled"
-        for function, count in SPANS.items()
-    }, run.stderr
+    path = str(tmp_path / "model.py")
+    session = Session()
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
+    session.open(path, option + MODEL)
+    try:
+        kernels = {name: Kernels.of(*await session.kernels(path, name)) for name in SPANS}
+    finally:
+        await session.aclose()
+    assert {name: each and each.compiled.devices for name, each in kernels.items()} == SPANS
+    assert {each and each.compiled.how for each in kernels.values()} == {"simulated"}
 
 
 @pytest.mark.slow

@@ -42,6 +42,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "kill": processes.replacements,
     "kernels": compiling.after_edits,
     "kernels-ahead": compiling.ahead_of_time,
+    "kernels-devices": compiling.of_several_devices,
     "findings": compiling.with_findings,
     "moved-lines": compiling.moved_lines,
     "cache": compiling.cache_hits,

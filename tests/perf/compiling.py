@@ -26,7 +26,7 @@ from jaxsight.workers.compilation.environments import Environment
 from tests.perf.editor import BenchError, milliseconds
 from tests.perf.measures import Figure, Goal
 from tests.perf.plain_jax import WarmJax
-from tests.perf.programs import ADAM, FACTOR, SMALL, TRANSFORMER, Program, edited
+from tests.perf.programs import ADAM, FACTOR, MLP, SMALL, TRANSFORMER, Program, edited
 
 _MIB = 1024 * 1024
 
@@ -154,6 +154,50 @@ def ahead_of_time(root: Path, runs: int) -> list[Figure]:
         ]
 
     return _run(root, SMALL, work, target)
+
+
+def of_several_devices(root: Path, runs: int) -> list[Figure]:
+    """From an edit to the collectives of eight H100s that are not here, against
+    `lower().compile()`; and how often something was compiled for edits elsewhere in the file.
+    """
+    target, devices = "cuda:h100x8", 8
+    environment = environments.suiting("cuda", version("jax"))
+    if environment is None:
+        raise BenchError("run `jaxsight targets install cuda` first")
+
+    async def work(kernels: _Kernels) -> list[Figure]:
+        ours: list[float] = []
+        plain: list[float] = []
+        with WarmJax(MLP, environment, devices) as jax:
+            for number in range(runs + 2):
+                spent, compiled = await kernels.after(_with(MLP, number))
+                kinds = {kernel.kind for kernel in compiled.graph.kernels}
+                if compiled.devices != devices or "collective" not in kinds:
+                    raise BenchError("the program has no collectives")
+                definition = MLP.definition.replace(FACTOR, edited(number))
+                baseline = await asyncio.to_thread(jax.compile, definition)
+                if number >= 2:
+                    ours.append(spent)
+                    plain.append(baseline)
+        text = _with(MLP, runs + 1)
+        before = kernels.session.engine.programs.compiles
+        for number in range(runs):
+            await kernels.after(f"{text}\n\nELSEWHERE = {number}\n")
+        compiles = [float(kernels.session.engine.programs.compiles - before)]
+        goals = [Goal(3000), Goal(factor=0.8)]
+        return [
+            Figure(
+                "edit → collectives, 8 × H100: gradient of an MLP",
+                "ms",
+                ours,
+                plain,
+                "lower().compile()",
+                goals,
+            ),
+            Figure(f"compiles for {runs} edits elsewhere", "", compiles, goals=[Goal(0)]),
+        ]
+
+    return _run(root, MLP, work, target)
 
 
 def with_findings(root: Path, runs: int) -> list[Figure]:

@@ -45,14 +45,20 @@ for line in sys.stdin:
 _WARM_AHEAD = """
 import json, sys, time
 import jax
+import numpy as np
 from jax.experimental import topologies
-specification, stand_ins = sys.argv[3:]
-(device,) = topologies.get_topology_desc(
-    platform="cuda", topology="1x1x1", target_config=specification
+specification, stand_ins, count = sys.argv[3:]
+devices = topologies.get_topology_desc(
+    platform="cuda", topology=f"1x1x{count}", target_config=specification
 ).devices
-sharding = jax.sharding.SingleDeviceSharding(device)
 space = {}
 exec(sys.argv[1], space)
+sharding = jax.sharding.SingleDeviceSharding(devices[0])
+if count != "1":
+    mesh = space["mesh"]
+    absent = np.array(devices).reshape(mesh.devices.shape)
+    space["mesh"] = jax.sharding.Mesh(absent, mesh.axis_names, axis_types=mesh.axis_types)
+    sharding = jax.sharding.NamedSharding(space["mesh"], jax.sharding.PartitionSpec())
 for line in sys.stdin:
     code, _ = json.loads(line)
     arguments = jax.tree.map(
@@ -81,8 +87,10 @@ class WarmJax:
     used in a `with` block.
     """
 
-    def __init__(self, program: Program, ahead: Environment | None = None) -> None:
-        """Start it, with a compiler's environment to compile for an H100 that is not here."""
+    def __init__(
+        self, program: Program, ahead: Environment | None = None, devices: int = 1
+    ) -> None:
+        """Start it, with a compiler's environment to compile for H100s that are not here."""
         command = [sys.executable, "-c", _WARM, program.text, program.function]
         environment = _ENVIRONMENT
         if ahead is not None:
@@ -90,8 +98,8 @@ class WarmJax:
             assert isinstance(chip, Gpu)
             command = [ahead.python, "-c", _WARM_AHEAD, program.text, program.function]
             variables = compiler_variables(ahead)
-            command += [chip.specification, variables[stand_ins.VARIABLE]]
-            environment = {**ENVIRONMENT, **variables}
+            command += [chip.specification, variables[stand_ins.VARIABLE], str(devices)]
+            environment = {**ENVIRONMENT, **variables, "JAX_NUM_CPU_DEVICES": str(devices)}
             environment.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment

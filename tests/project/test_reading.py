@@ -25,6 +25,7 @@ ALLOWED = {
     "tracer/isolation/baseline.py": "the streams of user code, by descriptor",
     "workers/compilation/remote.py": "modules of this package",
     "compiler/compat/dumps.py": "reads what XLA wrote into a temporary folder of this process",
+    "compiler/compat/partitioning.py": "reads what XLA wrote into such a folder, and its log",
     "compiler/compat/xla.py": "the same",
     "dataset/making/make.py": "the folder of shards, which this command made",
     "compiler/idle_memory.py": "/proc, of this process",

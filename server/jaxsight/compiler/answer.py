@@ -17,7 +17,16 @@ from jaxsight.targets.target import parse
 from jaxsight.timeline import mark
 from jaxsight.wire.donation import aliases
 from jaxsight.wire.kernel_graph import Graph, Kernel
-from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled
+from jaxsight.wire.meshes import ONE_DEVICE
+from jaxsight.wire.messages.compiling import (
+    AHEAD_OF_TIME,
+    ON_DEVICE,
+    SIMULATED,
+    Compile,
+    Compiled,
+    Memory,
+    NotCompiled,
+)
 
 
 def answer(
@@ -40,10 +49,11 @@ def answer(
         else xla.compile_to_schedule
     )
     try:
-        device = devices.device(request.target)
+        distribution = request.distribution or ONE_DEVICE
+        prepared = devices.devices(request.target, distribution)
         begin = time.perf_counter()
         options, target = dict(request.options), parse(request.target)
-        compiled, differences = attempts.compile(program, device, options, target, attempt)
+        compiled, differences = attempts.compile(program, prepared, options, target, attempt)
         seconds = time.perf_counter() - begin
     except devices.NotHere as error:
         return NotCompiled(request.id, "target", str(error))
@@ -60,25 +70,38 @@ def answer(
     return Compiled(
         id=request.id,
         target=request.target,
-        how="device" if device.device.here else "ahead of time",
+        how=_how(prepared.devices),
         graph=graph,
-        memory=Memory(
-            temporaries=compiled.temporaries,
-            arguments=compiled.arguments,
-            outputs=compiled.outputs,
-            aliased=compiled.aliased,
-            code=compiled.code,
-            peak=compiled.peak,
-        ),
+        memory=_memory(compiled),
         hlo=compiled.hlo,
         seconds=seconds,
         flops=compiled.flops,
         jaxlib=xla.JAXLIB,
-        platform=device.device.platform_version,
+        platform=prepared.devices.platform_version,
         aliases=aliases(compiled.hlo),
-        notes=(*_notes(device.notes, graph), *differences),
+        notes=(*_notes(prepared.notes, graph), *differences),
         is_complete=compiled.is_complete,
+        devices=distribution.devices,
     )
+
+
+def _memory(compiled: xla.Compilation) -> Memory:
+    return Memory(
+        temporaries=compiled.temporaries,
+        arguments=compiled.arguments,
+        outputs=compiled.outputs,
+        aliased=compiled.aliased,
+        code=compiled.code,
+        peak=compiled.peak,
+    )
+
+
+def _how(devices: xla.Devices) -> str:
+    """Return how a program was compiled, as in `Compiled`."""
+    if not devices.here:
+        return AHEAD_OF_TIME
+    is_simulated = devices.platform == "cpu" and devices.distribution.devices > 1
+    return SIMULATED if is_simulated else ON_DEVICE
 
 
 _LARGE_SORT = 80_000

@@ -32,13 +32,13 @@ _DTYPES = (("BF16", "bfloat16"), ("F8", "float8"), ("TF32", "TF32"), ("F16", "fl
 _CUDNN = re.compile(r"cudnn|\bdnn\b", re.IGNORECASE)
 
 
-Compile = Callable[[bytes, xla.Device, Mapping[str, str | bool]], xla.Compilation]
+Compile = Callable[[bytes, xla.Devices, Mapping[str, str | bool]], xla.Compilation]
 """`xla.compile` or `xla.compile_to_schedule`."""
 
 
 def compile(
     program: bytes,
-    device: Prepared,
+    devices: Prepared,
     options: Mapping[str, str],
     target: Target,
     attempt: Compile = xla.compile,
@@ -51,9 +51,9 @@ def compile(
     Raises:
         Refused: as for `xla.compile`, with a message that names the target.
     """
-    wanted = {**device.options, **options}
+    wanted = {**devices.options, **options}
     try:
-        compiled, notes = _tried(program, device, wanted, attempt)
+        compiled, notes = _tried(program, devices, wanted, attempt)
     except xla.Refused as error:
         words = explained(str(error), target)
         if _MOSAIC_FAILED in words and _MOSAIC in program and target.capability:
@@ -67,10 +67,10 @@ def compile(
 
 
 def _tried(
-    program: bytes, device: Prepared, options: Mapping[str, str | bool], attempt: Compile
+    program: bytes, devices: Prepared, options: Mapping[str, str | bool], attempt: Compile
 ) -> tuple[xla.Compilation, tuple[str, ...]]:
     try:
-        return attempt(program, device.device, options), ()
+        return attempt(program, devices.devices, options), ()
     except xla.Refused as error:
         if error.kind != "xla" or "INTERNAL" not in str(error):
             raise
@@ -78,7 +78,7 @@ def _tried(
             if symptom.search(str(error)) is None or off.keys() <= options.keys():
                 continue
             try:
-                compiled = attempt(program, device.device, {**options, **off})
+                compiled = attempt(program, devices.devices, {**options, **off})
             except xla.Refused:
                 raise error from None
             return compiled, (f"compiled without {name}: {_reason(error)}",)

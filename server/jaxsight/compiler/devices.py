@@ -1,15 +1,16 @@
-"""The device of a target for the compiling process: a present one or a description."""
+"""The devices of a target for the compiling process: present ones or descriptions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from jaxsight.compiler import stand_ins
 from jaxsight.compiler.compat import xla
 from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.target import UnknownTarget, parse
+from jaxsight.wire.meshes import Distribution
 
 GUESSED = (
     "matmul kernels and tile sizes are XLA's guesses: without the device, it cannot autotune them"
@@ -23,31 +24,48 @@ class NotHere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A device with its options for XLA, and notes on differences from a present device."""
+    """Devices with their options for XLA, and notes on differences from present devices."""
 
-    device: xla.Device
+    devices: xla.Devices
     options: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-@cache
-def device(name: str) -> Prepared:
-    """Return the device of a target.
+_TO_A_HOST = 8
+"""GPUs of one machine, as in NVIDIA's HGX and DGX systems; more of them are several machines."""
+
+
+def devices(name: str, distribution: Distribution) -> Prepared:
+    """Return the devices of a target for a program.
 
     Raises:
-        NotHere: there is no such device, or its plugin is not installed.
+        NotHere: there are too few such devices, or their plugin is not installed.
     """
+    prepared = _devices(name, distribution.devices)
+    chosen = prepared.devices.devices[: distribution.devices]
+    return replace(
+        prepared, devices=replace(prepared.devices, devices=chosen, distribution=distribution)
+    )
+
+
+@cache
+def _devices(name: str, count: int) -> Prepared:
     try:
         target = parse(name)
         match target.chip:
             case Gpu() as gpu:
-                described = xla.described("cuda", topology="1x1x1", target_config=gpu.specification)
+                hosts = -(-count // _TO_A_HOST)
+                topology = f"1x{hosts}x{-(-count // hosts)}"
+                described = xla.described(
+                    "cuda", topology=topology, target_config=gpu.specification
+                )
                 return Prepared(
                     described, {"xla_gpu_cuda_data_dir": stand_ins.folder()}, (GUESSED, SORTS)
                 )
             case Tpu() as tpu:
-                return Prepared(xla.described("tpu", topology_name=tpu.topology))
+                topology = target.topology or tpu.slice_for(count)
+                return Prepared(xla.described("tpu", topology_name=tpu.described(topology)))
             case None:
-                return Prepared(xla.local(target.platform))
+                return Prepared(xla.local(target.platform, count))
     except (xla.NoDevice, UnknownTarget) as error:
         raise NotHere(str(error)) from error

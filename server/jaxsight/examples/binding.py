@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.examples.annotations import example_of
-from jaxsight.examples.docstrings.lines import DeclaredSet, ExampleLine
+from jaxsight.examples.docstrings.lines import DeclaredSet, ExampleLine, Written
 from jaxsight.examples.notation.expressions import Expression
+from jaxsight.examples.notation.meshes import NAME as MESH
+from jaxsight.examples.notation.meshes import MeshAxes, division_problem, to_mesh
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.values import (
-    Node,
     Tree,
+    axes_of,
     is_literal,
     names_in,
     sizes_of,
@@ -39,7 +41,8 @@ from jaxsight.examples.signature import Signature
 from jaxsight.rules.finding import Severity
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
-from jaxsight.wire.messages.inputs import Argument, InputSpec, ValueSpec
+from jaxsight.wire.meshes import Mesh
+from jaxsight.wire.messages.inputs import Argument, InputSpec, MeshSpec, ValueSpec
 
 _REMOVE = "remove this line"
 
@@ -85,7 +88,7 @@ class Bound:
 class _Value:
     """The example of a parameter, and its place."""
 
-    value: Node | Expression
+    value: Written
     range: Range
     shared: bool
 
@@ -101,13 +104,18 @@ class _Binding:
     used_sizes: set[str] = field(default_factory=set)
     arguments: list[Argument] = field(default_factory=list)
     places: list[tuple[str, Range]] = field(default_factory=list)
+    mesh: Mesh | None = None
+    mesh_source: str = ""
+    axis_places: list[tuple[str, Range]] = field(default_factory=list)
 
     def report(self, problem: Problem, *, shared: bool) -> None:
         (self.shared_problems if shared else self.problems).append(problem)
 
 
-def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Bound:
-    """Bind the layers for a function; `sizes` are those of the settings."""
+def bind(
+    signature: Signature, layers: Layers, sizes: Mapping[str, int], mesh: Mesh | None = None
+) -> Bound:
+    """Bind the layers for a function; `sizes` and `mesh` are those of the settings."""
     defined = {d.name: d.size for layer in layers.all for d in layer.sizes}
     binding = _Binding(signature, Sizes(defined, sizes))
     for layer in layers.shared:
@@ -118,7 +126,10 @@ def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Boun
         binding.problems += layer.problems
         for line in layer.examples:
             _place(binding, line)
-    missing = _fill(binding, frozenset().union(*(layer.spoiled for layer in layers.all)))
+    spoiled: frozenset[str] = frozenset().union(*(layer.spoiled for layer in layers.all))
+    missing = _fill(binding, spoiled)
+    if MESH not in spoiled:
+        _declare_mesh(binding, layers, mesh)
     for name in dict.fromkeys((*signature.slots, *binding.values)):
         if name in binding.values:
             _argument(binding, name, binding.values[name])
@@ -136,6 +147,9 @@ def bind(signature: Signature, layers: Layers, sizes: Mapping[str, int]) -> Boun
             layers.last.heading.start.line,
             tuple(sorted(names - {name for name, _ in numbers})),
             tuple(binding.places),
+            binding.mesh,
+            binding.mesh_source,
+            tuple(binding.axis_places),
         )
     return Bound(example_set, missing, tuple(binding.problems), tuple(binding.shared_problems))
 
@@ -170,6 +184,8 @@ def _place(binding: _Binding, line: ExampleLine) -> None:
     elif stars == 0 and name == signature.class_parameter:
         message = f"{quoted(name)} is bound to the class and takes no example"
         binding.problems.append(problem(UNKNOWN_ARGUMENT, line.range, message, _REMOVE))
+    elif _is_mesh(line) and (signature.keywords is None or isinstance(line.value, MeshAxes)):
+        pass  # `_declare_mesh` reads it
     elif stars == 0 and signature.keywords is not None:
         binding.values[name] = value
     else:
@@ -201,7 +217,9 @@ def _unknown(signature: Signature, line: ExampleLine) -> Problem:
     names = [p.name for p in signature.parameters]
     message = f"{quoted(signature.function.qualname)} has no parameter {quoted(shown)}"
     near = nearest(line.name, names)
-    if near is not None:
+    if (line.name, line.stars) == (MESH, 0):
+        help = "write the axes of a mesh with their sizes: `mesh: data=2, model=4`"
+    elif near is not None:
         help = f"did you mean `{near}`?"
     elif names:
         help = f"use a parameter of the function: {', '.join(f'`{name}`' for name in names)}"
@@ -210,8 +228,49 @@ def _unknown(signature: Signature, line: ExampleLine) -> Problem:
     return problem(UNKNOWN_ARGUMENT, line.range, message, help)
 
 
-def _holds_array(value: Node | Expression) -> bool:
-    return not isinstance(value, Expression) and not is_literal(value)
+def _holds_array(value: Written) -> bool:
+    return not isinstance(value, Expression | MeshAxes) and not is_literal(value)
+
+
+def _is_mesh(line: ExampleLine) -> bool:
+    """Return whether a line declares the mesh of the section, unless a parameter has its name."""
+    named = line.name == MESH and line.stars == 0
+    return named and isinstance(line.value, MeshAxes | Expression)
+
+
+def _declare_mesh(binding: _Binding, layers: Layers, configured: Mesh | None) -> None:
+    """Find the mesh of the set: the last one that a layer declares, else that of the settings.
+
+    The latter applies if an array is divided over axes.
+    """
+    lines = [
+        (line, layer in layers.shared)
+        for layer in layers.all
+        for line in layer.examples
+        if line.name == MESH and line.stars == 0
+    ]
+    line, shared = lines[-1] if lines else (None, False)
+    match line:
+        case ExampleLine(value=MeshAxes(axes) as mesh):
+            try:
+                binding.mesh = to_mesh(mesh, binding.sizes.value)
+            except Malformed as malformed:
+                binding.report(malformed.problem, shared=shared)
+            for axis in axes:
+                binding.used_sizes |= binding.sizes.used(axis.size)
+            binding.axis_places.append((MESH, mesh.range))
+        case ExampleLine(value=Expression(source, names) as expression):
+            binding.mesh_source = source
+            binding.expression_names.update(names)
+            binding.used_sizes.update(names)
+            binding.axis_places.append((MESH, expression.range))
+        case _ if any(map(_axes_of, binding.values.values())):
+            binding.mesh = configured
+
+
+def _axes_of(bound: _Value) -> bool:
+    """Return whether an array is divided over mesh axes."""
+    return not isinstance(bound.value, Expression | MeshAxes) and bool(axes_of(bound.value))
 
 
 def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Missing, ...]:
@@ -248,17 +307,23 @@ def _argument(binding: _Binding, name: str, bound: _Value) -> None:
         binding.report(malformed.problem, shared=bound.shared)
 
 
-def _add(binding: _Binding, name: str, value: Node | Expression, range: Range) -> None:
+def _add(binding: _Binding, name: str, value: Written, range: Range) -> None:
     spec: InputSpec
     match value:
         case Expression(source, names):
             binding.expression_names.update(names)
             binding.used_sizes.update(names)
             spec = ValueSpec(source, literal=False)
+        case MeshAxes():
+            spec = MeshSpec()
         case node:
             for size in sizes_of(node):
                 binding.used_sizes |= binding.sizes.used(size)
             spec = to_spec(node, binding.sizes.value)
+            mesh = binding.mesh
+            if mesh is not None and (wrong := division_problem(node, mesh, binding.sizes.value)):
+                raise Malformed(wrong)
+            binding.axis_places += [(f"{name}@{axis.name}", axis.range) for axis in axes_of(node)]
     binding.arguments.append(Argument(name, spec))
     binding.places.append((name, range))
 

@@ -7,7 +7,7 @@ doctests, then annotations. Annotations also fill in arguments that the others l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jaxsight.examples.binding import Bound, Layers, bind, missing_problems
 from jaxsight.examples.docstrings.doctests import calls_in
@@ -17,23 +17,40 @@ from jaxsight.examples.sets import Examples, ExampleSet
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Range
+from jaxsight.wire.meshes import Mesh
 
 
-def of(function: Function, *, sizes: Mapping[str, int], project: str | None = None) -> Examples:
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    """What the settings define: sizes, and a mesh."""
+
+    sizes: Mapping[str, int]
+    mesh: Mesh | None
+
+
+def of(
+    function: Function,
+    *,
+    sizes: Mapping[str, int],
+    project: str | None = None,
+    mesh: Mesh | None = None,
+) -> Examples:
     """Return the example inputs of a function.
 
     Args:
         function: the function as read from its text.
         sizes: the settings' sizes by name.
         project: the text of the function's entry in `[tool.jaxsight.examples]`, if it has one.
+        mesh: the settings' mesh, if there is one.
     """
+    settings = _Defaults(sizes, mesh)
     signature = Signature(function)
     own = read_docstring(function.docstring)
     shared = read_docstring(function.class_docstring) if signature.self_name else Declared()
     if own.sets:
-        examples = _declared(signature, own, shared, sizes)
+        examples = _declared(signature, own, shared, settings)
     else:
-        examples = _other_sources(signature, shared, sizes, project)
+        examples = _other_sources(signature, shared, settings, project)
     problems = (*own.problems, *examples.problems)
     sets = examples.sets
     if own.expects and sets:
@@ -42,10 +59,10 @@ def of(function: Function, *, sizes: Mapping[str, int], project: str | None = No
 
 
 def _declared(
-    signature: Signature, own: Declared, shared: Declared, sizes: Mapping[str, int]
+    signature: Signature, own: Declared, shared: Declared, settings: _Defaults
 ) -> Examples:
     """Return the sets of the function's own sections; missing arguments are problems."""
-    bounds = [bind(signature, layers, sizes) for layers in _layers(own, shared)]
+    bounds = [_bound(signature, layers, settings) for layers in _layers(own, shared)]
     problems = [p for b in bounds for p in (*b.problems, *b.shared_problems)]
     problems += _problems_of(shared)
     problems += _missing(signature, own, bounds)
@@ -64,27 +81,27 @@ def _missing(signature: Signature, own: Declared, bounds: list[Bound]) -> list[P
 
 
 def _other_sources(
-    signature: Signature, shared: Declared, sizes: Mapping[str, int], project: str | None
+    signature: Signature, shared: Declared, settings: _Defaults, project: str | None
 ) -> Examples:
     """Return the first source after the docstring's section with all arguments."""
     examples = Examples()
     if shared.sets and signature.traced_by_class:
-        examples = _of_class(signature, shared, sizes)
+        examples = _of_class(signature, shared, settings)
     if not examples.sets and project is not None:
-        examples = _of_project(signature, project, shared, sizes, examples.problems)
+        examples = _of_project(signature, project, shared, settings, examples.problems)
     if examples.sets or examples.source == "project":
         return examples
     if calls := _of_doctests(signature.function):
         return Examples(calls, examples.problems, "doctest")
-    if (described := _of_annotations(signature, shared, sizes)) is not None:
+    if (described := _of_annotations(signature, shared, settings)) is not None:
         return Examples((described,), examples.problems, "annotations")
     return examples
 
 
-def _of_class(signature: Signature, shared: Declared, sizes: Mapping[str, int]) -> Examples:
+def _of_class(signature: Signature, shared: Declared, settings: _Defaults) -> Examples:
     """Return the class's sets with all arguments; a method that needs more is not a problem."""
     bounds = [
-        bind(signature, Layers(_chain(shared.sets, declared.name), ()), sizes)
+        _bound(signature, Layers(_chain(shared.sets, declared.name), ()), settings)
         for declared in shared.sets
     ]
     wrong = [p for b in bounds if not b.missing for p in (*b.problems, *b.shared_problems)]
@@ -96,12 +113,12 @@ def _of_project(
     signature: Signature,
     text: str,
     shared: Declared,
-    sizes: Mapping[str, int],
+    settings: _Defaults,
     before: tuple[Problem, ...],
 ) -> Examples:
     """Return the project's entry; its problems are JX909, with ranges in its text."""
     declared = read_project(text)
-    bounds = [bind(signature, layers, sizes) for layers in _layers(declared, shared)]
+    bounds = [_bound(signature, layers, settings) for layers in _layers(declared, shared)]
     own = [*declared.problems, *(p for b in bounds for p in b.problems)]
     own += _missing(signature, declared, bounds)
     problems = [
@@ -129,7 +146,7 @@ def _of_doctests(function: Function) -> tuple[ExampleSet, ...]:
 
 
 def _of_annotations(
-    signature: Signature, shared: Declared, sizes: Mapping[str, int]
+    signature: Signature, shared: Declared, settings: _Defaults
 ) -> ExampleSet | None:
     """Return a set from annotations (and the class's `self`), if all arguments have examples."""
     function = signature.function
@@ -137,8 +154,12 @@ def _of_annotations(
     if not needed:
         return None
     head = DeclaredSet("", function.name_range)
-    bound = bind(signature, Layers(shared.sets[:1], (head,)), sizes)
+    bound = _bound(signature, Layers(shared.sets[:1], (head,)), settings)
     return bound.set
+
+
+def _bound(signature: Signature, layers: Layers, settings: _Defaults) -> Bound:
+    return bind(signature, layers, settings.sizes, settings.mesh)
 
 
 def _layers(own: Declared, shared: Declared) -> list[Layers]:

@@ -8,6 +8,7 @@ from typing import Literal as OneOf
 from jaxsight.examples.notation.contracts import Expect
 from jaxsight.examples.problems import Problem
 from jaxsight.source.text import Range
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument
 
 Origin = OneOf["docstring", "class", "doctest", "annotations", "project", "none"]
@@ -31,6 +32,18 @@ class ExampleSet:
     line: int
     expressions: tuple[str, ...] = ()
     places: tuple[tuple[str, Range], ...] = ()
+    mesh: Mesh | None = None
+    """The mesh, if the section or the settings declare one."""
+    mesh_source: str = ""
+    """An expression that evaluates to the mesh."""
+    axis_places: tuple[tuple[str, Range], ...] = ()
+    """Ranges for errors about the mesh: of axes (`x@data`), and of the mesh's line (`mesh`)."""
+
+    @property
+    def needs_mesh(self) -> bool:
+        """Whether arrays are divided over axes of a mesh that only the module has."""
+        declared = self.mesh is not None or self.mesh_source
+        return not declared and bool(self.axis_places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxsight.examples.docstrings.lines import DeclaredSet, read_docstring, read_source
+from jaxsight.examples.docstrings.lines import DeclaredSet, Written, read_docstring, read_source
 from jaxsight.examples.docstrings.sections import (
     LogicalLine,
     Section,
@@ -19,16 +19,21 @@ from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import METRICS
 from jaxsight.examples.notation.dtypes import DTYPES, short
 from jaxsight.examples.notation.expressions import Expression
+from jaxsight.examples.notation.meshes import NAME as MESH
+from jaxsight.examples.notation.meshes import TYPES, MeshAxes
 from jaxsight.examples.notation.tokens import Token, TokenReader
-from jaxsight.examples.notation.values import Node, names_in, show_size, sizes_of
+from jaxsight.examples.notation.values import axes_of, names_in, show_size, sizes_of
 from jaxsight.examples.signature import Signature
 from jaxsight.features.model import Completion
 from jaxsight.queries.engine import Engine
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Edit, Position
+from jaxsight.targets.target import names as target_names
+from jaxsight.targets.target import parse
+from jaxsight.wire.meshes import Mesh
 
-_WORD_BEFORE = re.compile(r"\w*\Z")
-_WORD_AFTER = re.compile(r"\w*")
+_WORD, _METRIC, _TARGET = r"\w*", r"[\w-]*", r"[^()\s]*"
+_CONTRACT = re.compile(r"Expect[ \t]*\([^()]*(?P<close>\))?")
 _BEGUN_HEADING = re.compile(
     r"[ \t]*(?::|\.\.[ \t]+rubric::[ \t]*)?(?P<title>[A-Za-z]{2}[A-Za-z ]*)"
 )
@@ -63,13 +68,18 @@ async def completions(engine: Engine, path: str, position: Position) -> list[Com
     if there is None:
         return []
     chunk, function = there
-    sizes = engine.projects.of(path).outside.sizes
-    proposals = complete(function, position.up(chunk.first_line), sizes)
+    outside = engine.projects.of(path).outside
+    proposals = complete(function, position.up(chunk.first_line), outside.sizes, outside.mesh)
     return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
 
-def complete(function: Function, position: Position, sizes: Mapping[str, int]) -> list[Completion]:
-    """Return completions at a position of the function's chunk; `sizes` are the settings'."""
+def complete(
+    function: Function, position: Position, sizes: Mapping[str, int], mesh: Mesh | None = None
+) -> list[Completion]:
+    """Return completions at a position of the function's chunk.
+
+    `sizes` and `mesh` are those of the settings.
+    """
     if function.docstring is None:
         return []
     source = ChunkText(function.docstring.text, function.docstring.start)
@@ -80,15 +90,21 @@ def complete(function: Function, position: Position, sizes: Mapping[str, int]) -
     section = _section_around(source, sections, offset)
     if section is None:
         return list(_headings(source, sections, offset))
-    before = _WORD_BEFORE.search(source.text, 0, offset)
-    after = _WORD_AFTER.match(source.text, offset)
-    start = before.start() if before else offset
-    end = after.end() if after else offset
+    start, end = _word_around(source, offset, _WORD)
     line = _line_around(source, section, start)
+    if (contract := _CONTRACT.match(source.text, line.start, offset)) is not None:
+        start, end = _word_around(source, offset, _METRIC if contract["close"] else _TARGET)
     cursor = _Cursor(source, section, start, end, line)
     if _in_comment(source, line.start, start):
         return []
-    return list(_inside(cursor, function, sizes))
+    return list(_inside(cursor, function, sizes, mesh))
+
+
+def _word_around(source: ChunkText, offset: int, pattern: str) -> tuple[int, int]:
+    """Return the offsets of the word around an offset; a pattern has all of its letters."""
+    before = re.compile(rf"{pattern}\Z").search(source.text, 0, offset)
+    after = re.compile(pattern).match(source.text, offset)
+    return before.start() if before else offset, after.end() if after else offset
 
 
 def _section_around(
@@ -144,26 +160,37 @@ def _in_comment(source: ChunkText, start: int, offset: int) -> bool:
     return True
 
 
-def _inside(cursor: _Cursor, function: Function, sizes: Mapping[str, int]) -> Iterator[Completion]:
+def _inside(
+    cursor: _Cursor, function: Function, sizes: Mapping[str, int], mesh: Mesh | None
+) -> Iterator[Completion]:
     tokens = list(_tokens(cursor))
     words = [token.text for token in tokens]
     declared = _declared_around(cursor)
     if words[:1] == ["where"] and words[1:2] not in ([":"], ["="], [","]):
         yield from _sizes_to_define(cursor, declared, words)
     elif words[:2] == ["Expect", "("]:
-        if ":" in words and words[-1] in (":", ","):
+        if ")" not in words:
+            yield from _targets(cursor)
+        elif ":" in words[words.index(")") :] and words[-1] in (":", ","):
             for metric in METRICS:
                 text = f"{metric} <= " if cursor.ends_line else metric
                 yield cursor.propose(metric, "keyword", text)
+    elif words[:2] == [MESH, ":"] and (len(words) > 2 or MESH not in Signature(function).plain):
+        yield from _mesh_axes(cursor, declared, tokens)
     elif "=" in words and ":" not in words[: words.index("=")]:
         return
     elif ":" not in words:
         if not words or words[-1] == ",":
             yield from _arguments(cursor, function, declared)
         if not words:
-            yield from _keywords(cursor)
+            has_mesh = any(line.name == MESH for line in declared.examples)
+            yield from _keywords(
+                cursor, mesh=not has_mesh and MESH not in Signature(function).plain
+            )
     elif _in_shape(tokens):
-        if words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
+        if _after_at(words):
+            yield from _known_axes(cursor, function, declared, mesh)
+        elif words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
             yield from _known_sizes(cursor, function, declared, sizes)
     elif words[-1] in (":", ",", "(", "[", "~") and not _at_dict_key(tokens):
         yield from _dtypes(cursor)
@@ -185,6 +212,13 @@ def _declared_around(cursor: _Cursor) -> DeclaredSet:
         if declared.heading == cursor.section.heading:
             return declared
     return DeclaredSet(cursor.section.name, cursor.section.heading)
+
+
+def _targets(cursor: _Cursor) -> Iterator[Completion]:
+    """Yield the short names of targets, for a contract."""
+    for name in target_names():
+        target = parse(name)
+        yield cursor.propose(target.short, "keyword", target.short, target.title)
 
 
 def _arguments(cursor: _Cursor, function: Function, declared: DeclaredSet) -> Iterator[Completion]:
@@ -209,7 +243,9 @@ def _class_sets(function: Function) -> tuple[DeclaredSet, ...]:
     return read_docstring(function.class_docstring).sets
 
 
-def _keywords(cursor: _Cursor) -> Iterator[Completion]:
+def _keywords(cursor: _Cursor, *, mesh: bool) -> Iterator[Completion]:
+    if mesh:
+        yield cursor.propose(MESH, "keyword", f"{MESH}: ", "mesh: data=2, model=4")
     yield cursor.propose("where", "keyword", "where ", "sizes: where B=32, D=512")
     yield cursor.propose(
         "Expect", "keyword", "Expect (", "Expect (h100): kernels <= 3, temp <= 4 MiB"
@@ -247,10 +283,56 @@ def _known_sizes(
         yield cursor.propose(name, "size", name, sizes_shown.get(name, ""))
 
 
-def _size_names(value: Node | Expression) -> list[str]:
+def _size_names(value: Written) -> list[str]:
     if isinstance(value, Expression):
         return []
+    if isinstance(value, MeshAxes):
+        return [name for axis in value.axes for name in names_in(axis.size)]
     return [name for size in sizes_of(value) for name in names_in(size)]
+
+
+def _mesh_axes(cursor: _Cursor, declared: DeclaredSet, tokens: list[Token]) -> Iterator[Completion]:
+    """Yield completions of a `mesh:` line: axes that arrays use, then types after a size."""
+    if tokens[-1].is_(":", ","):
+        words = {token.text for token in tokens}
+        for name in dict.fromkeys(n for g in declared.examples for n in _axis_names(g.value)):
+            if name not in words:
+                yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
+    elif tokens[-1].kind in ("number", "name") and tokens[-1].text not in TYPES:
+        for type in TYPES if len(tokens) > 3 else ():
+            yield cursor.propose(type, "keyword", type)
+
+
+def _axis_names(value: Written) -> list[str]:
+    """Return the mesh axes that an example is divided over."""
+    return [] if isinstance(value, Expression | MeshAxes) else [a.name for a in axes_of(value)]
+
+
+def _after_at(words: list[str]) -> bool:
+    """Return whether a mesh axis follows: after `@`, or inside its parentheses."""
+    for index in range(len(words) - 1, 0, -1):
+        if words[index] == "@":
+            return index == len(words) - 1 or (
+                words[index + 1] == "(" and ")" not in words[index:] and words[-1] in ("(", ",")
+            )
+        if words[index] in ("[", ")"):
+            return False
+    return False
+
+
+def _known_axes(
+    cursor: _Cursor, function: Function, declared: DeclaredSet, mesh: Mesh | None
+) -> Iterator[Completion]:
+    """Yield the axes of the section's mesh, or of the settings', and those that arrays use."""
+    sections = (*_class_sets(function), *read_docstring(function.docstring).sets[:1], declared)
+    lines = [line for section in sections for line in section.examples]
+    meshes = [line.value for line in lines if isinstance(line.value, MeshAxes)]
+    axes = {name: f"{size} (settings)" for name, size in mesh.axes} if mesh is not None else {}
+    if meshes:
+        axes = {axis.name: show_size(axis.size) for axis in meshes[-1].axes}
+    used = [name for line in lines for name in _axis_names(line.value)] if not axes else []
+    for name in dict.fromkeys((*axes, *used)):
+        yield cursor.propose(name, "size", name, axes.get(name, ""))
 
 
 def _brackets(tokens: list[Token]) -> list[int]:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from jaxsight.examples import ExampleSet
-from jaxsight.examples.notation.contracts import METRICS, Condition, Expect
+from jaxsight.examples.notation.contracts import COLLECTIVES, METRICS, Condition, Expect
+from jaxsight.features.kernels.summary import collective_text, devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
-from jaxsight.queries.programs.kernels import folded
+from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
 from jaxsight.source.text import Range
-from jaxsight.targets.target import CPU, Target, UnknownTarget, names, parse
+from jaxsight.targets.target import Target, UnknownTarget, parse_short
 from jaxsight.text import units
 from jaxsight.text.inert import clause
+from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.results import Died
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
@@ -32,6 +36,9 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
 }
+
+_MOST_NOTES = 4
+"""Maximum number of collectives that a finding lists."""
 
 
 def checks(engine: Engine, document: Document) -> list[asyncio.Task[list[Finding]]]:
@@ -75,7 +82,7 @@ async def _check(
 
 
 def target_of(expect: Expect, default: Target) -> Target:
-    """Return the target of a contract, by its short (`h100`) or full name (`cuda:h100`).
+    """Return the target of a contract, by its short (`h100x8`) or full name (`cuda:h100x8`).
 
     Args:
         default: the target of a contract without one.
@@ -84,12 +91,7 @@ def target_of(expect: Expect, default: Target) -> Target:
         UnknownTarget: no target has this name.
     """
     name = expect.target.strip()
-    if not name:
-        return default
-    for full_name in names():
-        if name.lower() == parse(full_name).short and full_name != CPU:
-            return parse(full_name)
-    return parse(name)
+    return parse_short(name) if name else default
 
 
 def wrong_target(view: View, expect: Expect, error: UnknownTarget) -> Finding:
@@ -116,21 +118,13 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
         message = f"contract cannot be checked: constant folding for {on} takes too long"
         yield _finding(view, expect, RULE.code, message, Severity.WARNING)
         return
-    if not isinstance(result.outcome, Compiled):
+    kernels = Kernels.of(view, result)
+    if kernels is None:
         message = f"contract cannot be checked: not compiled for {on}"
-        why = clause(result.outcome.message, 300)
+        why = clause(result.outcome.message, 300) if isinstance(result.outcome, Trouble) else ""
         yield _finding(view, expect, RULE.code, message, Severity.WARNING, notes=(why,))
         return
-    compiled = result.outcome
-    figures = {
-        "kernels": compiled.graph.kernel_count,
-        "launches": compiled.graph.launch_count if compiled.graph.launches_known else -1,
-        "temp": compiled.memory.temporaries,
-        "folded": folded(compiled),
-    }
-    graph = compiled.graph
-    upper = ("launches",) if graph.launches_at_least < graph.launch_count else ()
-    for condition, message, notes in _broken(expect, figures, on, _worded, upper):
+    for condition, message, notes in _broken(expect, kernels):
         yield finding_of(
             RULE.code,
             _place(view, condition.range),
@@ -138,10 +132,6 @@ def findings(view: View, expect: Expect, result: Result) -> Iterator[Finding]:
             help="update the contract if this change is intended",
             notes=notes,
         )
-
-
-def _worded(metric: str, value: int) -> str:
-    return units.size(value) if METRICS[metric] == "bytes" else str(value)
 
 
 def _finding(
@@ -168,31 +158,85 @@ def _place(view: View, range: Range) -> Range:
     return range.shifted(view.subject.chunk.first_line)
 
 
-def _broken(
-    expect: Expect,
-    figures: Mapping[str, int],
-    target: str,
-    worded: Callable[[str, int], str],
-    upper: Collection[str] = (),
-) -> Iterator[tuple[Condition, str, tuple[str, ...]]]:
-    """Yield the broken conditions, each with message and notes.
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A figure of a compiled program, which is a range if runtime values decide."""
 
-    Args:
-        figures: by metric (`kernels`, `launches`, and `temp` and `folded` in bytes); -1 for unknown
-        ones.
-        target: the short name of their target.
-        worded: formats a figure of a metric.
-        upper: the metrics whose figure is the upper end of a range.
-    """
+    most: int
+    """-1 if unknown."""
+    least: int
+    unknown_because: str = ""
+
+
+def _figure(kernels: Kernels, metric: str) -> _Figure:
+    """Return the figure of a metric; amounts are in bytes, on one device."""
+    compiled, graph = kernels.compiled, kernels.graph
+    unknown = _Figure(-1, -1, "the program has a loop of unknown length")
+    match metric:
+        case "kernels":
+            most = least = graph.kernel_count
+        case "launches":
+            if not graph.launches_known:
+                return unknown
+            most, least = graph.launch_count, graph.launches_at_least
+        case "temp":
+            most = least = compiled.memory.temporaries
+            if most < 0:
+                return replace(unknown, unknown_because="the compiler reports no memory")
+        case "folded":
+            most = least = folded(compiled)
+        case "moved":
+            if not graph.moved_known:
+                return unknown
+            most, least = graph.moved_bytes, graph.moved_at_least
+        case _:
+            most = least = len(_collectives(kernels, metric))
+    return _Figure(most, least)
+
+
+def _collectives(kernels: Kernels, metric: str) -> list[Kernel]:
+    """Return the collectives that a metric is about."""
+    kind = COLLECTIVES.get(metric)
+    return [
+        kernel
+        for kernel in kernels.graph.collectives
+        if kernel.collective and kind in (None, kernel.collective.kind)
+    ]
+
+
+def _broken(expect: Expect, kernels: Kernels) -> Iterator[tuple[Condition, str, tuple[str, ...]]]:
+    """Yield the broken conditions, each with message and notes."""
+    on = devices(kernels.compiled, kernels.target)
     for condition in expect.conditions:
-        figure = figures[condition.metric]
-        limit = (
-            f"{condition.metric} {condition.comparison} {worded(condition.metric, condition.value)}"
-        )
-        if figure < 0:
-            notes = ("the program has a loop of unknown length",)
-            yield condition, f"expected {limit} on {target}, got an unknown number", notes
-        elif not _COMPARISONS[condition.comparison](figure, condition.value):
-            got = worded(condition.metric, figure)
-            up_to = "up to " if condition.metric in upper else ""
-            yield condition, f"expected {limit} on {target}, got {up_to}{got}", ()
+        metric = condition.metric
+        figure = _figure(kernels, metric)
+        limit = f"{metric} {condition.comparison} {_worded(metric, condition.value)}"
+        if figure.most < 0:
+            message = f"expected {limit} on {on}, got an unknown number"
+            yield condition, message, (figure.unknown_because,)
+        elif not _COMPARISONS[condition.comparison](figure.most, condition.value):
+            up_to = "up to " if figure.least < figure.most else ""
+            got = f"{up_to}{_worded(metric, figure.most)}"
+            yield condition, f"expected {limit} on {on}, got {got}", tuple(_notes(metric, kernels))
+
+
+def _worded(metric: str, value: int) -> str:
+    return units.size(value) if METRICS[metric] == "bytes" else str(value)
+
+
+def _notes(metric: str, kernels: Kernels) -> Iterator[str]:
+    """Yield what explains a figure: which device it is of, and the largest collectives."""
+    if METRICS[metric] == "bytes" and kernels.compiled.devices > 1:
+        yield f"`{metric}` is that of one of {kernels.compiled.devices} devices"
+    if metric == "moved" or metric == "collectives" or metric in COLLECTIVES:
+        largest = sorted(_collectives(kernels, metric), key=_moved, reverse=True)
+        for kernel in largest[:_MOST_NOTES]:
+            lines = kernels.lines(kernel) or kernels.fed_lines(kernel)
+            where = f" at line {lines[0]}" if lines else ""
+            yield f"{collective_text(kernel)}{where}"
+        if len(largest) > _MOST_NOTES:
+            yield f"and {len(largest) - _MOST_NOTES} more"
+
+
+def _moved(kernel: Kernel) -> int:
+    return kernel.runs * kernel.collective.bytes if kernel.collective else 0

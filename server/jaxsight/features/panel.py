@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from jaxsight.features.kernels.launches import undecided
-from jaxsight.features.kernels.summary import change, headline, how, memory_lines
+from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
 from jaxsight.features.model import Drawn, Panel, Part
 from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.documents import subject_at
@@ -78,7 +78,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     return Drawn(
         compiled,
         headline(compiled, kernels.target),
-        f"{kernels.target.title}, compiled {how(compiled)}",
+        origin(compiled, kernels.target),
         tuple(kernels.reason(kernel) for kernel in graph.kernels),
         tuple(estimate(kernel, kernels.target) for kernel in graph.kernels),
         tuple(

@@ -9,19 +9,25 @@ from __future__ import annotations
 import base64
 import functools
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxsight.compiler import folding
+from jaxsight.library.collectives import Collective, collectives, specs
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import CPU, PREFERRED, Target, parse
 from jaxsight.text import units
+from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compile, Compiled, Memory, NotCompiled
+
+if TYPE_CHECKING:
+    from jax.sharding import PartitionSpec
 
 
 class CannotCompile(Exception):
@@ -39,13 +45,15 @@ class ContractBroken(AssertionError):
 class Kernels:
     """The kernels of a function on a target.
 
+    For a function that spans several devices, all figures are those of one of them.
     Printed as a table; in notebooks, shown as a table with a drawing.
     """
 
     function: str
     target: str
     how: str
-    """`device`, or `ahead of time` if the device is not present."""
+    """`device`, `simulated` for CPU devices, or `ahead of time` for devices that are not present.
+    """
     graph: Graph
     hlo: str = field(repr=False)
     """The optimized HLO."""
@@ -56,6 +64,17 @@ class Kernels:
     """Source lines of equations (`model.py:12`), by their paths."""
     is_unfolded: bool = False
     """Whether constant folding was disabled, as it would take long; the last note says so."""
+    devices: int = 1
+    """The number of devices that the function spans."""
+    meshes: tuple[Mesh, ...] = ()
+    """The meshes that the function names."""
+    argument_shardings: Mapping[str, PartitionSpec] = field(default_factory=dict, repr=False)
+    """The shardings that the function is compiled with, by the names of its array arguments.
+
+    Those that the function leaves open are the partitioner's choice. Empty for one device.
+    """
+    result_shardings: Mapping[str, PartitionSpec] = field(default_factory=dict, repr=False)
+    """The same of results: `result 0`."""
     _temporaries: int = field(default=-1, repr=False, compare=False)
     """Known before the compile is complete, or -1."""
     _memory: Callable[[], Memory] = field(default=Memory, repr=False, compare=False)
@@ -90,6 +109,19 @@ class Kernels:
     def folded_bytes(self) -> int:
         """Bytes of constants that the compiler folded and embedded in the executable."""
         return sum(constant.value.bytes for constant in self.graph.constants if constant.folded)
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives, in the order of the program."""
+        return tuple(collectives(self.graph, self.lines))
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that collectives move in one run: those on one device, times runs.
+
+        A loop of unknown length counts once. These are bytes of data, not of network traffic.
+        """
+        return self.graph.moved_bytes
 
     def lines(self, kernel: Kernel) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
@@ -143,16 +175,25 @@ class Kernels:
 
     def _headline(self) -> str:
         temp = "?" if self.temp_bytes < 0 else f"{self.temp_bytes:,} B"
+        on = self.target
+        if self.devices > 1:
+            temp += " per device"
+            if parse(self.target).devices != self.devices:
+                on = f"{self.devices} devices of {self.target}"
         least, most = self.graph.launches_at_least, self.launch_count
         launched = f"{most}" if least == most else f"{least}–{most}"
         if not self.graph.launches_known:
             launched = f"≥ {least}"
         kernels = f"{self.kernel_count} {'kernel' if self.kernel_count == 1 else 'kernels'}"
         launches = "launch" if launched == "1" else "launches"
-        return (
-            f"{self.function} on {self.target} ({self.how}): {kernels}, "
-            f"{launched} {launches}, temp {temp}"
-        )
+        parts = [kernels, f"{launched} {launches}", f"temp {temp}"]
+        if communicating := len(self.graph.collectives):
+            plural = "collective" if communicating == 1 else "collectives"
+            moved = f"{self.moved_bytes:,} B"
+            if not self.graph.moved_known:
+                moved = f"≥ {self.graph.moved_at_least:,} B"
+            parts.append(f"{communicating} {plural} of {moved}")
+        return f"{self.function} on {on} ({self.how}): {', '.join(parts)}"
 
     def _rows(self) -> Iterator[tuple[object, ...]]:
         for index, kernel in enumerate(self.graph.kernels):
@@ -210,6 +251,8 @@ def expect(
     launches: int | None = None,
     temp: int | str | None = None,
     folded: int | str | None = None,
+    collectives: int | None = None,
+    moved: int | str | None = None,
 ) -> Callable[..., Kernels]:
     """Return a function that compiles `fn` and checks limits, for tests.
 
@@ -222,6 +265,8 @@ def expect(
         launches: limit of the number of launches.
         temp: limit of temporary memory, in bytes or as `"4 MiB"`.
         folded: limit of folded constants, in bytes or as `"4 MiB"`.
+        collectives: limit of the number of collectives.
+        moved: limit of the bytes that collectives move on one device, in bytes or as `"64 MiB"`.
 
     Returns:
         A function that takes the arguments of `fn` and returns its `Kernels`.
@@ -235,6 +280,8 @@ def expect(
         "launches": launches,
         "temp": _bytes(temp),
         "folded": _bytes(folded),
+        "collectives": collectives,
+        "moved": _bytes(moved),
     }
     make = _expected(fn, target)
 
@@ -243,8 +290,14 @@ def expect(
         kernels = make(*args, **kwargs)
         if kernels.is_unfolded:
             raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
+        if limits["moved"] is not None and not kernels.graph.moved_known:
+            raise CannotCompile(
+                f"{kernels.function} cannot be checked: a loop of unknown length communicates"
+            )
+        several = kernels.devices > 1
         wrong = [
-            f"{name} is {figure:,}, at most {limit:,} expected"
+            f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "
+            f"at most {limit:,} expected"
             for name, limit in limits.items()
             if limit is not None and (figure := _FIGURES[name](kernels)) > limit
         ]
@@ -255,11 +308,15 @@ def expect(
     return checked
 
 
+_AMOUNTS = ("temp", "folded", "moved")
+
 _FIGURES: dict[str, Callable[[Kernels], int]] = {
     "kernels": lambda kernels: kernels.kernel_count,
     "launches": lambda kernels: kernels.launch_count,
     "temp": lambda kernels: kernels.temp_bytes,
     "folded": lambda kernels: kernels.folded_bytes,
+    "collectives": lambda kernels: len(kernels.graph.collectives),
+    "moved": lambda kernels: kernels.moved_bytes,
 }
 
 
@@ -299,14 +356,20 @@ def _kernels(
         artifact = lowering.artifact(traced, target.platform, target.capability)
     except Exception as error:
         raise CannotCompile(f"{name} cannot be lowered for {target.name}: {error}") from error
-    if artifact.devices > 1:
-        raise CannotCompile(f"{name}: {lowered.spanning(artifact.devices)}")
+    distribution = artifact.distribution
+    if distribution is not None and target.devices and distribution.devices > target.devices:
+        raise CannotCompile(
+            f"{name} spans {distribution.devices} devices, but {target.name} has {target.devices}"
+        )
     names = lowering.names(traced)
     program = base64.b64encode(artifact.bytes).decode("ascii")
     chosen, facts = options.compiler_options(traced), lowered.facts(traced.jaxpr)
     # In this process other threads may compile, and then no compile may end early.
     is_here = target.chip is None and not target.host
     request = Compile(1, target.name, program, options=chosen, complete=is_here, **facts)
+    if distribution is not None:
+        asks = lowered.communicating(traced.jaxpr)
+        request = replace(request, distribution=distribution, communicates=asks)
     if traps:
         request = folding.without(request)
     answer = _compile(target, request)
@@ -314,6 +377,8 @@ def _kernels(
         raise _refused(name, target, answer)
     worst = max(traps, key=lambda fold: fold.seconds, default=None)
     notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
+    parameters = lowered.named(names, artifact.parameters)
+    results = tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars)))
     return Kernels(
         name,
         target.name,
@@ -324,12 +389,16 @@ def _kernels(
         donations(
             answer.aliases,
             len(answer.graph.parameters),
-            lowered.named(names, artifact.parameters),
-            tuple(lowered.results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars))),
+            parameters,
+            results,
             lowered.named(names, lowering.donated(traced)),
         ),
         dict(_sources(traced.jaxpr)),
         bool(traps),
+        answer.devices,
+        distribution.meshes if distribution is not None else (),
+        specs(named_shardings.of_parameters(answer.shardings, parameters)),
+        specs(named_shardings.of_results(answer.shardings, results)),
         answer.memory.temporaries,
         functools.partial(_memory, name, target, request, answer),
     )

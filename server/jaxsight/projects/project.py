@@ -102,7 +102,9 @@ class Project:
         """The folder whose trust covers this project."""
         self.read = read
         self.settings: Settings = merge(read, editor)
-        self.outside = ExampleSettings(self.settings.sizes, self.settings.examples)
+        self.outside = ExampleSettings(
+            self.settings.sizes, self.settings.examples, self.settings.mesh
+        )
         self._owner = owner
         self._tracers: Tracers | None = None
         self._listener: asyncio.Task[None] | None = None

@@ -180,10 +180,10 @@ def _reading(
     sizes = tuple(outside.sizes.items())
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
-        key = (chunk.id, function.qualname, function.range, sizes, project)
+        key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh)
         own = previous.get(key)
         if own is None:
-            own = examples.of(function, sizes=outside.sizes, project=project)
+            own = examples.of(function, sizes=outside.sizes, project=project, mesh=outside.mesh)
         read[key] = own
         if own.sets or own.problems:
             subjects.append(Subject(chunk, function, own))

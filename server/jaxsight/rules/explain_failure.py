@@ -5,9 +5,18 @@ from __future__ import annotations
 from jaxsight.rules import RULES
 from jaxsight.rules.jx400_trace_error import rule as trace_error
 from jaxsight.rules.jx905_failing_example import rule as failing_example
+from jaxsight.rules.jx906_unknown_size import rule as unknown_size
+from jaxsight.rules.jx907_conflicting_example import rule as conflicting_example
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.wire.observations import Failure
+
+_OF_MESHES = {
+    "jaxsight.UnknownAxis": unknown_size.RULE,
+    "jaxsight.UnevenAxis": conflicting_example.RULE,
+    "jaxsight.NotAMesh": failing_example.RULE,
+}
+"""The rules of failures about the mesh of example inputs, whose note is the help."""
 
 
 def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rule, Violation]:
@@ -18,6 +27,8 @@ def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rul
         expression: the user's source text at the innermost frame, empty when unknown.
         line: the line that it begins on, empty when unknown.
     """
+    if failure.stage == "inputs" and (rule := _OF_MESHES.get(failure.type)) is not None:
+        return rule, Violation(failure.message, help=next(iter(failure.notes), ""))
     if failure.stage == "inputs":
         return failing_example.RULE, failing_example.explain(failure)
     if failure.stage in ("execute", "trace"):

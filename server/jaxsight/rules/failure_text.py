@@ -69,8 +69,12 @@ def assigns_item(expression: str, line: str) -> bool:
 
 
 def repeated(failure: Failure) -> tuple[str, tuple[str, ...]]:
-    """Return the exception's type with the beginning of its message, and the rest as a note."""
-    return divided(said(failure))
+    """Return the exception's type with the beginning of its message, and the rest as notes.
+
+    Notes that were added to the exception come last.
+    """
+    message, notes = divided(said(failure))
+    return message, (*notes, *failure.notes)
 
 
 def divided(text: str) -> tuple[str, tuple[str, ...]]:

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
+from jaxsight.examples.notation.meshes import parse_mesh
+from jaxsight.examples.problems import Malformed
 from jaxsight.rules import NAMES, RULES
 from jaxsight.rules.selection import is_selector
 from jaxsight.targets.target import UnknownTarget
 from jaxsight.targets.target import parse as parse_target
+from jaxsight.wire.meshes import Mesh
 
 T = TypeVar("T")
 
@@ -135,6 +138,22 @@ def _read_target(value: object, complain: Complain) -> str | None:
 
 
 TARGET: Kind[str] = Kind("a target", {"type": "string"}, _read_target)
+
+
+def _read_mesh(value: object, complain: Complain) -> Mesh | None:
+    if not isinstance(value, str):
+        complain((), f'expected a mesh such as "data=2, model=4", got {shown(value)}', "")
+        return None
+    if not value.strip():
+        return None
+    try:
+        return parse_mesh(value)
+    except Malformed as malformed:
+        complain((), malformed.problem.message, malformed.problem.help)
+        return None
+
+
+MESH: Kind[Mesh] = Kind("a mesh", {"type": "string"}, _read_mesh)
 
 
 def list_of(kind: Kind[T], expected: str) -> Kind[tuple[T, ...]]:

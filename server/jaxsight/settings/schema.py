@@ -16,6 +16,7 @@ from jaxsight.settings.kinds import (
     CODE_LIST,
     FLAG,
     MEMORY,
+    MESH,
     SECONDS,
     SIZE,
     TARGET,
@@ -26,6 +27,7 @@ from jaxsight.settings.kinds import (
     table_of,
 )
 from jaxsight.targets.target import Target
+from jaxsight.wire.meshes import Mesh
 
 Scope = Literal["resource", "window", "machine-overridable"]
 
@@ -190,7 +192,8 @@ class Settings:
         TARGET,
         "",
         "Device to compile functions for; it need not be present. One of the targets that "
-        "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`. "
+        "`jaxsight targets` lists, such as `cpu`, `cuda:h100`, `tpu:v5e` or `ssh://HOST/cuda`; "
+        "with a number of devices, `cpu:8`, `cuda:h100x8` or `tpu:v5e:4x4`. "
         "When empty, `cuda:h100` if its compiler is installed, else `cpu`.",
     )
     targets: tuple[str, ...] = _setting(
@@ -209,6 +212,13 @@ class Settings:
         {},
         "Named sizes for example inputs (`f32[B, D]`) and jaxtyping annotations. "
         "`where` lines take precedence.",
+    )
+    mesh: Mesh | None = _setting(  # noqa: RUF009 - a field
+        MESH,
+        "",
+        "Mesh of example inputs that name its axes (`f32[8@data, 4]`): axes with their sizes, such "
+        "as `data=2, model=4`, and their types (`data=2 explicit`). "
+        "The section's own `mesh:` line takes precedence.",
     )
     inlay_hints: InlayHints = field(default_factory=InlayHints)
     code_lens: bool = _setting(
@@ -236,6 +246,7 @@ class Settings:
         table_of(CODE_LIST, "a table of lists of rules by target pattern"),
         {},
         'Rules to ignore by target: glob pattern (`"tpu:*"`, `"cpu"`, `"h100"`) → rules. '
+        "A name without a number of devices matches any number. "
         "Applies to "
         "rules that analyze kernels.",
     )
@@ -267,7 +278,7 @@ class Settings:
         return tuple(
             code
             for pattern, codes in self.per_target_ignores.items()
-            if any(fnmatch(name, pattern) for name in (target.name, target.short, target.platform))
+            if any(fnmatch(name, pattern) for name in target.aliases)
             for code in codes
         )
 

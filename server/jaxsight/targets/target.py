@@ -6,7 +6,9 @@ Plain data; nothing here compiles, installs or searches the machine.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+import math
+import re
+from dataclasses import dataclass, replace
 from functools import cache
 
 from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu
@@ -14,6 +16,13 @@ from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu
 CPU = "cpu"
 PREFERRED = "cuda:h100"
 """The default target if its compiler is installed."""
+
+MOST_DEVICES = 512
+"""Maximum number of devices: the tracer simulates them (`tracer/execution/device_demand.py`)."""
+_COUNTED = re.compile(r"(.+)x(\d+)")
+"""`h100x8`."""
+_SLICE = re.compile(r"\d+(x\d+){1,2}")
+"""`4x4`, `2x2x4`."""
 
 
 class UnknownTarget(Exception):
@@ -38,12 +47,26 @@ class Target:
     """The chip to compile for; `None` for the device of the machine."""
     host: str = ""
     """The machine that compiles, as a host name for ssh; empty for this one."""
+    devices: int = 0
+    """The number of devices; 0 for as many as a program needs."""
+    topology: str = ""
+    """The slice of TPUs (`4x4`); empty for the smallest that a program fits on."""
 
     @property
     def short(self) -> str:
-        """A short name for hints: `h100`, `v5e`, `cpu`, `cuda`."""
+        """A short name for hints: `h100`, `h100x8`, `v5e:4x4`, `cpu`, `cuda`."""
         short = self.chip.name if self.chip is not None else self.platform
+        if self.topology:
+            short = f"{short}:{self.topology}"
+        elif self.devices:
+            short = f"{short}{':' if self.chip is None else 'x'}{self.devices}"
         return f"{short}@{self.host}" if self.host else short
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The names that patterns match: also those without host and number of devices."""
+        chip = () if self.chip is None else (self.chip.name, f"{self.platform}:{self.chip.name}")
+        return (self.name, self.short, self.platform, *chip)
 
     @property
     def capability(self) -> str:
@@ -67,7 +90,7 @@ def parse(text: str) -> Target:
     """Return the target of a name.
 
     Names are e.g. `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`,
-    `ssh://HOST/cuda:h100`.
+    `ssh://HOST/cuda:h100`; with a number of devices `cpu:8`, `cuda:h100x8`, `tpu:v5e:4x4`.
 
     Raises:
         UnknownTarget: no target has this name; `help` has the nearest ones.
@@ -84,22 +107,88 @@ def parse(text: str) -> Target:
             raise UnknownTarget(
                 f"target {_shown(text)} has more than one host", "write ssh://HOST/TARGET"
             )
-        return Target(f"ssh://{host}/{inner.name}", inner.platform, inner.chip, host)
+        return replace(inner, name=f"ssh://{host}/{inner.name}", host=host)
     platform, _, chip = wanted.lower().partition(":")
     if platform == "gpu":
         platform = "cuda"
     if not chip and platform in ("cpu", "cuda", "rocm", "tpu"):
         return Target(platform, platform)
-    gpu = GPUS.get(chip)
+    if chip.isdecimal() and platform in ("cpu", "cuda", "rocm", "tpu"):
+        return Target(f"{platform}:{int(chip)}", platform, devices=_count(text, chip))
+    gpu, count = GPUS.get(chip), ""
+    if gpu is None and (counted := _COUNTED.fullmatch(chip)) is not None:
+        gpu, count = GPUS.get(counted[1]), counted[2]
     if gpu is not None and gpu.platform == platform:
-        return Target(f"{platform}:{chip}", platform, gpu)
-    if platform == "tpu" and (tpu := TPUS.get(_tpu_name(chip))) is not None:
-        return Target(f"tpu:{tpu.name}", "tpu", tpu)
+        devices = _count(text, count) if count else 0
+        name = f"{platform}:{gpu.name}{f'x{devices}' if devices else ''}"
+        return Target(name, platform, gpu, devices=devices)
+    if platform == "tpu" and (found := _tpu(text, chip)) is not None:
+        return found
+    if full := _with_platform(wanted.lower()):
+        raise UnknownTarget(f"unknown target {_shown(text)}", f"did you mean {full}?")
     short = {name.rpartition(":")[2]: name for name in names()}
     near_names = difflib.get_close_matches(wanted.lower(), [*names(), *short], n=3, cutoff=0.6)
     near = list(dict.fromkeys(short.get(name, name) for name in near_names))
     hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names())}"
     raise UnknownTarget(f"unknown target {_shown(text)}", hint)
+
+
+def parse_short(text: str) -> Target:
+    """Return the target of a name, whose platform may be missing if it names a chip.
+
+    Names are those of `parse`, and e.g. `h100`, `h100x8`, `v5e:4x4`.
+
+    Raises:
+        UnknownTarget: no target has this name.
+    """
+    return parse(_with_platform(text.strip().lower()) or text)
+
+
+def _with_platform(wanted: str) -> str:
+    """Return a name that begins with a chip, with the chip's platform; empty for other names."""
+    chip = wanted.partition(":")[0]
+    if _tpu_name(chip) in TPUS:
+        return f"tpu:{wanted}"
+    counted = _COUNTED.fullmatch(chip)
+    for name in (chip, counted[1] if counted else ""):
+        if (gpu := GPUS.get(name)) is not None:
+            return f"{gpu.platform}:{wanted}"
+    return ""
+
+
+def _tpu(text: str, chip: str) -> Target | None:
+    """Return the target `tpu:CHIP` or `tpu:CHIP:SLICE`; `None` if there is no such chip."""
+    version, _, topology = chip.partition(":")
+    tpu = TPUS.get(_tpu_name(version))
+    if tpu is None:
+        return None
+    if not topology:
+        return Target(f"tpu:{tpu.name}", "tpu", tpu)
+    sizes = [int(size) for size in topology.split("x")] if _SLICE.fullmatch(topology) else []
+    if len(sizes) != tpu.dimensions or not all(sizes):
+        example = "x".join(["4"] * tpu.dimensions)
+        raise UnknownTarget(
+            f"target {_shown(text)} has no valid topology",
+            f"write its size in {tpu.dimensions} dimensions, such as tpu:{tpu.name}:{example}",
+        )
+    topology = "x".join(map(str, sizes))
+    devices = _count(text, str(math.prod(sizes) * tpu.devices))
+    return Target(f"tpu:{tpu.name}:{topology}", "tpu", tpu, devices=devices, topology=topology)
+
+
+def _count(text: str, digits: str) -> int:
+    """Return a number of devices.
+
+    Raises:
+        UnknownTarget: it is not between 1 and `MOST_DEVICES`.
+    """
+    count = int(digits) if len(digits) < 9 else MOST_DEVICES + 1
+    if not 1 <= count <= MOST_DEVICES:
+        raise UnknownTarget(
+            f"target {_shown(text)} has an unsupported number of devices",
+            f"use 1 to {MOST_DEVICES} devices",
+        )
+    return count
 
 
 def _shown(text: str) -> str:

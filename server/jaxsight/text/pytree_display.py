@@ -13,13 +13,14 @@ from dataclasses import dataclass
 ELLIPSIS = "…"
 _INDENT = "    "
 _ATOM = re.compile(
-    r"""\w+(?:<\w+>)?\[[^\[\]()' ]*\](?:\(numpy\))?   # an array
+    r"""\w+(?:<\w+>)?\[(?:[^\[\]()' ]|@\([^\[\]()' ]*\))*\]   # an array: f32[8@data,16@(a,b)]
+        (?:\{[^{}\[\]']*\})?(?:\(numpy\))?                  # {V:x, U:y}
       | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*"        # a string
       | <[^<>]*>                                      # an opaque object
     """,
     re.VERBOSE,
 )
-_ARRAY = re.compile(r"\w(?:<\w+>)?\[[^\[\]()' ]*\]")
+_ARRAY = re.compile(r"\w(?:<\w+>)?\[(?:[^\[\]()' ]|@\([^\[\]()' ]*\))*\]")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from jaxsight.tracer.calls.inputs import Evaluator
+from jaxsight.tracer.calls.inputs import Evaluator, Inputs
+from jaxsight.tracer.calls.user_function import UserFunction
+from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.messages.requests import Trace
@@ -26,6 +29,21 @@ class Module:
     namespace: Mapping[str, object]
     recorder: Recorder
     evaluator: Evaluator
+
+    @contextlib.contextmanager
+    def inputs(self, function: UserFunction) -> Iterator[Inputs]:
+        """Provide the function's inputs, with their mesh as the context's.
+
+        Raises:
+            UserError: the inputs are invalid; its stage is `inputs`.
+            MoreDevices: the mesh has more devices than there are.
+        """
+        with self.recorder.tracing():
+            mesh = self.evaluator.mesh(self.trace, self.namespace)
+        with meshes.entered(mesh):
+            with self.recorder.tracing():
+                inputs = self.evaluator.inputs(self.trace, function, self.namespace, mesh)
+            yield inputs
 
 
 @dataclass(frozen=True, slots=True)

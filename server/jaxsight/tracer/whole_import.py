@@ -69,7 +69,7 @@ def _reply(request: Import) -> Imported | Failed:
         from jaxsight.tracer.compat import devices
         from jaxsight.tracer.importing.project_modules import lies_in
 
-        devices.reset(answered)
+        devices.reset(answered, target=answered == _target(request))
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
@@ -107,13 +107,22 @@ def _wanted(error: BaseException | None, request: Import) -> int | None:
     from jaxsight.tracer.compat import devices
     from jaxsight.tracer.execution import device_demand
 
+    if target := _target(request):
+        # A file that sets the number itself is imported only twice.
+        return target if not devices.are_targets() and devices.simulated() else None
     text = "".join(linecache.getlines(request.file))
     if error is not None:
         return device_demand.wanted(error, [text])
-    count = device_demand.written_in(text)
+    meshes = (function.mesh.size for function in request.functions if function.mesh is not None)
+    count = max([device_demand.written_in([text]), *meshes])
     if count == 1 or devices.mentioned(text) or count <= (devices.simulated() or count):
         return None
     return count
+
+
+def _target(request: Import) -> int:
+    """Return the number of devices of the target; 0 if it has none."""
+    return max((function.devices for function in request.functions), default=0)
 
 
 def _imported(request: Import) -> ModuleType:

@@ -81,8 +81,47 @@ def equation_path(name: str) -> str:
     """Return the path of an equation in the name of a lowered operation, or `""`.
 
     `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
-    XLA joins names with `;` if several operations became one: the first counts.
+    If several operations became one, the first counts (see `equation_paths`).
+    """
+    return next(iter(equation_paths(name)), "")
+
+
+def equation_paths(name: str) -> tuple[str, ...]:
+    """Return the paths of all equations in the name of a lowered operation, in its order.
+
+    XLA joins the names of operations that became one, either with `;`, of which only the first
+    counts, or after their common beginning: `jit(f)/(eq[1]/dot_general:eq[4]/mul)` is `1` and `4`.
     """
     if "eq[" not in name:
-        return ""
-    return "/".join(_SCOPE.findall(name.split(";", 1)[0])).replace(".", "/")
+        return ()
+    names = _alternatives(name.split(";", 1)[0])
+    paths = ("/".join(_SCOPE.findall(each)).replace(".", "/") for each in names)
+    return tuple(dict.fromkeys(filter(None, paths)))
+
+
+def _alternatives(name: str) -> list[str]:
+    """Return the names that XLA has joined to one, in brackets at the beginning of a scope."""
+    begin = 0 if name.startswith("(") else name.find("/(") + 1
+    if not name.startswith("(", begin):
+        return [name]
+    depth, piece = 0, begin + 1
+    choices: list[str] = []
+    end = len(name)
+    for at in range(begin, len(name)):
+        letter = name[at]
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0 or (depth == 1 and letter == ":"):
+            choices.append(name[piece:at])
+            piece = at + 1
+        if depth == 0:
+            end = at + 1
+            break
+    else:
+        choices.append(name[piece:])
+    rests = _alternatives(name[end:])
+    return [
+        name[:begin] + inner + rest
+        for choice in choices
+        for inner in _alternatives(choice)
+        for rest in rests
+    ]

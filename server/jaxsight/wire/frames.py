@@ -20,7 +20,7 @@ import struct
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
 
@@ -221,6 +221,16 @@ def _scalar(kind: type) -> Unpack:
     return unpack
 
 
+def _pack_empty(value: object) -> Iterable[object]:
+    return []
+
+
+def _unpack_empty(kind: Callable[[], object], value: object) -> object:
+    if value != []:
+        raise ValueError("fields of a class without any")
+    return kind()
+
+
 @cache
 def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
     """Return the codec of a nested dataclass, as a list.
@@ -230,6 +240,8 @@ def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
     resolved = get_type_hints(kind)
     hints = {member.name: resolved[member.name] for member in fields(kind)}
     names = tuple(hints)
+    if not names:
+        return _pack_empty, partial(_unpack_empty, kind)
     if all(hint in (int, str, bool) for hint in hints.values()) and len(names) > 1:
         expected = tuple(hints.values())
 

@@ -302,6 +302,46 @@ class Graph:
         return len({kernel.equations or (kernel.name,) for kernel in callbacks})
 
     @property
+    def collectives(self) -> tuple[Kernel, ...]:
+        """The kernels that communicate with other devices."""
+        return tuple(kernel for kernel in self.kernels if kernel.collective is not None)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Maximum bytes that collectives move in one run: those on one device, times runs.
+
+        Of a conditional, that is the arm with the most. A loop without a known trip count counts
+        once (see `moved_known`). These are bytes of data, not of network traffic.
+        """
+        return self._one_arm_each(self._moved(), max)
+
+    @property
+    def moved_at_least(self) -> int:
+        """Minimum bytes that collectives move in one run.
+
+        It has the arm of a conditional with the fewest, and no iteration of a loop without a known
+        trip count.
+        """
+        moved = self._moved()
+        return self._one_arm_each(
+            {index: bytes if self.kernels[index].at_least else 0 for index, bytes in moved.items()},
+            min,
+        )
+
+    @property
+    def moved_known(self) -> bool:
+        """Whether the trip count of every loop with collectives is known."""
+        loops = {loop for kernel in self.collectives for loop in kernel.loops}
+        return all(self.loops[loop].trips is not None for loop in loops)
+
+    def _moved(self) -> dict[int, int]:
+        return {
+            index: kernel.runs * kernel.collective.bytes
+            for index, kernel in enumerate(self.kernels)
+            if kernel.collective is not None
+        }
+
+    @property
     def launches_known(self) -> bool:
         """Whether every trip count is known."""
         return all(loop.trips is not None for loop in self.loops)

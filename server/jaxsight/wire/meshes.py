@@ -7,6 +7,7 @@ groups of its HLO; they are no ids of JAX's.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 AUTO, EXPLICIT, MANUAL = "auto", "explicit", "manual"
@@ -40,6 +41,40 @@ class Mesh:
         """The axes as `data=2, model=4`."""
         return ", ".join(f"{name}={size}" for name, size in self.axes)
 
+    def ordered(self, names: Collection[str]) -> tuple[str, ...]:
+        """Return names of axes in the order of the mesh."""
+        return tuple(name for name, _ in self.axes if name in names)
+
+    def of_type(self, type: str) -> tuple[str, ...]:
+        """Return the names of the axes of a type."""
+        types = self.types or (AUTO,) * len(self.axes)
+        return tuple(name for (name, _), own in zip(self.axes, types, strict=True) if own == type)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """How a value is distributed over a mesh.
+
+    Of a value in a `shard_map`, the shape is that on one device along each manual axis.
+    """
+
+    mesh: Mesh
+    spec: Spec
+    is_given: bool = False
+    """Whether the array or the argument has it, and the program is not traced with it: its axes
+    are automatic.
+    """
+    varying: tuple[str, ...] = ()
+    """The manual axes along which the devices have different values, if JAX tracks that."""
+    unreduced: tuple[str, ...] = ()
+    """Axes over which the value still has to be summed."""
+
+    def local_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape on one device of a global shape, which the axes divide."""
+        sizes = dict(self.mesh.axes)
+        counts = (math.prod(sizes.get(axis, 1) for axis in axes) for axes in self.spec)
+        return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
@@ -61,6 +96,9 @@ class Distribution:
     def devices(self) -> int:
         """The number of devices."""
         return self.partitions * self.replicas
+
+
+ONE_DEVICE = Distribution(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A value of an expression: `text` as in jaxprs (`f32[8,16]`; a pytree in Python's notation).
+    """A value of an expression: `text` as in jaxprs; a pytree in Python's notation.
 
+    An array over several devices has its sharding there too: `f32[8@data,16]`.
     `inside` lists the stages around the value, outermost first, beyond the plain trace: `scan
     body`,
     `while cond`, `cond branch`, `vmap over 32 (axis 0)`, `grad`…
@@ -18,7 +20,8 @@ class Seen:
 
     text: str
     weak: bool = False
-    sharding: str = ""
+    sharding: Sharding | None = None
+    """The array's sharding; `None` if it is the same on all devices, or on one."""
     inside: tuple[str, ...] = ()
 
 

@@ -41,6 +41,7 @@ class Program:
 SMALL = Program("small.py", "layer")
 ADAM = Program("adam.py", "update")
 TRANSFORMER = Program("transformer.py", "gradient")
+MLP = Program("mlp.py", "step")
 BUSY = Program("busy.py", "unrolled")
 
 

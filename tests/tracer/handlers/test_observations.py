@@ -132,7 +132,7 @@ def test_shard_map_body_is_seen_with_the_shape_of_one_shard() -> None:
     )
     shown = file.seen(file.trace("f", x="f32[8]"))["v * 2"]
     assert shown.startswith("f32[2]")
-    assert shown.endswith(", shard_map")
+    assert shown.endswith(", shard_map over d")
 
 
 def test_constants_inside_a_vmap_say_that_they_are_not_mapped() -> None:

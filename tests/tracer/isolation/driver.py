@@ -111,6 +111,7 @@ class Driver:
         file: str = "main.py",
         module: str = "",
         whole: bool = False,
+        devices: int = 0,
         **shapes: tuple[int, ...],
     ) -> Trace:
         """A request to trace `function` of a file with this text; without shapes, `x` is
@@ -132,6 +133,7 @@ class Driver:
             ),
             future_flags=parsed.future_flags,
             whole=whole,
+            devices=devices,
         )
 
     def ask(self, text: str, function: str = "f", **how: object) -> Answer:

@@ -32,6 +32,24 @@ SIZES = "def f(x):\n    return x * float(mesh.size) * 3.0 * float(jax.device_cou
         ),
         ("mesh = Mesh([jax.devices()[i] for i in range(4)], ('x',))", 4, 4),
         ("mesh = jax.make_mesh((jax.device_count() // 4, 4), ('x', 'y'))", 4, 4),
+        (
+            "import jax.experimental.mesh_utils as utils\n"
+            + "mesh = Mesh(utils.create_device_mesh((jax.device_count() // 4, 4)), ('x', 'y'))",
+            4,
+            4,
+        ),
+        ("devices = jax.devices()\nmesh = Mesh(np.array(devices[:4]), ('x',))", 4, 4),
+        ("N = 4\nmesh = Mesh(np.array(jax.devices()[:N]), ('x',))", 4, 4),
+        ("mesh = Mesh(np.array(jax.devices()[4:6]), ('x',))", 2, 6),
+        ("assert jax.device_count() == 4, 'no'\nmesh = Mesh(jax.devices(), ('x',))", 4, 4),
+        ("assert 4 <= len(jax.devices())\nmesh = Mesh(jax.devices(), ('x',))", 4, 4),
+        ("n = jax.device_count()\nassert n > 1\nmesh = Mesh(jax.devices(), ('x',))", 2, 2),
+        (
+            "if jax.local_device_count() < 4:\n    raise RuntimeError('run with more devices')\n"
+            + "mesh = Mesh(jax.devices(), ('x',))",
+            4,
+            4,
+        ),
         ("mesh = Mesh(jax.devices(), ('x',))", 1, 1),
         ("mesh = jax.sharding.AbstractMesh((4,), ('x',))", 4, 1),
     ],
@@ -65,6 +83,31 @@ def test_a_function_that_makes_a_mesh_has_its_devices(tracer: Driver) -> None:
         return jax.shard_map(lambda v: v * 2, mesh=mesh, in_specs=spec, out_specs=spec)(x)
     """
     assert "shard_map" in tracer.trace(source, file="inside.py").jaxpr
+
+
+SETS_INSIDE = """
+import jax
+mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+%s
+def f(x):
+    with jax.set_mesh(mesh):
+        return jax.sharding.reshard(x, jax.P("data"))
+"""
+
+
+def test_a_function_without_jit_may_set_the_mesh(tracer: Driver) -> None:
+    answer = tracer.trace(SETS_INSIDE % "", file="inside.py")
+    assert answer.outputs == "f32[4@data]"
+    plain = "import jax\ndef f(x):\n    return x * float(jax.sharding.get_abstract_mesh().empty)\n"
+    assert "mul a 1.0" in tracer.trace(plain, file="plain.py").jaxpr
+
+
+def test_a_jitted_function_may_not_set_the_mesh(tracer: Driver) -> None:
+    answer = tracer.fail(SETS_INSIDE % "@jax.jit", file="jitted.py")
+    assert "can only be used outside of `jax.jit`" in answer.failure.message
+    calls = (SETS_INSIDE % "@jax.jit").replace("def f(", "def g(") + "def f(x): return g(x)\n"
+    answer = tracer.fail(calls, file="calls.py")
+    assert "can only be used outside of `jax.jit`" in answer.failure.message
 
 
 def test_pmap_has_a_device_for_each_row(tracer: Driver) -> None:

@@ -15,8 +15,8 @@ from jaxsight.cli.checking import baseline as baselines
 from jaxsight.cli.checking.file_check import CheckOptions, CheckResult, check_file, check_settings
 from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.recompilations import recompiled
-from jaxsight.cli.command_run import start_run
-from jaxsight.cli.errors import FOUND
+from jaxsight.cli.command_run import CommandRun, start_run
+from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import Allow, Python
 from jaxsight.cli.output import notes
@@ -95,12 +95,25 @@ VerifyTimeout = Annotated[
 ]
 
 
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="TARGET",
+        help="Target device, as listed by [cyan]jaxsight targets[/cyan].",
+        show_default="the project's",
+    ),
+]
+
+
 @command
 async def check(
     paths: Paths = None,
     output_format: OutputFormat = Format.TEXT,
     select: Select = None,
     ignore: Ignore = None,
+    target: Target = None,
     fix: ApplyFixes = False,
     unsafe_fixes: ApplyUnsafeFixes = False,
     calls: Calls = None,
@@ -121,6 +134,7 @@ async def check(
         jaxsight check
         jaxsight check src tests/test_model.py --ignore JX404
         jaxsight check src --fix
+        jaxsight check --target cuda:h100x8
         jaxsight check --calls tests
         jaxsight check --verify-import
         jaxsight check --output-format github
@@ -130,7 +144,7 @@ async def check(
     options = CheckOptions(fix_log, with_fixes, verify_import, verify_timeout)
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
     total, pythons = await _check(
-        paths or [Path()], options, rules, python, calls or (), allow or ()
+        paths or [Path()], options, rules, target, python, calls or (), allow or ()
     )
     if fix_log is not None:
         # Machine-readable output must not contain it.
@@ -159,10 +173,18 @@ def _codes(option: str, arguments: Sequence[str] | None) -> list[str]:
     return codes
 
 
+def _choose_target(run: CommandRun, target: str) -> None:
+    try:
+        run.session.choose_target(target)
+    except LookupError as error:
+        raise CommandError(str(error.args[0])) from error
+
+
 async def _check(
     paths: Sequence[Path],
     options: CheckOptions,
     rules: Mapping[str, Sequence[str]],
+    target: str | None,
     python: str | None,
     calls: Sequence[str],
     allow: Sequence[str],
@@ -174,7 +196,8 @@ async def _check(
         calls: tests to run to find recompilations.
 
     Raises:
-        CommandError: a path does not exist or cannot be read, or no tracer starts.
+        CommandError: a path does not exist or cannot be read, there is no such target, or no
+            tracer starts.
     """
     files = list(python_files(paths))
     arguments = {path.absolute() for path in paths}
@@ -183,6 +206,8 @@ async def _check(
         editor["python"] = python
     total = CheckResult()
     async with start_run([*paths, *([Path()] if calls else [])], editor, allow) as run:
+        if target:
+            _choose_target(run, target)
         for number, file in enumerate(files, 1):
             run.show_step(f"{number}/{len(files)} {text.shown_path(str(file))}")
             total.add(await check_file(run, file, options, is_argument=file in arguments))

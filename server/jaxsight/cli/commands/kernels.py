@@ -20,7 +20,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches
 from jaxsight.features.kernels.record import record as figures
-from jaxsight.features.kernels.summary import change, headline, how, memory_lines
+from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
 from jaxsight.files import reading
 from jaxsight.library.drawing import NoGraphviz, dot, drawn_by_graphviz
 from jaxsight.queries.programs.compile_result import Result
@@ -256,8 +256,8 @@ def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None
     compiled, target = kernels.compiled, kernels.target
     title = f"{SIGN} {address.function}: {headline(compiled, target)}"
     printer.print(styled((one_line(title), "bold")))
-    origin = f"{target.title}, compiled {how(compiled)}, jaxlib {compiled.jaxlib}"
-    for note in (origin, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
+    made_by = f"{origin(compiled, target)}, jaxlib {compiled.jaxlib}"
+    for note in (made_by, *memory_lines(kernels), *compiled.notes, *kernels.graph.notes):
         printer.print(styled((one_line(note), "dim")))
     printer.print()
 

@@ -50,7 +50,7 @@ class Place:
         """Return the place that a path on the command line belongs to."""
         root = _project_root(path.absolute(), Path(trust_paths([path]).roots[0]))
         settings = merge(read_project(root), {})
-        return cls(root, ExampleSettings(settings.sizes, settings.examples))
+        return cls(root, ExampleSettings(settings.sizes, settings.examples, settings.mesh))
 
 
 def _project_root(path: Path, trusted: Path) -> Path:
@@ -131,6 +131,7 @@ def _traces(text: str, module: str, file: str, place: Place) -> list[dict[str, A
             function,
             sizes=place.settings.sizes,
             project=place.settings.examples.get(f"{module}:{function.qualname}"),
+            mesh=place.settings.mesh,
         )
         # The calls of doctests are watched instead.
         plain = [each for each in own.sets if each.call is None]
@@ -150,6 +151,8 @@ def _record(
         function=function.qualname,
         arguments=chosen.arguments,
         sizes=chosen.sizes,
+        mesh=chosen.mesh,
+        mesh_source=chosen.mesh_source,
     )
     record: dict[str, Any] = json.loads(encode(request)[HEADER.size :])
     return record

@@ -11,15 +11,17 @@ and `jax/_src/lax/linalg.py` (`register_module_custom_calls`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 from jaxlib import cpu_feature_guard, lapack, xla_client
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
+
+from jaxsight.compiler.compat.partitioning import assignment, distribute
+from jaxsight.wire.meshes import Distribution
 
 _NO_PROFILE = -1
 _MEMORY_FITTING = 29
@@ -27,8 +29,8 @@ _MEMORY_FITTING = 29
 
 
 @cache
-def device(platform: str) -> Any:
-    """Return this machine's CPU; the platform is `cpu`.
+def devices(platform: str, count: int) -> tuple[Any, ...]:
+    """Return `count` simulated devices of this machine's CPU; the platform is `cpu`.
 
     Raises:
         RuntimeError: jaxlib was built for another processor.
@@ -38,8 +40,8 @@ def device(platform: str) -> Any:
         xla_client.register_custom_call_target(name, handler, platform, api)
     for name in lapack.batch_partitionable_targets():
         xla_client.register_custom_call_as_batch_partitionable(name)
-    client: Any = xla_client.make_cpu_client()
-    return client.local_devices()[0]
+    client: Any = xla_client.make_cpu_client(num_devices=count)
+    return tuple(client.local_devices())
 
 
 class _Context(ir.Context):
@@ -71,27 +73,30 @@ def context() -> Any:
     return made
 
 
-def options(device: Any, overrides: Mapping[str, str | bool]) -> Any:
-    """Return the options to compile for one device, as an `xla_client.CompileOptions`.
+def options(
+    devices: Sequence[Any], overrides: Mapping[str, str | bool], distribution: Distribution
+) -> Any:
+    """Return the options to compile for devices, as an `xla_client.CompileOptions`.
 
     Args:
-        device: the device.
+        devices: the devices.
         overrides: XLA's debug options by name.
+        distribution: how the program is distributed over them.
     """
     made: Any = xla_client.CompileOptions()
-    made.num_replicas = made.num_partitions = 1
-    made.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
+    made.num_replicas, made.num_partitions = distribution.replicas, distribution.partitions
+    made.device_assignment = xla_client.DeviceAssignment.create(assignment(devices, distribution))
     made.env_option_overrides = list(overrides.items())
     made.profile_version = _NO_PROFILE
     build = made.executable_build_options
-    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    distribute(build, distribution)
     build.memory_fitting_level = _MEMORY_FITTING
     build.debug_options.xla_detailed_logging = True
     return made
 
 
-def load(device: Any, module: Any, settings: Any) -> Any:
+def load(devices: Sequence[Any], module: Any, settings: Any) -> Any:
     """Compile an MLIR module, and return the executable."""
-    return device.client.compile_and_load(
-        module, executable_devices=xla_client.DeviceList((device,)), compile_options=settings
+    return devices[0].client.compile_and_load(
+        module, executable_devices=xla_client.DeviceList(tuple(devices)), compile_options=settings
     )

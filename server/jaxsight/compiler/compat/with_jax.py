@@ -9,33 +9,46 @@ Private API used: `compiler.get_compile_options` and `backend_compile_and_load`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import jax
-import numpy as np
 from jax._src import compiler
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client  # type: ignore[attr-defined]
 from jax.experimental import topologies
 
+from jaxsight.compiler.compat.partitioning import assignment, distribute
+from jaxsight.wire.meshes import Distribution
 
-def device(platform: str) -> Any:
-    """Return this machine's first device of a platform.
+
+def devices(platform: str, count: int) -> tuple[Any, ...]:
+    """Return the first `count` of this machine's devices of a platform; CPUs are simulated.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: there are fewer.
     """
-    return jax.local_devices(backend=platform)[0]
+    present = jax.local_devices(backend=platform)
+    if len(present) >= count:
+        return tuple(present[:count])
+    if platform == "cpu":
+        return tuple(_cpu_client(count).local_devices())
+    raise RuntimeError(f"{count} devices are needed, and {len(present)} are present")
 
 
-def described(platform: str, attributes: Mapping[str, Any]) -> Any:
-    """Return a device that is not present, by its plugin's attributes.
+@cache
+def _cpu_client(count: int) -> Any:
+    return xla_client.make_cpu_client(num_devices=count)
+
+
+def described(platform: str, attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return devices that are not present, by their plugin's attributes.
 
     Plugins raise various exceptions if they are missing or do not know a name.
     """
     make: Any = topologies.get_topology_desc
-    return make(platform=platform, **attributes).devices[0]
+    return tuple(make(platform=platform, **attributes).devices)
 
 
 def context() -> Any:
@@ -44,25 +57,31 @@ def context() -> Any:
     return make()
 
 
-def options(device: Any, overrides: Mapping[str, str | bool]) -> Any:
-    """Return the options to compile for one device, as an `xla_client.CompileOptions`.
+def options(
+    devices: Sequence[Any], overrides: Mapping[str, str | bool], distribution: Distribution
+) -> Any:
+    """Return the options to compile for devices, as an `xla_client.CompileOptions`.
 
     Args:
-        device: the device.
+        devices: the devices.
         overrides: XLA's debug options by name.
+        distribution: how the program is distributed over them.
     """
-    given: Any = dict(overrides)  # JAX's annotation has only `str`, but flags are bools
-    return compiler.get_compile_options(
-        1,
-        1,
-        device_assignment=np.array([[device.id]]),
-        env_options_overrides=given,
-        backend=device.client,
+    flags: Any = dict(overrides)  # JAX's annotation has only `str`, but flags are bools
+    made = compiler.get_compile_options(
+        distribution.replicas,
+        distribution.partitions,
+        device_assignment=assignment(devices, distribution),
+        env_options_overrides=flags,
+        backend=devices[0].client,
     )
+    if distribution.devices > 1:
+        distribute(made.executable_build_options, distribution)
+    return made
 
 
-def load(device: Any, module: Any, settings: Any) -> Any:
+def load(devices: Sequence[Any], module: Any, settings: Any) -> Any:
     """Compile an MLIR module, and return the executable."""
-    devices: Any = xla_client.DeviceList((device,))
     run: Any = compiler.backend_compile_and_load
-    return run(device.client, module, devices, settings, [])
+    listed: Any = xla_client.DeviceList(tuple(devices))
+    return run(devices[0].client, module, listed, settings, [])

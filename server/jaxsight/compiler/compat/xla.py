@@ -25,7 +25,8 @@ from jaxlib import _jax, version
 from jaxlib.mlir.dialects import stablehlo
 
 from jaxsight import timeline
-from jaxsight.compiler.compat import configuration, dumps, schedule
+from jaxsight.compiler.compat import configuration, dumps, partitioning, schedule
+from jaxsight.wire.meshes import ONE_DEVICE, Distribution
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +46,21 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """A device to compile for: the device itself if `here`, else its description."""
+class Devices:
+    """Devices to compile for: the devices themselves if `here`, else their descriptions."""
 
-    device: Any
+    devices: tuple[Any, ...]
     here: bool
     platform_version: str
     toolchain: ModuleType
-    """What compiles for it: `jaxlib_alone` or `with_jax`."""
+    """What compiles for them: `jaxlib_alone` or `with_jax`."""
+    distribution: Distribution = ONE_DEVICE
+    """How programs are distributed over them."""
+
+    @property
+    def platform(self) -> str:
+        """Their platform, as their plugin names it: `cpu`, `gpu`, `tpu`."""
+        return str(self.devices[0].platform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,10 @@ class Compilation:
     flops: float = -1.0
     linked: bool = True
     """Whether XLA also linked the executable; if not, only the size of temporaries is known."""
+    unpartitioned: str = ""
+    """The HLO before it was partitioned, with shardings; empty for one device."""
+    log: str = ""
+    """What XLA logged; empty for one device."""
 
 
 _UNLINKED = "Failed to lookup host symbol"
@@ -82,20 +94,23 @@ def newest_stablehlo() -> str:
     return str(stablehlo.get_current_version())
 
 
-def local(platform: str) -> Device:
-    """Return this machine's first device of a platform, `cpu`, `cuda`, `rocm` or `tpu`.
+def local(platform: str, count: int = 1) -> Devices:
+    """Return this machine's first devices of a platform, `cpu`, `cuda`, `rocm` or `tpu`.
+
+    Several CPUs are simulated.
 
     Raises:
-        NoDevice: there is none.
+        NoDevice: there are fewer than `count`.
     """
     try:
         toolchain = _toolchain(platform)
-        device: Any = toolchain.device(platform)
+        devices: tuple[Any, ...] = toolchain.devices(platform, count)
     except (RuntimeError, ImportError) as error:
-        raise NoDevice(
-            f"JAX in {sys.executable} found no {platform} device or plugin: {error}"
-        ) from error
-    return Device(device, True, str(device.client.platform_version), toolchain)
+        wanted = (
+            f"no {platform} device or plugin" if count == 1 else f"no {count} {platform} devices"
+        )
+        raise NoDevice(f"JAX in {sys.executable} found {wanted}: {error}") from error
+    return Devices(devices, True, str(devices[0].client.platform_version), toolchain)
 
 
 def _toolchain(platform: str) -> ModuleType:
@@ -109,12 +124,12 @@ def _toolchain(platform: str) -> ModuleType:
     return with_jax
 
 
-def described(platform: str, **attributes: Any) -> Device:
-    """Return a device that is not present.
+def described(platform: str, **attributes: Any) -> Devices:
+    """Return devices that are not present.
 
     Args:
         platform: `cuda`, `rocm` or `tpu`.
-        attributes: the plugin's description of the device: `topology_name`, or `topology` and
+        attributes: the plugin's description of the devices: `topology_name`, or `topology` and
             `target_config`, the text of a GpuTargetConfigProto.
 
     Raises:
@@ -123,13 +138,13 @@ def described(platform: str, **attributes: Any) -> Device:
     try:
         from jaxsight.compiler.compat import with_jax
 
-        device = with_jax.described(platform, attributes)
+        devices = with_jax.described(platform, attributes)
     except Exception as error:
         raise NoDevice(
             f"JAX in {sys.executable} cannot describe this {platform} device: {error}"
         ) from error
-    told = str(getattr(device.client, "platform_version", ""))
-    return Device(device, False, told, with_jax)
+    version = str(getattr(devices[0].client, "platform_version", ""))
+    return Devices(devices, False, version, with_jax)
 
 
 class _Cancelled(Exception):
@@ -146,18 +161,18 @@ is generated for it (`xla/backends/gpu/codegen/triton`, `jaxlib/mosaic/gpu/custo
 """
 
 
-def can_stop(device: Device) -> bool:
+def can_stop(devices: Devices) -> bool:
     """Return whether compiles for a device can end with the schedule, before code generation."""
-    return device.here and device.device.platform == "cpu" and schedule.can_look()
+    return devices.here and devices.platform == "cpu" and schedule.can_look()
 
 
-def _can_dump(device: Device) -> bool:
+def _can_dump(devices: Devices) -> bool:
     """Return whether compiles for a device that is not present can end with XLA's dump."""
-    return not device.here and device.device.platform == "gpu" and schedule.can_look()
+    return not devices.here and devices.platform == "gpu" and schedule.can_look()
 
 
 def compile_to_schedule(
-    program: bytes, device: Device, options: Mapping[str, str | bool]
+    program: bytes, devices: Devices, options: Mapping[str, str | bool]
 ) -> Compilation:
     """Compile a portable artifact until XLA has scheduled it: kernels are known, memory is not.
 
@@ -167,10 +182,20 @@ def compile_to_schedule(
     Raises:
         Refused: as for `compile`.
     """
-    if _can_dump(device) and not any(name in program for name in _PALLAS):
-        return _compile_to_dump(program, device, options)
-    if not can_stop(device):
-        return compile(program, device, options)
+    can_dump = _can_dump(devices) and not any(name in program for name in _PALLAS)
+    if not can_dump and not can_stop(devices):
+        return compile(program, devices, options)
+    with partitioning.watched(devices.distribution, options) as watch:
+        if can_dump:
+            compiled = _compile_to_dump(program, devices, watch)
+        else:
+            compiled = _compile_to_hook(program, devices, watch.options)
+    return replace(compiled, unpartitioned=watch.hlo, log=watch.log)
+
+
+def _compile_to_hook(
+    program: bytes, devices: Devices, options: Mapping[str, str | bool]
+) -> Compilation:
     scheduled: list[bytes] = []
 
     def look(serialized: bytes) -> None:
@@ -179,10 +204,10 @@ def compile_to_schedule(
             timeline.mark("scheduled")
             raise _Scheduled
 
-    module = _parsed(program, device)
+    module = _parsed(program, devices)
     try:
         with schedule.looking(look):
-            executable = _compiled(module, device, options)
+            executable = _compiled(module, devices, options)
     except Refused:
         if not scheduled:
             raise
@@ -190,9 +215,7 @@ def compile_to_schedule(
     return _complete(executable)
 
 
-def _compile_to_dump(
-    program: bytes, device: Device, options: Mapping[str, str | bool]
-) -> Compilation:
+def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch) -> Compilation:
     """Compile a portable artifact for a GPU that is not present until memory is assigned.
 
     A compile that ends before is repeated completely, for XLA's own error.
@@ -200,18 +223,21 @@ def _compile_to_dump(
     Raises:
         Refused: as for `compile`.
     """
-    module = _parsed(program, device)
+    module = _parsed(program, devices)
     with dumps.folder() as folder:
         try:
-            return _complete(_compiled(module, device, {**options, **dumps.ending(folder)}))
+            ending = {**watch.options, **dumps.ending(folder)}
+            return _complete(_compiled(module, devices, ending))
         except Refused:
             try:
                 dumped = dumps.read(folder)
             except (ValueError, IndexError):
                 log.exception("cannot read XLA's dump")
                 dumped = None
+        finally:
+            watch.also(folder)
     if dumped is None:
-        return compile(program, device, options)
+        return _compile(program, devices, watch.options)
     return replace(_incomplete(dumped.program), temporaries=dumped.temporaries)
 
 
@@ -226,7 +252,7 @@ def _incomplete(program: bytes) -> Compilation:
 
 def compile(
     program: bytes,
-    device: Device,
+    devices: Devices,
     options: Mapping[str, str | bool],
     is_cancelled: Callable[[], bool] | None = None,
 ) -> Compilation:
@@ -240,22 +266,32 @@ def compile(
         Refused: this version cannot read the artifact, XLA cannot compile it, or the compile is
             cancelled.
     """
+    with partitioning.watched(devices.distribution, options) as watch:
+        compiled = _compile(program, devices, watch.options, is_cancelled)
+    return replace(compiled, unpartitioned=watch.hlo, log=watch.log)
 
+
+def _compile(
+    program: bytes,
+    devices: Devices,
+    options: Mapping[str, str | bool],
+    is_cancelled: Callable[[], bool] | None = None,
+) -> Compilation:
     def look(serialized: bytes) -> None:
         if is_cancelled is not None and is_cancelled():
             raise _Cancelled
 
-    can_end = is_cancelled is not None and can_stop(device)
+    can_end = is_cancelled is not None and can_stop(devices)
     watching = schedule.looking(look) if can_end else contextlib.nullcontext()
     try:
         with watching:
-            executable = _compiled(_parsed(program, device), device, options)
+            executable = _compiled(_parsed(program, devices), devices, options)
     except Refused as error:
         if is_cancelled is not None and is_cancelled():
             raise Refused("cancelled", "the compile was cancelled") from error
         if _UNLINKED not in str(error):
             raise
-        return _dumped(program, device, options)
+        return _dumped(program, devices, options)
     return _complete(executable)
 
 
@@ -267,13 +303,13 @@ def _complete(executable: Any) -> Compilation:
     return Compilation(modules[0].to_string(), **_memory(executable), flops=flops)
 
 
-def _parsed(program: bytes, device: Device) -> Any:
+def _parsed(program: bytes, devices: Devices) -> Any:
     """Return a portable artifact as a module of MLIR.
 
     Raises:
         Refused: this version cannot read the artifact.
     """
-    context: Any = device.toolchain.context()
+    context: Any = devices.toolchain.context()
     with context:
         try:
             return stablehlo.deserialize_portable_artifact(context, program)
@@ -285,21 +321,21 @@ def _parsed(program: bytes, device: Device) -> Any:
             ) from error
 
 
-def _compiled(module: Any, device: Device, options: Mapping[str, str | bool]) -> Any:
-    settings = device.toolchain.options(device.device, options)
+def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) -> Any:
+    settings = devices.toolchain.options(devices.devices, options, devices.distribution)
     try:
         with module.context:
-            return device.toolchain.load(device.device, module, settings)
+            return devices.toolchain.load(devices.devices, module, settings)
     except Exception as error:
         raise Refused("xla", f"{type(error).__name__}: {error}") from error
 
 
-def _dumped(program: bytes, device: Device, options: Mapping[str, str | bool]) -> Compilation:
+def _dumped(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Compilation:
     """Return the HLO that XLA dumps before it links, in a folder for this user alone."""
     with dumps.folder() as folder:
         dumping: dict[str, str | bool] = {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True}
         try:
-            _compiled(_parsed(program, device), device, {**options, **dumping})
+            _compiled(_parsed(program, devices), devices, {**options, **dumping})
         except Refused:
             texts = list(folder.glob("*_gpu_after_optimizations.txt"))
             if len(texts) != 1:
@@ -336,7 +372,7 @@ def _flops(executable: Any | None, module: Any) -> float:
             cost = executable.cost_analysis()
     if not cost:
         try:
-            cost = _jax.hlo_module_cost_analysis(local("cpu").device.client, module)
+            cost = _jax.hlo_module_cost_analysis(local("cpu").devices[0].client, module)
         except Exception:
             log.exception("no cost analysis")
             return -1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from jaxsight.compiler.hlo.collectives import COLLECTIVES, collective_in
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, elements
 from jaxsight.compiler.hlo.text import Instruction
@@ -13,18 +14,6 @@ TRIVIAL = frozenset(
     {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "broadcast", "reshape"}
 )
 """Operations inside a kernel that do not compute anything."""
-
-COLLECTIVES = {
-    "all-reduce": "all-reduce",
-    "all-gather": "all-gather",
-    "all-to-all": "all-to-all",
-    "ragged-all-to-all": "ragged all-to-all",
-    "reduce-scatter": "reduce-scatter",
-    "collective-permute": "collective permute",
-    "collective-broadcast": "collective broadcast",
-    "send": "send",
-    "recv": "receive",
-}
 
 _LIBRARIES = (
     # Prefixes of the targets of custom calls, as XLA and JAX name them.
@@ -158,6 +147,8 @@ _OPERATIONS = {
 def kind(fused: Fused) -> Kind:
     """Return the kind of a kernel."""
     instruction = fused.instruction
+    if (communicating := collective_in(fused)) is not None:
+        return _operation(communicating)
     if instruction.opcode == "async-start":
         inside = [inner for inner in fused.inside if inner.opcode not in TRIVIAL]
         return _operation(inside[-1]) if inside else Kind("op", "asynchronous")

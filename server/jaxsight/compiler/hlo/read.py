@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo import sorts
+from jaxsight.compiler.hlo import collectives, sorts
 from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
@@ -19,7 +19,17 @@ from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts, without
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import Works
-from jaxsight.wire.kernel_graph import Constant, Graph, Kernel, Loop, Temporary, Value, Work
+from jaxsight.wire.kernel_graph import (
+    Collective,
+    Constant,
+    Graph,
+    Kernel,
+    Loop,
+    Temporary,
+    Value,
+    Work,
+)
+from jaxsight.wire.meshes import Mesh
 
 _NUMBERS = re.compile(r"\d+|\D+")
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -36,6 +46,8 @@ def read(
     barriers: Iterable[str] = (),
     platform: str = "cpu",
     trips: Mapping[str, int] | None = None,
+    communicates: Collection[str] = (),
+    meshes: Sequence[Mesh] = (),
 ) -> Graph:
     """Return the kernel graph of an optimized module.
 
@@ -49,9 +61,17 @@ def read(
             launches of loops and sorts.
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
+        communicates: paths of the equations that ask for communication between devices; the
+            partitioner inserted the collectives of all others.
+        meshes: the meshes of the program, for the axes that collectives communicate over.
     """
     with _without_garbage_collection():
-        return _graph(text, frozenset(constants), barriers, platform, trips)
+        module = parse(text)
+        walked = walk(module, platform=platform, trips=trips)
+        program = collectives.Program(
+            module, collectives.devices(module), tuple(meshes), frozenset(communicates)
+        )
+        return _graph(walked, frozenset(constants), barriers, program)
 
 
 @contextlib.contextmanager
@@ -67,16 +87,14 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def _graph(
-    text: str,
+    walked: Walk,
     constants: frozenset[str],
     barriers: Iterable[str],
-    platform: str,
-    trips: Mapping[str, int] | None,
+    program: collectives.Program,
 ) -> Graph:
-    module = parse(text)
-    walked = walk(module, platform=platform, trips=trips)
+    module = walked.module
     flow = follow(walked)
-    kernels = _kernels(walked, flow, barriers)
+    kernels = _kernels(walked, flow, barriers, program)
     entry = module.entry
     root = entry.root if entry is not None else None
     return Graph(
@@ -98,9 +116,11 @@ def _graph(
     )
 
 
-def _kernels(walked: Walk, flow: Flow, barriers: Iterable[str]) -> tuple[Kernel, ...]:
+def _kernels(
+    walked: Walk, flow: Flow, barriers: Iterable[str], program: collectives.Program
+) -> tuple[Kernel, ...]:
     """Return the kernels of a module, in the order in which they run."""
-    units, describer = walked.units, _Describer(walked)
+    units, describer = walked.units, _Describer(walked, program)
     described = [describer.describe(unit) for unit in units]
     boundaries = [description.boundary for description in described]
     equations = [description.equations for description in described]
@@ -134,6 +154,7 @@ def _kernels(walked: Walk, flow: Flow, barriers: Iterable[str]) -> tuple[Kernel,
             recomputes=description.recomputes,
             feeds=fed[index],
             instruction=instruction.line,
+            collective=description.collective,
         )
         kernels.append(kernel)
     return tuple(kernels)
@@ -150,6 +171,7 @@ class _Description:
     recomputes: tuple[str, ...]
     """The equations that an earlier kernel has computed too."""
     work: Work | None
+    collective: Collective | None
     least: int
     """Launches of one execution, more than one only for a sort."""
     most: int
@@ -158,7 +180,8 @@ class _Description:
 class _Describer:
     """Describes the kernels of a module in the order in which they run."""
 
-    def __init__(self, walked: Walk) -> None:
+    def __init__(self, walked: Walk, program: collectives.Program) -> None:
+        self._program = program
         self._module = walked.module
         self._platform = walked.platform
         self._works = Works()
@@ -169,13 +192,17 @@ class _Describer:
         fused = Fused(unit.instruction, self._module)
         what = kind(fused)
         computed, passed_on, recomputed = self._equations(fused)
+        equations = _in_order(computed or {*passed_on, *_equations(unit)})
         sort = sorts.launches(self._module, unit.computation, fused, self._platform)
         return _Description(
             kind=what,
             boundary=boundary(unit, what, fused),
-            equations=_in_order(computed or {*passed_on, _equation(unit)} - {""}),
+            equations=equations,
             recomputes=recomputed,
             work=self._works.of(fused, unit.computation),
+            collective=self._program.describe(fused, unit.computation, equations)
+            if what.word == "collective"
+            else None,
             least=1 if sort is None else sort.least,
             most=1 if sort is None else sort.most,
         )
@@ -186,11 +213,12 @@ class _Describer:
         passed_on: set[str] = set()
         recomputed: dict[str, None] = {}
         operations = set()
+        beside = collectives.is_beside(fused)
         for inner in fused.inside:
             path = inner.equation
-            if not path:
+            if not path or (beside and inner.opcode in collectives.COLLECTIVES):
                 continue
-            (passed_on if inner.opcode in _PASSED_ON else computed).add(path)
+            (passed_on if inner.opcode in _PASSED_ON else computed).update(inner.equations)
             if inner.opcode not in TRIVIAL:
                 operation = (path, inner.opcode, without_layout(inner.shape))
                 if operation in self._done:
@@ -214,7 +242,12 @@ def order(path: str) -> list[tuple[int, str]]:
 
 
 def _equation(unit: Unit) -> str:
-    """Return the equation of an operation.
+    """Return the equation of an operation, the first of several, or `""`."""
+    return next(iter(_equations(unit)), "")
+
+
+def _equations(unit: Unit) -> tuple[str, ...]:
+    """Return the equations of an operation.
 
     XLA rewrites a product with a vector to one with a matrix, and a selection to a custom call,
     and keeps the name only of the operation after it.
@@ -222,7 +255,7 @@ def _equation(unit: Unit) -> str:
     instruction = unit.instruction
     if instruction.opcode in ("dot", "custom-call") and not instruction.op_name:
         instruction = unit.computation.passed_on.get(instruction.name, instruction)
-    return instruction.equation
+    return instruction.equations
 
 
 def _workspace(instruction: Instruction) -> int:
@@ -244,16 +277,16 @@ def _outputs(instruction: Instruction) -> tuple[Value, ...]:
     """Return the values that an instruction writes, without a library's workspace.
 
     A start returns operands and contexts too (`xla/hlo/ir/hlo_instruction.cc`, `CreateCopyStart`,
-    `CreateAsyncStart`), except that of an all-reduce.
+    `CreateAsyncStart`).
     The result of a receive is followed by a context and a token.
     """
+    if (started := collectives.results(instruction)) is not None:
+        return started
     elements = parts(instruction.shape)
     values = arrays(instruction.shape)
     match instruction.opcode:
         case "copy-start" if elements:
             return arrays(elements[0])
-        case "all-reduce-start":
-            return values
         case "send" | "recv":
             return values[: instruction.opcode == "recv"]
         case opcode if opcode.endswith("-start") and len(elements) > 1:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from jaxsight.compiler.hlo.shapes import elements, parts, split_at_commas
-from jaxsight.wire.chunks import equation_path
+from jaxsight.wire.chunks import equation_paths
 
 _INSTRUCTION = re.compile(r"\s+(ROOT )?%?([^\s=(]+) = ([^\s(]\S*) ([a-z][\w-]*)\(([^()]*)\)")
 """An instruction whose type and operands contain no brackets, as of most."""
@@ -36,7 +36,7 @@ _MODULE = re.compile(r"HloModule ([^\s,]+)")
 _UNINDENTED = re.compile(r"\n([^ \t\n][^\n]*)")
 _WITHOUT_OPERANDS = frozenset({"parameter", "constant", "iota"})
 
-_path = lru_cache(maxsize=16384)(equation_path)
+_paths = lru_cache(maxsize=16384)(equation_paths)
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,12 @@ class Instruction:
     @property
     def equation(self) -> str:
         """The path of its equation, e.g. `3/body/1`; `""` if unknown."""
-        return _path(self.op_name)
+        return next(iter(_paths(self.op_name)), "")
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        """The paths of all its equations, more than one if XLA merged operations."""
+        return _paths(self.op_name)
 
     def attribute(self, name: str) -> str:
         """Return an attribute that is a word or a quoted string, or `""` if it is missing."""

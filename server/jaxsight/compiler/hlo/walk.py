@@ -164,6 +164,8 @@ def _visit(
             _push_runs(position, instruction, stack, runs)
         case "custom-call" if instruction.attribute("custom_call_target") in ANNOTATIONS:
             pass
+        case "fusion" if is_end_of_async(instruction, walked.module):
+            pass
         case _ if opcode in _TRANSFERS and is_tiled(instruction.shape):
             walked.transfers += 1
         case _:
@@ -178,6 +180,16 @@ def _visit(
                     position.at_least,
                 )
             )
+
+
+def is_end_of_async(instruction: Instruction, module: Module) -> bool:
+    """Return whether a TPU's fusion only waits for the end of a collective beside other fusions."""
+    if instruction.attribute("kind") != "kCustom" or not is_tiled(instruction.shape):
+        return False
+    names = instruction.called.get("calls", ())
+    computation = module.computation(names[0]) if names else None
+    root = computation.root if computation is not None else None
+    return root is not None and root.attribute("custom_call_target") == "AsyncCollectiveDone"
 
 
 def _loop(

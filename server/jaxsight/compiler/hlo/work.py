@@ -6,6 +6,7 @@ import math
 import re
 
 from jaxsight.compiler.hlo import traffic
+from jaxsight.compiler.hlo.collectives import COLLECTIVES, STARTS
 from jaxsight.compiler.hlo.flops import (
     UNCOUNTED,
     is_convolution_call,
@@ -14,7 +15,6 @@ from jaxsight.compiler.hlo.flops import (
     operations,
 )
 from jaxsight.compiler.hlo.fused import Fused
-from jaxsight.compiler.hlo.kinds import COLLECTIVES
 from jaxsight.compiler.hlo.shapes import (
     array_types,
     arrays,
@@ -37,7 +37,7 @@ _MOVES = ANNOTATIONS | {"X64SplitLow", "X64SplitHigh", "X64Combine"}
 _UNKNOWN = frozenset(
     {
         "cholesky", "triangular-solve", "infeed", "outfeed", "rng", "call", "while",
-        "conditional", "topk", *COLLECTIVES, *(f"{name}-start" for name in COLLECTIVES),
+        "conditional", "topk", *COLLECTIVES, *STARTS,
     }
 )  # fmt: skip
 """Operations whose time cannot be derived from their shapes."""

@@ -18,6 +18,7 @@ from jaxlib import lapack
 from jaxlib.mlir import ir
 
 from jaxsight.compiler.compat import jaxlib_alone
+from jaxsight.wire.meshes import ONE_DEVICE
 
 
 def run(text: str, arrays: Sequence[jax.Array], options: dict[str, str | bool]) -> list[jax.Array]:
@@ -30,10 +31,10 @@ def run(text: str, arrays: Sequence[jax.Array], options: dict[str, str | bool]) 
     Raise whatever parsing, compiling and running raise.
     """
     lapack._lapack.initialize()  # type: ignore[attr-defined]
-    device = jax.devices("cpu")[0]
+    devices = jax.devices("cpu")[:1]
     with jaxlib_alone.context():
         module = ir.Module.parse(text)
-        settings = jaxlib_alone.options(device, options)
-        executable: Any = jaxlib_alone.load(device, module, settings)
+        settings = jaxlib_alone.options(devices, options, ONE_DEVICE)
+        executable: Any = jaxlib_alone.load(devices, module, settings)
     results = executable.execute_sharded(list(arrays))
     return [shards[0] for shards in results.disassemble_into_single_device_arrays()]

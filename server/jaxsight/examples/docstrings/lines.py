@@ -20,6 +20,8 @@ from jaxsight.examples.docstrings.sections import (
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import Expect, read_conditions
 from jaxsight.examples.notation.expressions import Expression, read_expression
+from jaxsight.examples.notation.meshes import NAME as MESH
+from jaxsight.examples.notation.meshes import MeshAxes, begins_mesh, read_mesh
 from jaxsight.examples.notation.parser import parse_value
 from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.tokens import TokenReader
@@ -44,16 +46,20 @@ _DOCSTRINGS_KEPT = 256
 _SECTION = re.compile(r"^[ \t]*:?(?:example inputs|Expect)\b", re.MULTILINE | re.IGNORECASE)
 
 
+Written = Node | Expression | MeshAxes
+"""What is written for a name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExampleLine:
-    """An example for one name.
+    """An example for one name, or the mesh of the section.
 
     `stars` is 1 for `*args`, 2 for `**kwargs`; `range` includes them.
     """
 
     name: str
     stars: int
-    value: Node | Expression
+    value: Written
     range: Range
 
 
@@ -224,10 +230,14 @@ def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None
                     help="write one line for each parameter; an example cannot be unpacked",
                 )
             equals = reader.advance()
-            value: Node | Expression = read_expression(reader.source, equals.end, line.end, name)
+            value: Written = read_expression(reader.source, equals.end, line.end, name)
         elif reader.token.is_(":"):
             reader.advance()
-            value = parse_value(reader, name)
+            is_mesh = [(name, stars) for name, stars, _ in names] == [(MESH, 0)]
+            if is_mesh and begins_mesh(reader):
+                value = read_mesh(reader)
+            else:
+                value = parse_value(reader, name)
             reader.finish()
         else:
             raise reader.expected(

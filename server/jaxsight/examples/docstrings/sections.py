@@ -41,7 +41,7 @@ _ITEM = re.compile(
     r"[ \t]*(?:where[ \t]+\w+[ \t]*=|Expect[ \t]*\("
     r"|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*[^\W\d]\w*)*[ \t]*:)"
 )
-_CONDITION = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]*(?:<=?|>=?|==?)[ \t]*[0-9]")
+_CONDITION = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*(?:<=?|>=?|==?)[ \t]*[0-9]")
 """Distinguishes an `Expect:` without a target from prose."""
 _INLINE = re.compile(
     r"[ \t]*(?:where[ \t]+\w+[ \t]*=|\*{0,2}[^\W\d]\w*(?:[ \t]*,[ \t]*\w+)*[ \t]*[:=])"

@@ -1,6 +1,7 @@
 """Read contracts: `Expect (TARGET): kernels <= 3, temp <= 4 MiB`.
 
-A contract without a target applies to the configured one.
+A contract without a target applies to the configured one. Amounts of memory and of moved data are
+those of one device.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from decimal import Decimal
 from typing import Literal as OneOf
 
 from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.tokens import TokenReader
+from jaxsight.examples.notation.tokens import Token, TokenReader
 from jaxsight.examples.problems import (
     MALFORMED_EXPECT,
     Malformed,
@@ -24,15 +25,27 @@ from jaxsight.source.text import Range
 
 Comparison = OneOf["<=", "<", "==", ">=", ">"]
 
+COLLECTIVES = {
+    "all-reduces": "all-reduce",
+    "all-gathers": "all-gather",
+    "reduce-scatters": "reduce-scatter",
+    "all-to-alls": "all-to-all",
+    "collective-permutes": "collective-permute",
+}
+"""The metrics that count collectives of one kind, with the name of the kind in HLO."""
+
 METRICS = {
     "kernels": "count",
     "launches": "count",
     "temp": "bytes",
     "folded": "bytes",
+    "collectives": "count",
+    "moved": "bytes",
+    **dict.fromkeys(COLLECTIVES, "count"),
 }
 """The metrics of contracts, with their units."""
 
-_METRICS_HELP = "use `kernels`, `launches`, `temp` or `folded`"
+_METRICS_HELP = "use `kernels`, `launches`, `temp`, `folded`, `collectives` or `moved`"
 
 UNITS = {
     "B": 1,
@@ -46,6 +59,7 @@ UNITS = {
     "GB": 10**9,
     "TB": 10**12,
 }
+_BEGUN = {name.partition("-")[0] for name in COLLECTIVES}
 _PLAIN = re.compile(r"[0-9][0-9_]*(\.[0-9_]+)?")
 
 
@@ -93,16 +107,7 @@ def read_conditions(
 
 
 def _condition(reader: TokenReader) -> Condition:
-    name = reader.token
-    if name.kind != "name":
-        raise reader.expected("a metric", help=_METRICS_HELP)
-    if name.text not in METRICS:
-        near = nearest(name.text, METRICS)
-        raise reader.fail(
-            f"unknown metric {quoted(name.text)}",
-            help=f"did you mean `{near}`?" if near else _METRICS_HELP,
-        )
-    reader.advance()
+    name = _metric(reader)
     if not reader.token.is_("<=", "<", "==", ">=", ">"):
         raise reader.expected(
             f"a comparison after `{name.text}`", help="use `<=`, `<`, `==`, `>=` or `>`"
@@ -113,9 +118,7 @@ def _condition(reader: TokenReader) -> Condition:
         raise reader.expected("a number")
     reader.advance()
     amount = Decimal(number.text.replace("_", ""))
-    unit = (
-        reader.token if reader.token.kind == "name" and reader.token.text not in METRICS else None
-    )
+    unit = reader.token if _is_unit(reader.token) else None
     if METRICS[name.text] == "bytes":
         if unit is None and amount:
             raise reader.expected(
@@ -136,3 +139,36 @@ def _condition(reader: TokenReader) -> Condition:
             return Condition(name.text, comparison, int(amount), reader.range_from(name.start))
         case _:
             raise AssertionError(comparison)
+
+
+def _metric(reader: TokenReader) -> Token:
+    """Return the metric at the reader, and move past it.
+
+    A metric may have hyphens, which are tokens of their own.
+    """
+    first = reader.token
+    if first.kind != "name":
+        raise reader.expected("a metric", help=_METRICS_HELP)
+    reader.advance()
+    text, end = first.text, first.end
+    while reader.token.is_("-") and reader.token.start == end:
+        hyphen = reader.token
+        part = reader.peek()
+        if part.kind != "name" or part.start != hyphen.end:
+            break
+        reader.advance()
+        text, end = f"{text}-{reader.advance().text}", part.end
+    name = Token("name", text, first.start, end)
+    if text not in METRICS:
+        near = nearest(text.replace("_", "-"), METRICS)
+        raise reader.fail(
+            f"unknown metric {quoted(text)}",
+            name,
+            help=f"did you mean `{near}`?" if near else _METRICS_HELP,
+        )
+    return name
+
+
+def _is_unit(token: Token) -> bool:
+    """Return whether a token after an amount is its unit, and not the metric of the next line."""
+    return token.kind == "name" and token.text not in METRICS and token.text not in _BEGUN

@@ -102,8 +102,9 @@ class _Parser:
             raise self.reader.expected(
                 f"a shape after `{token.text}`", help=f"write `{token.text}[]` for a scalar"
             )
-        shape = read_shape(self.reader)
-        return Array(BY_NAME[token.text], shape, weak, self.reader.range_from(start))
+        shape, division = read_shape(self.reader)
+        range = self.reader.range_from(start)
+        return Array(BY_NAME[token.text], shape, weak, division, range)
 
     def _not_a_value(self, token: Token, after: Token) -> Malformed:
         name = token.text
@@ -150,8 +151,9 @@ class _Parser:
                 f"a shape after `key<{name.text}>`",
                 help=f"write `key<{name.text}>[]` for a single key",
             )
-        shape = read_shape(self.reader)
-        return Key(KEY_IMPLEMENTATIONS[name.text], shape, self.reader.range_from(start))
+        shape, division = read_shape(self.reader)
+        range = self.reader.range_from(start)
+        return Key(KEY_IMPLEMENTATIONS[name.text], shape, division, range)
 
     def _display(self) -> Node:
         opening = self.reader.advance()

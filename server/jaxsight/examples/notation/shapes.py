@@ -1,4 +1,4 @@
-"""Read sizes and shapes: numbers, names, and arithmetic on them."""
+"""Read sizes and shapes: numbers, names, arithmetic on them, and the mesh axes of dimensions."""
 
 from __future__ import annotations
 
@@ -6,26 +6,74 @@ from collections.abc import Callable
 
 from jaxsight.examples.notation.sizes import LARGEST
 from jaxsight.examples.notation.tokens import DEEPEST, TokenReader
-from jaxsight.examples.notation.values import Arithmetic, Named, Number, Operator, Size
-from jaxsight.examples.problems import UNKNOWN_SIZE, quoted
+from jaxsight.examples.notation.values import (
+    Arithmetic,
+    Axis,
+    Division,
+    Named,
+    Number,
+    Operator,
+    Size,
+)
+from jaxsight.examples.problems import CONFLICT, UNKNOWN_SIZE, quoted
 
 _OPERATORS: dict[str, Operator] = {"+": "+", "-": "-", "*": "*", "//": "//", "%": "%"}
 
 
-def read_shape(reader: TokenReader) -> tuple[Size, ...]:
-    """Return the sizes between `[` and `]`."""
+_AXIS_HELP = "write a mesh axis: `8@data`, or `8@(data,model)` for several"
+
+
+def read_shape(reader: TokenReader) -> tuple[tuple[Size, ...], Division]:
+    """Return the sizes between `[` and `]`, and the mesh axes that they are divided over."""
     opening = reader.take("[")
     sizes: list[Size] = []
+    division: list[tuple[Axis, ...]] = []
     while not reader.token.is_("]"):
         reader.check_closed(opening, "]")
         sizes.append(read_size(reader))
+        division.append(_read_axes(reader, division) if reader.token.is_("@") else ())
         if reader.token.is_(","):
             reader.advance()
         elif not reader.token.is_("]"):
             reader.check_closed(opening, "]")
             raise reader.expected("`,` or `]`")
     reader.advance()
-    return tuple(sizes)
+    return tuple(sizes), tuple(division) if any(division) else ()
+
+
+def _read_axes(reader: TokenReader, before: list[tuple[Axis, ...]]) -> tuple[Axis, ...]:
+    """Return the mesh axes after `@`: a name, or several in parentheses."""
+    reader.advance()
+    used = {axis.name for axes in before for axis in axes}
+    if not reader.token.is_("("):
+        return (_read_axis(reader, used),)
+    opening = reader.advance()
+    axes: list[Axis] = []
+    while not reader.token.is_(")"):
+        reader.check_closed(opening, ")")
+        axes.append(_read_axis(reader, used))
+        if reader.token.is_(","):
+            reader.advance()
+        elif not reader.token.is_(")"):
+            reader.check_closed(opening, ")")
+            raise reader.expected("`,` or `)`")
+    reader.advance()
+    return tuple(axes)
+
+
+def _read_axis(reader: TokenReader, used: set[str]) -> Axis:
+    token = reader.token
+    if token.kind != "name":
+        raise reader.expected("a mesh axis", help=_AXIS_HELP)
+    if token.text in used:
+        raise reader.fail(
+            f"mesh axis {quoted(token.text)} is used twice in a shape",
+            code=CONFLICT,
+            help="an array can be divided only once over an axis: remove one of them",
+        )
+    used.add(token.text)
+    reader.advance()
+    return Axis(token.text, reader.token_range(token))
 
 
 def read_size(reader: TokenReader) -> Size:

@@ -1,5 +1,7 @@
 """The values of example inputs: arrays as in jaxprs, keys, pytrees as Python displays, literals.
 
+Dimensions of arrays may be divided over mesh axes: `f32[8@data, 4]`.
+
 Nodes are plain data with the range that they were read from. The range is ignored in comparisons:
 parsing the output of `show` gives an equal node. Nothing here evaluates code; `to_spec` resolves
 sizes by name.
@@ -7,12 +9,13 @@ sizes by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from jaxsight.examples.notation.dtypes import KEY_TAGS, short
 from jaxsight.source.text import Position, Range
+from jaxsight.wire.meshes import Spec
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 
 _NOWHERE = Range(Position(0, 0), Position(0, 0))
@@ -47,8 +50,20 @@ Size = Number | Named | Arithmetic
 
 
 @dataclass(frozen=True, slots=True)
+class Axis:
+    """A mesh axis that a dimension is divided over."""
+
+    name: str
+    range: Range = field(default=_NOWHERE, compare=False)
+
+
+Division = tuple[tuple[Axis, ...], ...]
+"""The mesh axes of each dimension, major to minor; empty if no dimension is divided."""
+
+
+@dataclass(frozen=True, slots=True)
 class Array:
-    """`f32[4, D]`; `dtype` is NumPy's name.
+    """`f32[4@data, D]`; `dtype` is NumPy's name.
 
     `weak` is written `~f32[]`, as JAX prints weakly typed values.
     """
@@ -56,6 +71,7 @@ class Array:
     dtype: str
     shape: tuple[Size, ...]
     weak: bool = False
+    division: Division = ()
     range: Range = field(default=_NOWHERE, compare=False)
 
 
@@ -65,6 +81,7 @@ class Key:
 
     implementation: str
     shape: tuple[Size, ...]
+    division: Division = ()
     range: Range = field(default=_NOWHERE, compare=False)
 
 
@@ -92,10 +109,10 @@ Node = Array | Key | Literal | Tree
 def show(node: Node) -> str:
     """Return the node as one line of the notation."""
     match node:
-        case Array(dtype, shape, weak):
-            return f"{'~' if weak else ''}{short(dtype)}[{_shape(shape)}]"
-        case Key(implementation, shape):
-            return f"key<{KEY_TAGS[implementation]}>[{_shape(shape)}]"
+        case Array(dtype, shape, weak, division):
+            return f"{'~' if weak else ''}{short(dtype)}[{_shape(shape, division)}]"
+        case Key(implementation, shape, division):
+            return f"key<{KEY_TAGS[implementation]}>[{_shape(shape, division)}]"
         case Literal(source):
             return source
         case Tree("dict", children, keys):
@@ -109,8 +126,14 @@ def show(node: Node) -> str:
             return "(" + ", ".join(map(show, children)) + ")"
 
 
-def _shape(shape: tuple[Size, ...]) -> str:
-    return ", ".join(map(show_size, shape))
+def _shape(shape: tuple[Size, ...], division: Division) -> str:
+    axes = division or ((),) * len(shape)
+    return ", ".join(show_size(size) + _axes(over) for size, over in zip(shape, axes, strict=True))
+
+
+def _axes(axes: tuple[Axis, ...]) -> str:
+    names = ",".join(axis.name for axis in axes)
+    return f"@({names})" if len(axes) > 1 else f"@{names}" if axes else ""
 
 
 def show_size(size: Size) -> str:
@@ -151,15 +174,26 @@ def is_literal(node: Node) -> bool:
             return False
 
 
+def arrays_of(node: Node) -> Iterator[Array | Key]:
+    """Yield the arrays and keys in a node."""
+    match node:
+        case Array() | Key():
+            yield node
+        case Tree(_, children):
+            for child in children:
+                yield from arrays_of(child)
+        case Literal():
+            return
+
+
 def sizes_of(node: Node) -> tuple[Size, ...]:
     """Return every size of every array in a node."""
-    match node:
-        case Array(_, shape) | Key(_, shape):
-            return shape
-        case Tree(_, children):
-            return tuple(size for child in children for size in sizes_of(child))
-        case Literal():
-            return ()
+    return tuple(size for array in arrays_of(node) for size in array.shape)
+
+
+def axes_of(node: Node) -> tuple[Axis, ...]:
+    """Return every mesh axis that a dimension in a node is divided over."""
+    return tuple(axis for array in arrays_of(node) for over in array.division for axis in over)
 
 
 def names_in(size: Size) -> tuple[str, ...]:
@@ -176,13 +210,17 @@ def names_in(size: Size) -> tuple[str, ...]:
 def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:
     """Return the node with all sizes resolved, as the tracer takes it."""
     match node:
-        case Array(dtype, shape, weak):
-            return ArraySpec(dtype, tuple(map(value_of, shape)), weak)
-        case Key(implementation, shape):
-            return KeySpec(implementation, tuple(map(value_of, shape)))
+        case Array(dtype, shape, weak, division):
+            return ArraySpec(dtype, tuple(map(value_of, shape)), weak, _spec(division))
+        case Key(implementation, shape, division):
+            return KeySpec(implementation, tuple(map(value_of, shape)), _spec(division))
         case _ if is_literal(node):
             return ValueSpec(show(node), literal=True)
         case Tree(kind, children, keys):
             return TreeSpec(kind, tuple(to_spec(child, value_of) for child in children), keys)
         case Literal():
             raise AssertionError("a literal is one")
+
+
+def _spec(division: Division) -> Spec:
+    return tuple(tuple(axis.name for axis in axes) for axes in division)

@@ -210,7 +210,14 @@ def _found(
             log.exception("%s failed on %s", rule.code, view.subject.name)
             continue
         for violation in violations:
-            yield _in_program(rule, view, places, violation)
+            finding = _in_program(rule, view, places, violation)
+            yield replace(finding, notes=(*finding.notes, *_devices(program_view.compiled)))
+
+
+def _devices(compiled: Compiled | None) -> Iterator[str]:
+    """Yield a note on the figures of a finding in the kernels of several devices."""
+    if compiled is not None and compiled.devices > 1:
+        yield f"figures are those of one of {compiled.devices} devices"
 
 
 def _numbers(specs: Iterable[InputSpec]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from itertools import chain, islice
 
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes.registry import FIXES
+from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
@@ -146,8 +147,8 @@ class FixVerifier:
 
         def context(name: str, set_name: str) -> tuple[Question | None, Question | None]:
             return (
-                _question(sandbox, before, name, set_name),
-                _question(sandbox, after, name, set_name),
+                _question(sandbox, before, name, set_name, own.trace.devices),
+                _question(sandbox, after, name, set_name, own.trace.devices),
             )
 
         for subject in await self.aside.judge(view.module, subjects):
@@ -394,7 +395,9 @@ def _effect(
     if not helps or worse or too_slow:
         return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
     if after.figures.compiled is not None and target is not None and words:
-        words[-1] += f" on {target.short}"
+        compiled = after.figures.compiled
+        several = " (per device)" if compiled.devices > 1 else ""
+        words[-1] += f" on {devices(compiled, target)}{several}"
     was, now = compared.nonfinite
     if was != now:
         words.insert(0, f"NaN or infinite gradients {was} → {now}")
@@ -413,12 +416,14 @@ def _asked(sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | No
         return None
     scratch = Document(before.path, view.module.edited(text))
     scratch.looked_into = before.trace.whole
-    context = _question(sandbox, scratch, before.subject.name, before.set.name)
+    context = _question(
+        sandbox, scratch, before.subject.name, before.set.name, before.trace.devices
+    )
     return context if context is not None and context.key != before.key else None
 
 
 def _question(
-    sandbox: Sandbox, document: Document, function: str, set_name: str
+    sandbox: Sandbox, document: Document, function: str, set_name: str, devices: int
 ) -> Question | None:
     """Return the question about a function of a text; with its first set if none has the name."""
     project = sandbox.project
@@ -435,6 +440,7 @@ def _question(
         root=project.root,
         environment=project.environment,
         patience=project.settings.timeouts.statement,
+        devices=devices,
     )
     return context if isinstance(context, Question) else None
 

@@ -21,11 +21,23 @@ def target_rows(results: Sequence[Result]) -> str:
             case Compiled() as compiled:
                 graph = compiled.graph
                 rows.append(
-                    f"| {escaped(result.target.name)} | {graph.kernel_count} | "
+                    f"| {escaped(_name(compiled, result))} | {graph.kernel_count} | "
                     f"{launch_figure(graph)} | "
-                    f"{temporary_memory(compiled)} | {how(compiled)} |"
+                    f"{temporary_memory(compiled)}{_scope(compiled)} | {how(compiled)} |"
                 )
             case Trouble(message=message):
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
     return "\n\n".join([*parts, *troubles])
+
+
+def _name(compiled: Compiled, result: Result) -> str:
+    """Return the target's name, with the number of devices if the name does not have it."""
+    name = result.target.name
+    if compiled.devices in (1, result.target.devices):
+        return name
+    return f"{compiled.devices} × {name}"
+
+
+def _scope(compiled: Compiled) -> str:
+    return " per device" if compiled.devices > 1 else ""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
+from jaxsight.features.hover import shardings
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
@@ -192,13 +193,13 @@ def _notes(values: Iterable[Seen]) -> Iterable[str]:
     shown: set[str] = set()
     for value in values:
         for note in (
-            *(f"inside {place}" for place in [surroundings(value)] if place),
+            *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
             "weak type" if value.weak else "",
-            value.sharding and f"sharding {value.sharding}",
+            *shardings.notes(value),
         ):
             if note and note not in shown:
                 shown.add(note)
-                yield escaped(note)
+                yield note
 
 
 def surroundings(value: Seen) -> str:

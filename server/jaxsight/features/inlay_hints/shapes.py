@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.hover import shardings
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.model import Hint
@@ -50,6 +51,7 @@ def _tooltip(values: list[Seen], more: int) -> str:
         notes = [
             *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
             *(["weak type"] if value.weak else []),
+            *shardings.notes(value),
         ]
         lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.wire.kernel_graph import Kernel
@@ -30,7 +31,7 @@ def expression_words(kernels: Kernels, place: Range) -> str:
     total = kernels.graph.kernel_count
     if not indices:
         return ""
-    here = kernels.target.short
+    here = devices(kernels.compiled, kernels.target)
     if len(indices) > 1:
         again = {
             index

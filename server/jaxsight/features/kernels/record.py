@@ -5,13 +5,15 @@ from __future__ import annotations
 from jaxsight.features import caveats
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.roofline import estimate, total
-from jaxsight.wire.kernel_graph import Kernel, Loop, Temporary
+from jaxsight.wire.kernel_graph import Collective, Kernel, Loop, Temporary
+from jaxsight.wire.meshes import Chosen, Distribution
 from jaxsight.wire.messages.replies import Traced
 
 
 def record(kernels: Kernels, function: str) -> dict[str, object]:
     """Return all figures as JSON.
 
+    Those of a program for several devices are figures of one of them (`per_device`).
     Sizes are in bytes and times in seconds; `estimate_seconds` is a roofline estimate, not a
     measurement.
 
@@ -26,6 +28,9 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         "function": function,
         "updates": list(reply.updates) if isinstance(reply, Traced) else [],
         "target": kernels.target.name,
+        "devices": compiled.devices,
+        "per_device": compiled.devices > 1,
+        "meshes": _meshes(kernels.lowered.distribution),
         "compiled": compiled.how,
         "jaxlib": compiled.jaxlib,
         "kernel_count": graph.kernel_count,
@@ -45,6 +50,25 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         ],
         "flops": compiled.flops,
         "transfers": graph.transfers,
+        "collectives": [
+            _collective(kernels, kernel, kernel.collective)
+            for kernel in graph.collectives
+            if kernel.collective is not None
+        ],
+        "moved_bytes": graph.moved_bytes,
+        "moved_bytes_at_least": graph.moved_at_least,
+        "moved_bytes_known": graph.moved_known,
+        "communication_seconds": communication_seconds(kernels),
+        "shardings": _shardings(kernels),
+        "rematerialized": [
+            {
+                "type": value.type,
+                "source": value.source,
+                "target": value.target,
+                "lines": kernels.lines_of((value.equation,)),
+            }
+            for value in compiled.rematerialized
+        ],
         "callback_count": graph.callback_count,
         "compile_seconds": compiled.compile_seconds,
         "estimate_seconds": estimated.seconds if estimated else None,
@@ -75,6 +99,55 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
         "flops": kernel.flops,
         "estimate_seconds": estimate(kernel, kernels.target),
         "recomputes": list(kernel.recomputes),
+    }
+
+
+def _collective(kernels: Kernels, kernel: Kernel, collective: Collective) -> dict[str, object]:
+    return {
+        "kernel": kernel.name,
+        "kind": collective.kind,
+        "bytes": collective.bytes,
+        "groups": [list(group) for group in collective.groups],
+        "axes": list(collective.axes),
+        "lines": kernels.lines(kernel) or kernels.fed_lines(kernel),
+        "estimate_seconds": estimate(kernel, kernels.target),
+        "inserted": collective.inserted,
+        "async": collective.is_async,
+        "reduction": collective.reduction or None,
+        "runs": kernel.runs,
+    }
+
+
+def communication_seconds(kernels: Kernels) -> float | None:
+    """Return the estimate of all collectives; `None` without any, or if one is unknown."""
+    times = [estimate(kernel, kernels.target) for kernel in kernels.graph.collectives]
+    known = [seconds for seconds in times if seconds is not None]
+    return sum(known) if known and len(known) == len(times) else None
+
+
+def _meshes(distribution: Distribution | None) -> list[dict[str, object]]:
+    """Return the meshes; `devices` are the program's devices in the mesh's order."""
+    return [
+        {"axes": dict(mesh.axes), "devices": list(mesh.devices or range(mesh.size))}
+        for mesh in (distribution.meshes if distribution is not None else ())
+    ]
+
+
+def _shardings(kernels: Kernels) -> dict[str, object]:
+    """Return the shardings of the program's arguments and results, as it was partitioned."""
+    return {
+        "arguments": [_sharding(name, chosen) for name, chosen in kernels.argument_shardings],
+        "results": [_sharding(name, chosen) for name, chosen in kernels.result_shardings],
+    }
+
+
+def _sharding(name: str, chosen: Chosen) -> dict[str, object]:
+    """Return a sharding; `spec` has the mesh axes of each dimension, major to minor."""
+    return {
+        "name": name,
+        "type": chosen.type,
+        "spec": [list(axes) for axes in chosen.spec],
+        "unreduced": list(chosen.unreduced),
     }
 
 

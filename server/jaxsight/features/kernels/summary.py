@@ -7,6 +7,8 @@ from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count
+from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 
 SAME = "the same"
@@ -20,8 +22,44 @@ def headline(compiled: Compiled, target: Target) -> str:
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
     if (temporaries := temporary_memory(compiled)) != UNKNOWN:
-        parts.append(f"temp {temporaries}")
-    return " · ".join([*parts, target.short])
+        parts.append(f"temp {temporaries}{' per device' if compiled.devices > 1 else ''}")
+    return " · ".join([*parts, *communication(graph), devices(compiled, target)])
+
+
+def devices(compiled: Compiled, target: Target) -> str:
+    """Return the devices that a program runs on: `h100`, `8 × h100`, `4 of h100x8`."""
+    if not target.devices:
+        return f"{compiled.devices} × {target.short}" if compiled.devices > 1 else target.short
+    if compiled.devices == target.devices:
+        return target.short
+    return f"{compiled.devices} of {target.short}"
+
+
+def communication(graph: Graph) -> list[str]:
+    """Return `4 collectives, 68 MiB`: their number, and the bytes on one device; or nothing."""
+    collectives = len(graph.collectives)
+    if not collectives:
+        return []
+    return [f"{count(collectives, 'collective')}, {moved_figure(graph)}"]
+
+
+def moved_figure(graph: Graph) -> str:
+    """Return `68 MiB`, or `≥ 4 MiB` or `4 MiB–68 MiB` if runtime values decide."""
+    least, most = units.size(graph.moved_at_least), units.size(graph.moved_bytes)
+    if not graph.moved_known:
+        return f"≥ {least}"
+    return most if least == most else f"{least}–{most}"
+
+
+def collective_text(kernel: Kernel) -> str:
+    """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
+    collective = kernel.collective
+    if collective is None:
+        return kernel.what
+    axes = f" over {', '.join(collective.axes)}" if collective.axes else ""
+    runs = f", {kernel.runs} times" if kernel.runs > 1 else ""
+    inserted = ", inserted by the partitioner" if collective.inserted else ""
+    return f"{collective.kind} {units.size(collective.bytes)}{axes}{runs}{inserted}"
 
 
 def temporary_memory(compiled: Compiled) -> str:
@@ -34,13 +72,31 @@ def temporary_memory(compiled: Compiled) -> str:
 
 def how(compiled: Compiled) -> str:
     """Return how figures were obtained."""
-    return "on the device" if compiled.how == "device" else "ahead of time (no device)"
+    match compiled.how:
+        case compiling.ON_DEVICE:
+            return "on the device" if compiled.devices == 1 else "on the devices"
+        case compiling.SIMULATED:
+            return f"for {compiled.devices} simulated devices"
+        case _:
+            return f"ahead of time (no {'device' if compiled.devices == 1 else 'devices'})"
+
+
+def origin(compiled: Compiled, target: Target) -> str:
+    """Return `8 × NVIDIA H100 80GB HBM3, compiled ahead of time (no devices)`."""
+    is_counted = compiled.devices > 1 and target.chip is not None
+    title = f"{compiled.devices} × {target.title}" if is_counted else target.title
+    return f"{title}, compiled {how(compiled)}"
 
 
 def memory_lines(kernels: Kernels) -> list[str]:
-    """Return what a headline does not show of memory: constants, workspaces, donated buffers."""
+    """Return what a headline does not show of memory: constants, workspaces, donated buffers.
+
+    For a program of several devices, the first line says that figures are those of one.
+    """
     graph = kernels.graph
     lines = []
+    if kernels.compiled.devices > 1:
+        lines.append("all figures are those of one device")
     if size := sum(constant.value.bytes for constant in graph.constants):
         of_it = folded(kernels.compiled)
         parts = f", of which {units.size(of_it)} folded" if of_it else ""
@@ -57,11 +113,17 @@ def _where(target: Target) -> str:
 
 
 def change(before: Compiled, after: Compiled) -> str:
-    """Return the differences as `kernels 7 → 5 · temp 1 MiB → 0 B`, or `the same`."""
+    """Return the differences as `kernels 7 → 5 · temp 1 MiB → 0 B`, or `the same`.
+
+    Amounts of programs for several devices are `per device`.
+    """
     temporaries = temporary_memory(before), temporary_memory(after)
     pairs = [
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
+        ("devices", str(before.devices), str(after.devices)),
+        ("collectives", *(str(len(one.graph.collectives)) for one in (before, after))),
+        ("moved", moved_figure(before.graph), moved_figure(after.graph)),
         *(
             []
             if not (before.knows_temporaries and after.knows_temporaries)
@@ -69,5 +131,10 @@ def change(before: Compiled, after: Compiled) -> str:
         ),
         ("folded", units.size(folded(before)), units.size(folded(after))),
     ]
-    parts = [f"{figure} {was} → {now}" for figure, was, now in pairs if was != now]
+    per_device = " per device" if max(before.devices, after.devices) > 1 else ""
+    parts = [
+        f"{figure} {was} → {now}{per_device if figure in ('temp', 'moved') else ''}"
+        for figure, was, now in pairs
+        if was != now
+    ]
     return " · ".join(parts) if parts else SAME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxsight.features import caveats
 from jaxsight.features.kernels.launches import undecided
-from jaxsight.features.kernels.summary import how, memory_lines
+from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
@@ -23,7 +23,7 @@ def table(kernels: Kernels) -> str:
         )
     more = kernels.graph.kernel_count - len(shown)
     end = [f"and {more} more"] if more else []
-    facts = [f"{escaped(kernels.target.title)}, compiled {how(kernels.compiled)}"]
+    facts = [escaped(origin(kernels.compiled, kernels.target))]
     facts += map(prose, memory_lines(kernels))
     left_out = caveats.markdown(kernels.view.caveats)
     remarks = (*undecided(kernels), *kernels.compiled.notes)

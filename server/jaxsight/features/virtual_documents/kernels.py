@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features.kernels.sentence import sentence
-from jaxsight.features.kernels.summary import headline, how, memory_lines
+from jaxsight.features.kernels.summary import headline, memory_lines, origin
 from jaxsight.features.model import Linked, Shown
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
@@ -34,8 +34,7 @@ def document(view: View, result: Result, what: str) -> Shown:
 def _listed(kernels: Kernels, title: str) -> Shown:
     """Return the list of kernels, each line linked to the kernel's equations."""
     lines = [f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}"]
-    lines += [f"{kernels.target.title}, compiled {how(kernels.compiled)}"]
-    lines += [*memory_lines(kernels), ""]
+    lines += [origin(kernels.compiled, kernels.target), *memory_lines(kernels), ""]
     links: list[Linked] = []
     for index, kernel in enumerate(kernels.graph.kernels):
         indent = "  " * len(kernel.loops)

@@ -1,7 +1,7 @@
 """Text and properties of JAX's abstract values. Applies to JAX 0.8 to 0.12.
 
-Private API used: `AbstractValue.str_short`, `ShapedArray.sharding`, `dtypes.short_dtype_name`, the
-PRNG implementations. Nothing here initialises a backend.
+Private API used: `AbstractValue.str_short`, `dtypes.short_dtype_name`, the PRNG implementations.
+Nothing here initialises a backend.
 """
 
 from __future__ import annotations
@@ -28,22 +28,9 @@ def weak(aval: object) -> bool:
     return bool(getattr(aval, "weak_type", False))
 
 
-def sharding(aval: object) -> str:
-    """Return the partition spec of an aval on a mesh, such as `P('x', None)`.
-
-    Return an empty string for an aval without a mesh, or that is partitioned along no dimension.
-    """
-    sharding = getattr(aval, "sharding", None)
-    mesh = getattr(sharding, "mesh", None)
-    if sharding is None or mesh is None or mesh.empty:
-        return ""
-    spec = sharding.spec
-    return "" if all(part is None for part in spec) else str(spec)
-
-
 def of(value: object) -> Aval:
     """Return the abstract value of an array, a tracer or a `ShapeDtypeStruct`."""
-    if isinstance(value, jax.ShapeDtypeStruct):
+    if isinstance(value, jax.ShapeDtypeStruct) and value.sharding is None:
         weak_type = bool(getattr(value, "weak_type", False))
         return core.ShapedArray(value.shape, value.dtype, weak_type=weak_type)
     aval: Aval = jax.typeof(value)

@@ -67,6 +67,14 @@ def _refused(failure: Failure, target: Target) -> str:
     return f"lowering for {target.name} failed: {words}"
 
 
+def _too_few(lowered: Lowered, target: Target) -> str:
+    """Return that a program needs more devices than a target has; empty if it does not."""
+    needed = lowered.distribution.devices if lowered.distribution is not None else 1
+    if not target.devices or needed <= target.devices:
+        return ""
+    return f"it spans {needed} devices, but {target.name} has {target.devices}"
+
+
 class Gone(Exception):
     """The tracer that traced the answer has ended; the function must be traced again."""
 
@@ -94,6 +102,8 @@ class _Program:
             constants=self.lowered.constants,
             barriers=self.lowered.barriers,
             trips=self.lowered.trips,
+            distribution=self.lowered.distribution,
+            communicates=self.lowered.communicates,
         )
 
 
@@ -160,6 +170,8 @@ class CompileCache:
         lowered = await self._lower(answer, target, lower)
         if isinstance(lowered, Trouble):
             result = Result(target, None, lowered)
+        elif why := _too_few(lowered, target):
+            result = Result(target, lowered, Trouble("target", why))
         else:
             program = await self._program(lowered, target, python)
             if isinstance(program, Trouble):

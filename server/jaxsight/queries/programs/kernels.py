@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jaxsight.queries.programs.compile_result import Result
@@ -10,8 +10,10 @@ from jaxsight.queries.traces.equation_ranges import Places
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
+from jaxsight.wire import named_shardings
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Equation, Lowered
 from jaxsight.wire.spans import Span
@@ -54,6 +56,16 @@ class Kernels:
             lowered.donated,
         )
 
+    @property
+    def argument_shardings(self) -> list[tuple[str, Chosen]]:
+        """The shardings of the arguments, each with its name."""
+        return named_shardings.of_parameters(self.compiled.shardings, self.lowered.parameters)
+
+    @property
+    def result_shardings(self) -> list[tuple[str, Chosen]]:
+        """The shardings of the results, each with its name."""
+        return named_shardings.of_results(self.compiled.shardings, self.lowered.results)
+
     def place(self, path: str) -> Range | None:
         """Return the current range of an equation; without one, that of the enclosing equation."""
         return self.places.of(path)
@@ -65,13 +77,16 @@ class Kernels:
 
     def lines(self, kernel: Kernel) -> list[int]:
         """Return the lines (from 1) of a kernel's equations."""
-        places = (self.place(path) for path in kernel.equations)
+        return self.lines_of(kernel.equations)
+
+    def lines_of(self, equations: Iterable[str]) -> list[int]:
+        """Return the lines (from 1) of equations."""
+        places = map(self.place, equations)
         return sorted({place.start.line + 1 for place in places if place is not None})
 
     def fed_lines(self, kernel: Kernel) -> list[int]:
         """Return the lines (from 1) that a kernel without lines of its own feeds."""
-        places = (self.place(path) for path in kernel.feeds)
-        return sorted({place.start.line + 1 for place in places if place is not None})
+        return self.lines_of(kernel.feeds)
 
     def feeding(self, kernel: Kernel) -> str:
         """Return `for scan at line 274`; empty for a kernel with lines of its own."""

@@ -24,6 +24,7 @@ from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
 from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
 from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Observation, Reused, Seen
 from jaxsight.wire.spans import Span
 from jaxsight.workers.results import Died
@@ -152,7 +153,8 @@ class View:
         lost.setdefault(inside, set()).update(_changed_arguments(before, after))
         if isinstance(reply, Failed) and reply.failure.stage == "inputs":
             names = {parameter.name for parameter in self.subject.function.parameters}
-            lost[inside].update({reply.failure.argument} if reply.failure.argument else names)
+            argument = reply.failure.argument.partition("@")[0]
+            lost[inside].update({argument} if argument else names)
         chunks = {chunk.first_line: chunk for chunk in failed.members}
         for place in (*self._all_places, *(place for place in places if place is not None)):
             if (chunk := self.module.chunk_at(place.start)) is not None:
@@ -203,8 +205,12 @@ class View:
         return self.answer.question.set.places
 
     def argument_range(self, argument: str) -> Range:
-        """Return the range of an argument's example in the docstring, or the function's name."""
-        places = dict(self.answer.question.set.places)
+        """Return the range of an argument's example in the docstring, or the function's name.
+
+        `x@data` is the mesh axis `data` of the argument `x`, and `mesh` the mesh of the section.
+        """
+        chosen = self.answer.question.set
+        places = dict((*chosen.axis_places, *chosen.places))
         range = places.get(argument)
         return (
             range.shifted(self.subject.chunk.first_line) if range is not None else self.name_range
@@ -281,6 +287,11 @@ class View:
 def _changed_arguments(before: Question, after: Question) -> set[str]:
     """Return the arguments whose example inputs differ."""
     first, second = before.trace, after.trace
-    if (first.sizes, first.call) != (second.sizes, second.call):
+    if _shared(first) != _shared(second):
         return {argument.name for argument in (*first.arguments, *second.arguments)}
     return {argument.name for argument in {*first.arguments} ^ {*second.arguments}}
+
+
+def _shared(trace: Trace) -> tuple[object, ...]:
+    """Return what all arguments of a request depend on."""
+    return trace.sizes, trace.call, trace.mesh, trace.mesh_source, trace.mesh_names

@@ -7,6 +7,7 @@ so that a cached answer stays valid.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 
 from jaxsight.examples import ExampleSet
@@ -15,6 +16,7 @@ from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.slicing.slices import Slice, slice_for
+from jaxsight.wire.device_mentions import may_depend_on_devices
 from jaxsight.wire.messages.requests import NEW, Trace
 
 
@@ -51,6 +53,7 @@ def ask(
     root: str,
     environment: str,
     patience: float,
+    devices: int = 0,
     module: Module | None = None,
 ) -> Question | Unasked:
     """Return the question for `subject` with the example set `chosen`.
@@ -59,6 +62,7 @@ def ask(
         root: the project's root folder.
         environment: what else the answer depends on (interpreter, platform), for the key.
         patience: time limit in seconds of a statement that the function does not need by name.
+        devices: the number of devices of the target; 0 for as many as the function needs.
         module: the subject's text, by default the document's current one.
     """
     if subject.broken:
@@ -68,7 +72,8 @@ def ask(
     if any(problem.severity is Severity.ERROR for problem in subject.examples.problems):
         return Unasked("the example inputs have errors")
     module = document.module if module is None else module
-    names = [subject.function.qualname.partition(".")[0], *chosen.expressions]
+    mesh_names = _mesh_names(module) if chosen.needs_mesh else ()
+    names = [subject.function.qualname.partition(".")[0], *chosen.expressions, *mesh_names]
     needed = slice_for(module, names, subject.chunk, keep_all=document.looked_into)
     if any(chunk.broken is not None and chunk.broken.too_large for chunk in needed.broken):
         return Unasked("it depends on code that is too large to be analyzed")
@@ -87,13 +92,41 @@ def ask(
         call=chosen.call,
         patience=patience,
         whole=document.looked_into,
+        mesh=chosen.mesh,
+        mesh_source=chosen.mesh_source,
+        mesh_names=mesh_names,
+        devices=devices,
     )
     key = _key(environment, needed, trace)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
 
 
+_MESH = re.compile(r"mesh", re.IGNORECASE)
+
+
+def _mesh_names(module: Module) -> tuple[str, ...]:
+    """Return the globals that may be meshes, by their names and the statements that bind them.
+
+    Functions and classes are none.
+    """
+    names: dict[str, None] = {}
+    for chunk in module.chunks:
+        statement = chunk.statement
+        if not _MESH.search(chunk.text) or statement.functions:
+            continue
+        for name in sorted(chunk.name_effects.binds):
+            if _MESH.search(name) or _MESH.search(chunk.text.partition("=")[2]):
+                names[name] = None
+    return tuple(names)
+
+
 def _key(environment: str, needed: Slice, trace: Trace) -> str:
-    """Return a digest of everything that the answer depends on."""
+    """Return a digest of everything that the answer depends on.
+
+    The number of devices is part of it only if the slice may depend on it.
+    """
+    texts = (chunk.text for chunk in needed.chunks)
+    devices = trace.devices if trace.devices and may_depend_on_devices(texts) else 0
     meaning = repr(
         (
             environment,
@@ -106,6 +139,10 @@ def _key(environment: str, needed: Slice, trace: Trace) -> str:
             trace.sizes,
             trace.call,
             trace.whole,
+            trace.mesh,
+            trace.mesh_source,
+            trace.mesh_names,
+            devices,
         )
     )
     return hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -63,6 +63,7 @@ class Traces:
             root=project.root,
             environment=project.environment,
             patience=project.settings.timeouts.statement,
+            devices=self._choices.targets(document.path)[0].devices,
         )
         question = await self._aside.judge(module, asking)
         if document.module is not module:

@@ -72,6 +72,6 @@ def find(view: ProgramView) -> Iterator[Violation]:
 def _kind(text: str) -> tuple[str, int]:
     """Return the dtype and the number of elements of a type, as jaxprs or HLO print it."""
     dtype, _, shape = text.partition("[")
-    axes = shape.rstrip("]").split(",")
+    sizes = re.findall(r"(?:^|,)(\d+)", shape)  # without shardings, as in `8@data`
     dtype = "bool" if dtype == "pred" else re.sub(r"^s(?=\d)", "i", dtype)
-    return dtype, math.prod(int(axis) for axis in axes if axis)
+    return dtype, math.prod(map(int, sizes))

@@ -60,7 +60,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         return
     if view.target.platform == "tpu":
         format = "bfloat16"
-    elif view.target.short in _TF32:
+    elif view.target.chip is not None and view.target.chip.name in _TF32:
         format = "TF32"
     else:
         return

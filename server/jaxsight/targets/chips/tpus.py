@@ -14,6 +14,7 @@ Sources:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -43,7 +44,31 @@ class Tpu:
     """Hz; 0 without a public figure."""
     cores: int = 1
     """TensorCores."""
+    devices: int = 1
+    """JAX's devices of a chip, as libtpu describes a slice."""
     platform: str = "tpu"
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of a slice: 2 or 3 [cloud]."""
+        return self.topology.count("x") + 1
+
+    def slice_for(self, devices: int) -> str:
+        """Return the smallest slice that has a number of devices, such as `4x4`.
+
+        Its sides are doubled in turn, as those of the slices that can be had are [cloud].
+        """
+        smallest = self.topology.partition(":")[2]
+        sides = [int(side) for side in smallest.split("x")]
+        while math.prod(sides) * self.devices < devices:
+            # The last of the shortest sides: 2x2, 2x4, 4x4; 2x2x1, 2x2x2, 2x2x4, 2x4x4.
+            at = min(range(len(sides)), key=lambda side: (sides[side], -side))
+            sides[at] *= 2
+        return "x".join(map(str, sides))
+
+    def described(self, topology: str) -> str:
+        """Return libtpu's name of a slice: `v5e:4x4`."""
+        return f"{self.topology.partition(':')[0]}:{topology}"
 
     @property
     def vector(self) -> Mapping[str, float]:
@@ -56,6 +81,7 @@ _ALL = (
         "v4", "TPU v4", "v4:2x2x1", "v4-8", 1228 * GIGA, 32 * 2**30,
         {"bf16": 275 * TERA, "s8": 275 * TERA},  # [cloud] "bf16 or int8"
         clock=1.05 * GIGA, cores=2,  # [isca]
+        devices=2,
     ),
     Tpu(
         "v5e", "TPU v5e", "v5e:2x2", "v5litepod-4", 819 * GIGA, 16 * 2**30,
@@ -74,6 +100,7 @@ _ALL = (
     Tpu(
         "7x", "TPU7x", "tpu7x:2x2x1", "tpu7x-8", 7370 * GIGA, 192 * 2**30,
         {"bf16": 2307 * TERA, "f8": 4614 * TERA},  # [cloud]
+        devices=2,
     ),
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals
+from jaxsight.tracer.calls import input_mesh
 from jaxsight.tracer.calls.leaves import (
     holds_no_tracer,
     is_array,
@@ -28,7 +29,10 @@ from jaxsight.tracer.calls.leaves import (
 )
 from jaxsight.tracer.calls.parameters import bound, named
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import devices, jaxprs
+from jaxsight.tracer.compat import devices, jaxprs, meshes
+from jaxsight.tracer.compat.meshes import AnyMesh
+from jaxsight.tracer.execution import device_demand
+from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
@@ -37,6 +41,7 @@ from jaxsight.wire.messages.inputs import (
     ArraySpec,
     InputSpec,
     KeySpec,
+    MeshSpec,
     TreeSpec,
     ValueSpec,
 )
@@ -61,6 +66,25 @@ class Inputs:
     named: dict[str, object]
     """Arguments by parameter, for users."""
     warnings: list[Warned] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What the arguments of a call are made from."""
+
+    request: Trace
+    user_function: UserFunction
+    namespace: Mapping[str, object]
+    mesh: AnyMesh | None
+    warned: list[Warned] = field(default_factory=list)
+
+    @property
+    def replicates(self) -> bool:
+        """Whether an array that is divided over no axes is replicated on the mesh.
+
+        `jax.jit` itself places the arguments of a function with `in_shardings`.
+        """
+        return self.mesh is not None and not meshes.has_in_shardings(self.user_function.call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,62 +126,76 @@ class Evaluator:
 
     def __init__(self, *, concrete: bool = False) -> None:
         self._concrete = concrete
-        self._evaluated: OrderedDict[tuple[str, str, tuple[tuple[str, int], ...]], _Evaluated] = (
-            OrderedDict()
+        self._evaluated: OrderedDict[object, _Evaluated] = OrderedDict()
+
+    def mesh(self, request: Trace, namespace: Mapping[str, object]) -> AnyMesh | None:
+        """Return the mesh of the example inputs, under which the function is to be traced.
+
+        Raises:
+            UserError: the module has no such mesh; its stage is `inputs`.
+            MoreDevices: it has more devices than there are.
+        """
+        return input_mesh.mesh_of(
+            request,
+            namespace,
+            lambda source: self._evaluate(source, input_mesh.MESH, request, namespace),
+            may_restart=not self._concrete,
         )
 
     def inputs(
-        self, request: Trace, user_function: UserFunction, namespace: Mapping[str, object]
+        self,
+        request: Trace,
+        user_function: UserFunction,
+        namespace: Mapping[str, object],
+        mesh: AnyMesh | None = None,
     ) -> Inputs:
         """Return the arguments for `user_function`.
 
+        Args:
+            request: the request with the example inputs.
+            user_function: the function.
+            namespace: the module.
+            mesh: the mesh of the example inputs, which is the context's.
+
         Raises:
             UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
+            MoreDevices: an expression needs more devices than there are.
         """
-        warned: list[Warned] = []
         if request.call is not None:
             args, kwargs = self._call(request.call, request, user_function, namespace)
             args = tuple(with_varying_numbers(arg, user_function) for arg in args)
             kwargs = {
                 name: with_varying_numbers(arg, user_function) for name, arg in kwargs.items()
             }
-            return Inputs(args, kwargs, named(user_function, args, kwargs), warned)
+            return Inputs(args, kwargs, named(user_function, args, kwargs))
+        call = _Call(request, user_function, namespace, mesh)
         values = {
-            argument.name: self._value(
-                argument, argument.spec, request, namespace, user_function, warned
-            )
+            argument.name: self._value(argument, argument.spec, call)
             for argument in request.arguments
         }
         args, kwargs = bound(request.function, user_function, values)
-        return Inputs(args, kwargs, named(user_function, args, kwargs), warned)
+        return Inputs(args, kwargs, named(user_function, args, kwargs), call.warned)
 
-    def _value(
-        self,
-        argument: Argument,
-        spec: InputSpec,
-        request: Trace,
-        namespace: Mapping[str, object],
-        user_function: UserFunction,
-        warned: list[Warned],
-    ) -> Any:
+    def _value(self, argument: Argument, spec: InputSpec, call: _Call) -> Any:
         match spec:
             case ArraySpec():
-                return _array(argument.name, spec, warned)
+                return _placed(_array(argument.name, spec, call.warned), argument, spec, call)
             case KeySpec():
                 try:
-                    return avals.key_struct(spec.impl, spec.shape)
+                    key = avals.key_struct(spec.impl, spec.shape)
                 except ValueError as error:
                     raise UserError(failure(error, "inputs", argument.name)) from error
+                return _placed(key, argument, spec, call)
             case ValueSpec(source, True):
                 return _literal(source, argument.name)
             case ValueSpec(source, False):
-                value = self._evaluate(source, argument.name, request, namespace)
-                return with_varying_numbers(value, user_function)
+                mesh = call.mesh if call.replicates else None
+                value = self._evaluate(source, argument.name, call.request, call.namespace, mesh)
+                return with_varying_numbers(value, call.user_function)
+            case MeshSpec():
+                return call.mesh
             case TreeSpec(kind, children, keys):
-                parts = [
-                    self._value(argument, part, request, namespace, user_function, warned)
-                    for part in children
-                ]
+                parts = [self._value(argument, part, call) for part in children]
                 if kind == "dict":
                     names = [_literal(key, argument.name) for key in keys]
                     return dict(zip(names, parts, strict=True))
@@ -189,7 +227,12 @@ class Evaluator:
         return tuple(args), dict(kwargs)
 
     def _evaluate(
-        self, source: str, argument: str, request: Trace, namespace: Mapping[str, object]
+        self,
+        source: str,
+        argument: str,
+        request: Trace,
+        namespace: Mapping[str, object],
+        mesh: AnyMesh | None = None,
     ) -> Any:
         usual = _USUAL if request.call is not None else {}
         scope = {**usual, **namespace, **dict(request.sizes)}
@@ -203,9 +246,9 @@ class Evaluator:
                 return eval(code, scope)
             except Exception as error:
                 raise UserError(failure(error, "inputs", argument)) from error
+        key = (request.file, source, request.sizes, mesh)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         depends = {name: namespace[name] for name in names if name in namespace}
-        key = (request.file, source, request.sizes)
         cached = self._evaluated.get(key)
         if cached is not None and _same(cached.depends, depends):
             self._evaluated.move_to_end(key)
@@ -224,10 +267,15 @@ class Evaluator:
             try:
                 leaves, structure = _flatten(run())
             except Exception as error:
+                texts = [source, *(chunk.text for chunk in request.chunks)]
+                if (count := device_demand.wanted(error, texts)) is not None:
+                    raise MoreDevices(count) from None
                 raise UserError(failure(error, "inputs", argument)) from error
             leaves = [shape_only(leaf) for leaf in leaves]
             if not all(map(holds_no_tracer, leaves)):
                 return structure.unflatten(leaves)
+        if mesh is not None:
+            leaves = [meshes.on_devices(leaf, mesh) for leaf in leaves]
         self._evaluated[key] = _Evaluated(depends, tuple(leaves), structure)
         if len(self._evaluated) > _REMEMBERED:
             self._evaluated.popitem(last=False)
@@ -279,6 +327,13 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], _Structure]:
         static[index] if index in static else next(shapes) for index in range(structure.num_leaves)
     ]
     return leaves, structure
+
+
+def _placed(struct: object, argument: Argument, spec: ArraySpec | KeySpec, call: _Call) -> object:
+    """Return an abstract array on the mesh; unchanged without a mesh."""
+    if call.mesh is None or not (spec.spec or call.replicates):
+        return struct
+    return input_mesh.divided(struct, spec.shape, call.mesh, spec.spec, argument.name)
 
 
 def _array(name: str, spec: ArraySpec, warned: list[Warned]) -> object:

@@ -9,9 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import refs
+from jaxsight.tracer.compat.traces import Argument
 from jaxsight.tracer.states import nnx
 
 
@@ -67,6 +68,15 @@ def spread_like(struct: Any, leaf: object) -> Any:
             return struct.update(sharding=sharding)
         case _:
             return struct
+
+
+def placements(value: object) -> list[Argument]:
+    """Return the arrays of a value, if one of them is on several devices and not typed so."""
+    arrays = [leaf for leaf in jax.tree_util.tree_leaves(nnx.split(value).pure) if is_array(leaf)]
+    arguments = [
+        Argument(tuple(leaf.shape), leaf.dtype, shardings.placement(leaf)) for leaf in arrays
+    ]
+    return arguments if any(argument.sharding for argument in arguments) else []
 
 
 def holds_no_tracer(leaf: object, depth: int = 0) -> bool:

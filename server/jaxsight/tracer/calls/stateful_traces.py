@@ -18,7 +18,7 @@ from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.state_updates import Outcome, Updates
 from jaxsight.tracer.calls.stateful_call import StatefulCall, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import jaxprs, refs
+from jaxsight.tracer.compat import contexts, jaxprs, refs
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Watch
 
@@ -67,7 +67,13 @@ def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
 
 
 def _try(call: StatefulCall) -> None:
-    jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
+    with _like_its_call(call.user_function):
+        jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
+
+
+def _like_its_call(user_function: UserFunction) -> contextlib.AbstractContextManager[None]:
+    """Let a function do what only functions without `jit` can, if it is one."""
+    return contexts.eager() if user_function.wrapper is None else contextlib.nullcontext()
 
 
 def _begun(
@@ -102,7 +108,8 @@ def _staged(call: StatefulCall) -> Traced:
     donated = [at for at in range(len(call.args)) if (donates_first if at == 0 else donates_others)]
     named_too = list(call.kwargs) if donates_others else []
     jitted = jax.jit(function, donate_argnums=donated, donate_argnames=named_too)
-    stage = jitted.trace(*call.args, **call.kwargs)
+    with _like_its_call(user_function):
+        stage = jitted.trace(*call.args, **call.kwargs)
     call.outcome.markers = int(user_function.pure)
     return stage
 

@@ -25,6 +25,9 @@ _FLAGS_AT_START = os.environ.get("XLA_FLAGS", "")
 _OPTION_AT_START = jax.config.values[config.CPU_DEVICES]
 """The option's value before user code runs: -1, or that of the environment."""
 
+_target = 0
+"""The number of devices of the target, which user code cannot change; 0 if it may."""
+
 
 def mentioned(text: str) -> bool:
     """Return whether running this source may set the number of devices."""
@@ -43,17 +46,30 @@ def simulated() -> int | None:
     return jax.device_count() if jax.default_backend() == "cpu" else None
 
 
+def count() -> int:
+    """Return the number of devices, simulated or not."""
+    return jax.device_count()
+
+
+def are_targets() -> bool:
+    """Return whether the number of devices is that of the target."""
+    return _target > 0
+
+
 def are_several() -> bool:
     """Return whether there are several devices, without initializing any."""
     return xla_bridge.backends_are_initialized() and jax.device_count() > 1
 
 
-def reset(count: int | None = None) -> bool:
+def reset(count: int | None = None, *, target: bool = False) -> bool:
     """Delete the backend, and set the number of devices; return whether this invalidated arrays.
 
     Args:
         count: the number of devices of the next backend; by default, that of the environment.
+        target: whether it is the target's, so that user code does not change it.
     """
+    global _target
+    _target = count if target and count is not None else 0
     lost = xla_bridge.backends_are_initialized()
     if lost:
         from jax.extend import backend  # takes 50 ms, and few programs need it
@@ -71,5 +87,18 @@ def heed_flags(flags: str) -> None:
     XLA reads the variable once per process, but JAX's option each time.
     """
     counts = _FORCED.findall(flags)
-    if counts and not xla_bridge.backends_are_initialized():
+    if counts and not _target and not xla_bridge.backends_are_initialized():
         config.update(config.CPU_DEVICES, int(counts[-1]))
+
+
+def hold() -> bool:
+    """Undo that user code set the number of devices, if it is the target's.
+
+    Return whether there are as many as the target has, also if no backend exists yet.
+    """
+    if not _target or jax.config.values[config.CPU_DEVICES] == _target:
+        return True
+    if xla_bridge.backends_are_initialized():
+        return simulated() in (None, _target)
+    config.update(config.CPU_DEVICES, _target)
+    return True

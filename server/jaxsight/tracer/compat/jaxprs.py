@@ -21,7 +21,7 @@ import jax
 from jax._src import core
 from jax._src import pretty_printer as pp
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation, Jaxpr
 from jaxsight.tracer.compat.traces import Staged, stage_text
 
@@ -146,9 +146,18 @@ def reached_from(equations: Iterable[Equation], inside: tuple[str, ...] = ()) ->
             visited.add(id(part.jaxpr))
             about = part.jaxpr.debug_info
             traced_for = str(about.traced_for) if about is not None else part.name
-            text = stage_text(traced_for, equation.params.get("length"))
+            text = stage_text(traced_for, equation.params.get("length"), _manual_axes(equation))
             yield from _reached(part.jaxpr, (*around, text))
             waiting += [(inner_equation, (*around, text)) for inner_equation in part.jaxpr.eqns]
+
+
+def _manual_axes(equation: Equation) -> tuple[str, ...] | None:
+    """Return the manual axes of a `shard_map` in the order of its mesh; `None` for others."""
+    axes = equation.params.get("newly_manual_axes", equation.params.get("manual_axes"))
+    of = equation.params.get("mesh")
+    if not isinstance(axes, frozenset) or of is None:
+        return None
+    return shardings.named(axis for axis in of.axis_names if axis in axes)
 
 
 def _reached(opened: Jaxpr, inside: tuple[str, ...]) -> Iterator[Reached]:

@@ -4,8 +4,8 @@ This applies to JAX 0.8 to 0.12.
 
 Private API used: `Traced._params` (and `_lojax`, where there is one), `JaxprEqn.replace`,
 `Jaxpr.replace`, `source_info_util.SourceInfo` and `new_name_stack`, the option
-`jax_traceback_in_locations_limit`, jaxlib's StableHLO dialect,
-`compile_args["kept_var_idx"]` of a lowering.
+`jax_traceback_in_locations_limit`, jaxlib's StableHLO dialect, the `compile_args` of a lowering,
+`pxla.get_prop_to_input_output`.
 
 Every equation gets the scope `eq[INDEX]`, in an inner jaxpr `eq[NAME.INDEX]` with the name from
 `jaxprs.inner`.
@@ -16,21 +16,25 @@ path: `jit(f)/eq[3]/while/body/eq[body.1]/mul` is `3/body/1`.
 from __future__ import annotations
 
 import copy
-import math
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 from jax._src import source_info_util
+from jax._src.interpreters import pxla
 from jax.stages import Traced
 from jaxlib import version
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
 from jaxsight.tracer.compat import absent_devices, jaxprs
+from jaxsight.tracer.compat.distributed import meshes_of
+from jaxsight.wire.meshes import Distribution, Mesh
 
 JAXLIB: str = version.__version__
 
@@ -41,8 +45,8 @@ _ELIDED = 16
 """Constants with at least this many elements are elided in `Text`."""
 
 _LOCATION = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"')
-_MESH = re.compile(r"sdy\.mesh @[\w.-]+ = <\[(.*?)\]")
-_AXIS = re.compile(r'"=(\d+)')
+_MESH = re.compile(r"sdy\.mesh @[\w.\"-]+ = <\[(.*?)\](?:, device_ids=\[([\d, ]+)\])?>")
+_AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
 _USE = re.compile(r" loc\((#loc\d*)\)")
 _PLAIN = re.compile(r" loc\((?:unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\))?)\)")
 
@@ -57,8 +61,8 @@ class Artifact:
     bytes: bytes
     version: str
     parameters: tuple[int, ...] = ()
-    devices: int = 1
-    """Number of devices that it runs on: partitions times replicas."""
+    distribution: Distribution | None = None
+    """How it is distributed over devices; `None` for a program for one device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +121,57 @@ def artifact(traced: Traced, platform: str, capability: str = "") -> Artifact:
     newest = stablehlo.get_current_version()
     program = stablehlo.serialize_portable_artifact(lowered.module, newest, True)
     mark("serialized")
-    return Artifact(program, newest, lowered.parameters, _devices(lowered.module))
+    return Artifact(program, newest, lowered.parameters, lowered.distribution)
 
 
-def _devices(module: Any) -> int:
-    """Return the number of devices of a module; an abstract mesh is only in its text."""
+def _distribution(lowered: Any, module: Any, traced: Traced) -> Distribution | None:
+    """Return how a module is distributed over devices; `None` for one device.
+
+    An abstract mesh is not in the device assignment: the module is assigned as many devices as it
+    has.
+    """
     attributes = module.operation.attributes
-    counts = (f"mhlo.num_{unit}" for unit in ("partitions", "replicas"))
-    assigned = math.prod(int(attributes[name].value) for name in counts if name in attributes)
+    replicas, partitions = (
+        int(attributes[name].value) if name in attributes else 1
+        for name in ("mhlo.num_replicas", "mhlo.num_partitions")
+    )
+    arguments = lowered._lowering.compile_args
+    is_shardy = bool(jax.config.values["jax_use_shardy_partitioner"])
+    shardings = (*arguments["in_shardings"], *arguments["out_shardings"])
+    # GSPMD's programs have no meshes, only the tiles of shardings.
+    meshes = _written_meshes(module) if is_shardy else meshes_of(traced.jaxpr, shardings)
+    named = tuple(dict.fromkeys(meshes))
+    largest = max((mesh.size for mesh in named), default=1)
+    if replicas * partitions == 1 and largest > 1:
+        partitions = largest
+        with module.context:
+            attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(
+                ir.IntegerType.get_signless(32), partitions
+            )
+    if replicas * partitions == 1:
+        return None
+    free: Any = pxla.get_prop_to_input_output
+    inputs, outputs = free(
+        arguments["in_shardings"], arguments["out_shardings"], len(arguments["ordered_effects"])
+    )
+    return Distribution(
+        partitions=partitions,
+        replicas=replicas,
+        is_shardy=is_shardy,
+        free_inputs=tuple(inputs),
+        free_outputs=tuple(outputs),
+        meshes=named,
+    )
+
+
+def _written_meshes(module: Any) -> Iterator[Mesh]:
+    """Yield the meshes of a module for Shardy, without those of no axes."""
     # Only these: the text of a large function takes as long as the rest of lowering.
     texts = (str(op) for op in module.body.operations if op.operation.name == "sdy.mesh")
-    meshes = map(_MESH.match, texts)
-    sizes = (math.prod(map(int, _AXIS.findall(mesh[1]))) for mesh in meshes if mesh is not None)
-    return max([assigned, *sizes])
+    for match in map(_MESH.match, texts):
+        axes = tuple((name, int(size)) for name, size in _AXIS.findall(match[1] if match else ""))
+        if match is not None and axes:
+            yield Mesh(axes, devices=tuple(map(int, re.findall(r"\d+", match[2] or ""))))
 
 
 def text(traced: Traced, platform: str) -> Text:
@@ -143,6 +185,7 @@ def text(traced: Traced, platform: str) -> Text:
 class _Module(NamedTuple):
     module: Any
     parameters: tuple[int, ...]
+    distribution: Distribution | None
 
 
 def _lower(traced: Traced, platform: str, capability: str) -> _Module:
@@ -156,9 +199,10 @@ def _lower(traced: Traced, platform: str, capability: str) -> _Module:
             mark("located")
             lowered = placed.lower(lowering_platforms=(platform,))
         parameters = sorted(lowered._lowering.compile_args["kept_var_idx"])
-        module = _Module(lowered.compiler_ir("stablehlo"), tuple(parameters))
+        module: Any = lowered.compiler_ir("stablehlo")
+        distribution = _distribution(lowered, module, traced)
         mark("lowered")
-        return module
+        return _Module(module, tuple(parameters), distribution)
     finally:
         config.update("jax_traceback_in_locations_limit", limit)
 

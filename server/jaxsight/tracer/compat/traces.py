@@ -11,7 +11,7 @@ Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.fra
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -21,7 +21,9 @@ from jax._src.interpreters.ad import JVPTrace, LinearizeTrace
 from jax._src.interpreters.batching import BatchTrace, BatchTracer
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
+from jaxsight.interpreters.compat import shardings
 from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.wire.meshes import Sharding
 
 _PLAIN = {
     "checkpoint / remat": "checkpoint",
@@ -35,8 +37,16 @@ _PLAIN = {
 _LOOPS = frozenset({"scan", "fori_loop", "while_body", "while_cond"})
 
 
-def stage_text(traced_for: str, length: object = None) -> str:
-    """Return the name of a stage for users; for loops, with their length if it is known."""
+def stage_text(traced_for: str, length: object = None, axes: Sequence[str] | None = None) -> str:
+    """Return the name of a stage for users; for loops, with their length if it is known.
+
+    Args:
+        traced_for: JAX's name.
+        length: the length of a loop, if it is an integer.
+        axes: the named manual axes of a `shard_map`; that of `pmap` may have no name.
+    """
+    if axes is not None:
+        return f"shard_map over {', '.join(axes)}" if axes else "pmap"
     text = _PLAIN.get(traced_for, traced_for)
     return f"{text} (length {length})" if isinstance(length, int) else text
 
@@ -120,7 +130,7 @@ def situation(trace: object) -> Situation:
                     loops += 1
                     passes.append(Pass(id(frame), here, frame.f_lasti))
                     length = frame.f_locals.get("length")
-                inside.append(stage_text(traced_for, length))
+                inside.append(stage_text(traced_for, length, _axes(trace, traced_for)))
             case BatchTrace():
                 axis = trace.axis_data
                 named = f" (axis {axis.name!r})" if isinstance(axis.name, str) else ""
@@ -137,6 +147,61 @@ def situation(trace: object) -> Situation:
     if inside and inside[-1] == "jit":
         inside.pop()
     return Situation(tuple(reversed(inside)), own, staged, inputs, tuple(passes), tuple(mapped))
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An array among the arguments of the traced function, and its sharding over several devices.
+
+    The sharding is `None` if it is part of the array's type.
+    """
+
+    shape: tuple[int, ...]
+    dtype: object
+    sharding: Sharding | None
+
+
+def placed(trace: Any, arguments: Sequence[Argument]) -> dict[int, Sharding]:
+    """Return the shardings of a function's arguments by the ids of their variables.
+
+    Returns nothing for a trace inside of another. Variables that are no arguments (numbers, state)
+    are between those of the arguments.
+    """
+    if not is_outermost(trace):
+        return {}
+    by_variable: dict[int, Sharding] = {}
+    variables = iter(trace.frame.invars)
+    for argument in arguments:
+        for variable in variables:
+            aval: Any = variable.aval
+            if getattr(aval, "shape", None) == argument.shape and aval.dtype == argument.dtype:
+                if argument.sharding is not None:
+                    by_variable[id(variable)] = argument.sharding
+                break
+        else:
+            return {}
+    return by_variable
+
+
+def is_outermost(trace: object) -> bool:
+    """Return whether a trace makes a jaxpr, and is not inside of another."""
+    parent = getattr(trace, "parent_trace", None)
+    return isinstance(trace, DynamicJaxprTrace) and (
+        parent is None or isinstance(parent, core.EvalTrace)
+    )
+
+
+def variable(value: object) -> int:
+    """Return the id of a tracer's variable; 0 for another value."""
+    atom = getattr(value, "val", None)
+    return id(atom) if isinstance(value, core.Tracer) and isinstance(atom, core.Var) else 0
+
+
+def _axes(trace: Any, traced_for: str) -> tuple[str, ...] | None:
+    """Return the manual axes of the trace of a `shard_map`; `None` for others."""
+    if traced_for != "shard_map" or not trace.frame.invars:
+        return None
+    return shardings.manual_axes(var.aval for var in trace.frame.invars)
 
 
 def equations(trace: object) -> list[Equation]:

@@ -1,24 +1,19 @@
 """How many simulated devices a file needs: as many as its meshes and its `pmap`s have.
 
 Code runs with one device first. When it fails for want of more, its file runs again with as many as
-its error asks for. A file that sets the number itself is left alone, and no number is read off a
-program that has enough devices.
-The messages are those of JAX 0.8 to 0.12 and of NumPy; another wording leaves the user's own error.
+its error asks for (`device_errors`). A file that sets the number itself is left alone, and no
+number is read off a program that has enough devices.
 """
 
 from __future__ import annotations
 
-import linecache
-import math
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-import jax
+from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.tracer.compat import devices
+from jaxsight.tracer.execution import device_errors
+from jaxsight.wire.device_mentions import mentions_devices
 from jaxsight.wire.messages.requests import Trace
 
 MOST = 512
@@ -28,26 +23,17 @@ _MOST_ROWS = 64
 """The same where an error does not say how many: it may be another mistake."""
 _KEPT = 256
 """Maximum number of statements whose demand is remembered."""
-_CAUSES = 8
 
-_MESH = re.compile(r"Number of devices (\d+) must .* the product of mesh_shape \(([\d, ]+)\)")
-"""`jax.make_mesh` and `mesh_utils.create_device_mesh`."""
-_RESHAPED = re.compile(r"cannot reshape array of size (\d+) into shape \(([\w,]+)\)")
-"""`np.array(jax.devices()).reshape(2, 4)`; -1 is `newaxis`."""
-_MAPPED = re.compile(
-    r"squeeze out which has size .* got shape=\(([\d, ]+)\) and dimensions=\((\d+)"
+_LIST = r"(?:local_)?devices\([^()]*\)"
+_END = r"\s*(?:#.*)?$"
+_NAMED = re.compile(
+    rf"\b(\w+)\s*=\s*(?:np\.(?:as)?array\()?(?:jax\.)?{_LIST}\)?{_END}", re.MULTILINE
 )
-"""`jax.pmap` maps an axis that is longer than there are devices. JAX hides its own frames, so that
-the statements have to name `pmap`.
-"""
-_NO_ELEMENT = "list index out of range"
-"""`[jax.devices()[i] for i in range(4)]`, or a mesh of `jax.device_count() // 4` by 4: the number
-is doubled until there are enough.
-"""
-_READS_DEVICES = re.compile(r"\bdevices\(|device_count\(")
-_SUBSCRIPT = re.compile(r"\bdevices\([^()]*\)\s*\[\s*(:?)\s*(\d+)\s*\]")
-"""`jax.devices()[7]`, or `jax.devices()[:8]`, which fails nowhere but has fewer elements."""
-_READS = re.compile(r"devices?\b|device_count|[Mm]esh|pmap|[Ss]hard")
+"""`devices = jax.devices()`, a name whose subscripts are looked for too."""
+_CONSTANT = re.compile(rf"^(\w+)\s*(?::\s*int\s*)?=\s*(\d+){_END}", re.MULTILINE)
+"""`N = 4`, which a subscript may name."""
+_INDEX = r"\s*\[\s*(?:(\w*)\s*:\s*)?(\w+)\s*\]"
+"""`[7]`, `[:8]` and `[4:8]`, which fail nowhere if they are slices, but have fewer elements."""
 
 
 class MoreDevices(BaseException):
@@ -83,102 +69,67 @@ class Demands:
         would have all of its statements executed again.
         """
         demanded = (chunk.key for chunk in request.chunks if chunk.key in self._counts)
-        about = [chunk for chunk in request.chunks if _READS.search(chunk.text) is not None]
+        about = any(mentions_devices(chunk.text) for chunk in request.chunks)
         identity = _identity(request)
         counts = [self._counts[key] for key in demanded]
-        if not about and not counts and identity not in self._counts:
+        mesh = request.mesh.size if request.mesh is not None else 1
+        declared = mesh if mesh <= MOST else 1
+        if not about and not counts and identity not in self._counts and declared == 1:
             return None
-        written = [written_in(chunk.text) for chunk in about]
-        return max([1, self._counts.get(identity, 1), *counts, *written])
+        written = written_in([chunk.text for chunk in request.chunks])
+        return max([declared, self._counts.get(identity, 1), *counts, written])
 
 
-def wanted(error: BaseException, texts: Sequence[str]) -> int | None:
+def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> int | None:
     """Return how many devices code would need to run that failed with an error.
 
     Return `None` if the error has another reason, if the code sets the number of devices itself, or
     if the devices are not simulated.
 
     Args:
-        error: what the code raised.
+        error: what the code raised; if it lacks devices of the target, it gets a note.
         texts: the statements.
+        target: the number of devices of the target, if code cannot have more.
     """
-    has_pmap = any("pmap" in text for text in texts)
-    needs = [need for each in _causes(error) if (need := _need(each, has_pmap)) is not None]
+    needs = device_errors.needs(error, texts)
     # Before the error is known to be about devices, none must be initialized.
-    if not needs or any(map(devices.mentioned, texts)):
+    if not needs or (not target and any(map(devices.mentioned, texts))):
         return None
     present = devices.simulated()
     if present is None:
         return None
-    counts = (need.count(present) for need in needs)
+    if target:
+        if present == target and any(need.is_about(present) for need in needs):
+            many = "1 device" if target == 1 else f"{target} devices"
+            error.add_note(f"the target has {many}")
+        return None
+    counts = (need.count(present, _MOST_ROWS) for need in needs)
     return next((count for count in counts if present < count <= MOST), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
-    """What an error asks for: `size` devices instead of `present`, or `size` times as many.
-
-    `present` is -1 in the latter case.
-    """
-
-    size: int
-    present: int = -1
-
-    def count(self, present: int) -> int:
-        """Return the number of devices to have instead of `present`, 0 if it is about others."""
-        if self.present < 0:
-            count = self.size * present
-            return count if count <= _MOST_ROWS else 0
-        return self.size if self.present == present else 0
+def written_in(texts: Sequence[str]) -> int:
+    """Return the number of devices that subscripts of `jax.devices()` need, at least 1."""
+    return max((count for count in _written(texts) if count <= MOST), default=1)
 
 
-def _need(error: BaseException, has_pmap: bool) -> _Need | None:
-    try:
-        message = str(error)
-    except Exception:  # noqa: BLE001 - user code: the class's __str__
-        return None
-    for pattern in (_MESH, _RESHAPED):
-        if (match := pattern.search(message)) is not None:
-            return _Need(math.prod(_sizes(match[2])), int(match[1]))
-    if has_pmap and (match := _MAPPED.search(message)) is not None:
-        return _Need(_sizes(match[1])[int(match[2])])
-    if isinstance(error, IndexError) and message == _NO_ELEMENT:
-        return _Need(2) if _READS_DEVICES.search(_innermost_line(error)) is not None else None
-    return None
-
-
-def _innermost_line(error: BaseException) -> str:
-    """Return the text of the innermost line outside of JAX that raised an error."""
-    line, trace = "", error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if Path(jax.__file__).parent not in Path(file).parents:
-            line = linecache.getline(file, trace.tb_lineno)
-        trace = trace.tb_next
-    return line
-
-
-def _sizes(shape: str) -> list[int]:
-    """Return the sizes of a shape in a message, without `newaxis`, which is -1."""
-    return [int(size) for size in re.findall(r"\d+", shape)]
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what caused it."""
-    cause: BaseException | None = error
-    for _ in range(_CAUSES):
-        if cause is None:
-            return
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-def written_in(text: str) -> int:
-    """Return the number of devices that constant subscripts of `jax.devices()` need, at least 1."""
-    counts = (int(match[2]) + (not match[1]) for match in _SUBSCRIPT.finditer(text))
-    return max((count for count in counts if count <= MOST), default=1)
+def _written(texts: Sequence[str]) -> Iterator[int]:
+    if not any("devices" in text for text in texts):
+        return
+    names = {match[1] for text in texts for match in _NAMED.finditer(text)}
+    constants = {match[1]: int(match[2]) for text in texts for match in _CONSTANT.finditer(text)}
+    lists = "|".join([_LIST, *(rf"\b{name}" for name in sorted(names))])
+    subscript = re.compile(rf"(?:{lists}){_INDEX}")
+    for text in texts:
+        for match in subscript.finditer(text):
+            number = constants.get(match[2], int(match[2]) if match[2].isdecimal() else 0)
+            yield number + (match[1] is None and match[2].isdecimal())
 
 
 def _identity(request: Trace) -> object:
-    about = tuple(chunk.key for chunk in request.chunks if _READS.search(chunk.text))
-    return request.file, request.function, request.arguments, request.sizes, request.call, about
+    about = tuple(_keys(request))
+    inputs = (request.arguments, request.sizes, request.call, request.mesh, request.mesh_source)
+    return request.file, request.function, inputs, about
+
+
+def _keys(request: Trace) -> Iterable[str]:
+    return (chunk.key for chunk in request.chunks if mentions_devices(chunk.text))

@@ -22,6 +22,7 @@ from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.tracer import user_warnings
+from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import chunk_code, device_demand
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
@@ -277,6 +278,8 @@ class FileNamespace:
                 self._exec(code, execution, request)
         if before is not None and not only_binds:
             process_effects.heed_variables(before, jax)
+            if not devices.hold() and not execution.caveat:
+                execution.caveat = "sets another number of devices than the target has"
             changes, self._state = process_effects.since(before)
             execution.effects = self._executions.with_equal(changes)
         missing = object()
@@ -365,7 +368,7 @@ class _Again(Exception):
 
 def _demand_devices(error: BaseException, chunk: Chunk, request: Trace) -> None:
     """Raise `MoreDevices` if a chunk failed for want of devices."""
-    count = device_demand.wanted(error, [each.text for each in request.chunks])
+    count = device_demand.wanted(error, [each.text for each in request.chunks], request.devices)
     if count is not None:
         raise MoreDevices(count, chunk.key.partition("/")[0]) from None
 

@@ -8,13 +8,16 @@ import os
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution.device_demand import Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
+from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
+from jaxsight.wire.device_mentions import may_depend_on_devices
 from jaxsight.wire.messages.requests import Trace
 
 FILES = 16
@@ -42,13 +45,7 @@ class Namespaces:
         self._imports = imports
         self._namespaces: OrderedDict[tuple[str, str], FileNamespace] = OrderedDict()
         self._demands = Demands()
-        self._given: tuple[tuple[str, ...], int] = (
-            (),
-            devices.count_at_start(),
-        )
-        """The keys of statements that set the number of devices themselves, and the number given
-        otherwise.
-        """
+        self._given = _Given((), devices.count_at_start(), is_targets=False)
 
     @contextlib.contextmanager
     def running(self, request: Trace) -> Iterator[FileNamespace]:
@@ -81,18 +78,57 @@ class Namespaces:
         self._demands.add(request, need)
 
     def _give_devices(self, request: Trace) -> None:
-        """Set the number of devices for a file, after another file has used as many as it needs."""
-        setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
-        usual = devices.count_at_start()
-        demanded = usual if setters else self._demands.of(request)
-        if demanded is None:
-            return
-        wanted = (setters, max(demanded, usual))
-        if wanted == self._given:
+        """Set the number of devices for a file, after another file has used as many as it needs.
+
+        Raises:
+            UserError: the mesh of its inputs has more devices than the target.
+        """
+        wanted = self._wanted(request)
+        if wanted is None or wanted == self._given:
             return
         self._given = wanted
-        if devices.reset(demanded if demanded > usual else None):
+        count = wanted.count if wanted.count != devices.count_at_start() else None
+        if devices.reset(wanted.count if wanted.is_targets else count, target=wanted.is_targets):
             self._imports.modules.unload_all()
             for namespace in self._namespaces.values():
                 namespace.forget_all()
                 namespace.outdate()
+
+    def _wanted(self, request: Trace) -> _Given | None:
+        """Return the devices for a request; `None` if any number is as good."""
+        setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
+        least = request.mesh.size if request.mesh is not None else 1
+        if request.devices:
+            if least > request.devices:
+                raise _too_few(request)
+            texts = (chunk.text for chunk in request.chunks)
+            if least == 1 and not may_depend_on_devices(texts):
+                return None
+            return _Given(setters, request.devices, is_targets=True)
+        usual = devices.count_at_start()
+        demanded = usual if setters else self._demands.of(request)
+        if demanded is None and least == 1:
+            return None
+        return _Given(setters, max(demanded or 1, least, usual), is_targets=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The devices that code has."""
+
+    setters: tuple[str, ...]
+    """The keys of statements that set the number of devices themselves."""
+    count: int
+    """Their number, if no statement sets it."""
+    is_targets: bool
+    """Whether it is the number of the target, which no statement changes."""
+
+
+def _too_few(request: Trace) -> UserError:
+    assert request.mesh is not None
+    return refusal(
+        "inputs",
+        f"the mesh {request.mesh.text} has {request.mesh.size} devices, "
+        f"and the target has {request.devices}",
+        type="TooFewDevices",
+    )

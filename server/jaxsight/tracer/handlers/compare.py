@@ -91,10 +91,9 @@ def compare(job: Job[Compare]) -> Compared:
     module = job.module
     after = job.traces.of(request.other)
     function = find(module.namespace, request.run.function)
-    with module.recorder.tracing():
-        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
-    call = stateful_traces.with_values(function, inputs)
-    return compared_with_values(request, call, after.shown, after.outcome)
+    with module.inputs(function) as inputs:
+        call = stateful_traces.with_values(function, inputs)
+        return compared_with_values(request, call, after.shown, after.outcome)
 
 
 def compared(request: Compare, before: Traced, after: Traced) -> Compared:

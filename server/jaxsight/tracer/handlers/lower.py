@@ -20,6 +20,7 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
+from jaxsight.tracer.compat.distributed import asks_for_communication
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
@@ -66,11 +67,11 @@ def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
     """
     _refuse_large(traced)
     artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
-    if artifact.devices > 1:
-        raise refusal("lower", spanning(artifact.devices), type="SeveralDevices")
     names = lowering.names(traced)
     chosen = compiler_options.compiler_options(traced)
-    compiled = artifact.bytes + (repr(chosen).encode() if chosen else b"")
+    distribution = artifact.distribution
+    beside = [repr(part).encode() for part in (chosen, distribution) if part]
+    compiled = b"".join([artifact.bytes, *beside])
     return Lowered(
         id=request.id,
         platform=request.platform,
@@ -85,6 +86,8 @@ def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
         parameters=named(names, artifact.parameters),
         donated=named(names, lowering.donated(traced)),
         results=tuple(results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars), markers)),
+        distribution=distribution,
+        communicates=communicating(traced.jaxpr) if distribution is not None else (),
     )
 
 
@@ -117,9 +120,18 @@ def named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
     return tuple(names[at] if at < len(names) and names[at] else f"argument {at}" for at in inputs)
 
 
-def spanning(devices: int) -> str:
-    """Return why a program for several devices is not compiled."""
-    return f"it spans {devices} devices, and only programs for one device are compiled"
+def communicating(jaxpr: object) -> tuple[str, ...]:
+    """Return the paths of the equations of a program that ask for communication."""
+    return tuple(_communicating(jaxprs.open_jaxpr(jaxpr), ""))
+
+
+def _communicating(opened: Jaxpr, prefix: str) -> Iterator[str]:
+    for index, equation in enumerate(opened.eqns):
+        path = f"{prefix}{index}"
+        if asks_for_communication(equation):
+            yield path
+        for part in jaxprs.inner(equation) if equation.params else ():
+            yield from _communicating(part.jaxpr, f"{path}/{part.name}/")
 
 
 def stablehlo(request: Show, traced: Traced) -> Shown:
@@ -244,12 +256,12 @@ def _types(jaxpr: object) -> Iterator[str]:
         shape = getattr(aval, "shape", None)
         if shape is None or math.prod(shape) < 2:
             continue
-        dtype, _, sizes = avals.text(aval).partition("[")
+        dtype = avals.text(aval).partition("[")[0]
         if dtype == "bool":
             dtype = "pred"
         elif dtype.startswith("i") and dtype[1:].isdigit():
             dtype = f"s{dtype[1:]}"
-        yield f"{dtype}[{sizes}"
+        yield f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def _trips(opened: Jaxpr, prefix: str = "") -> Iterator[tuple[str, int]]:

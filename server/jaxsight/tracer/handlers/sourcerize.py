@@ -22,10 +22,11 @@ from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.text import units
 from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.traceable_call import TraceableCall
 from jaxsight.tracer.calls.transforms import transformed
-from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.calls.user_function import UserFunction, find
 from jaxsight.tracer.compat import jaxprs
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.interruptions import CancelledByServer
@@ -50,13 +51,18 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
         UserError: tracing failed, or, at stage `sourcerize`, there is no source.
         CancelledByServer: the request was cancelled.
     """
-    module, options = job.module, job.request.options
-    recorder, chunks = module.recorder, module.trace.chunks
+    module = job.module
     function = find(module.namespace, module.trace.function)
     job.begin("inputs")
-    with recorder.tracing():
-        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
-    job.begin("sourcerize")
+    with module.inputs(function) as inputs:
+        job.begin("sourcerize")
+        return _of_call(job, function, inputs)
+
+
+def _of_call(job: Job[Sourcerize], function: UserFunction, inputs: Inputs) -> Shown:
+    """Write the function of a request as source, for its inputs."""
+    module, options = job.module, job.request.options
+    recorder, chunks = module.recorder, module.trace.chunks
     watch = Watch(function.call, inputs.named)
     with recorder.tracing() as sites, collected(inputs.warnings), watch:
         try:

@@ -18,8 +18,10 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import stateful_traces
+from jaxsight.tracer.calls.inputs import Inputs
+from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.state_updates import Outcome
-from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.calls.user_function import UserFunction, find
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.execution.device_demand import MoreDevices
@@ -50,26 +52,34 @@ def trace(job: Job[Trace]) -> Traced:
         MoreDevices: it failed, and may succeed with more devices.
         CancelledByServer: the request was cancelled.
     """
-    module = job.module
-    function = find(module.namespace, job.request.function)
+    function = find(job.module.namespace, job.request.function)
     job.begin("inputs")
     begin = time.perf_counter()
-    with module.recorder.tracing():
-        inputs = module.evaluator.inputs(module.trace, function, module.namespace)
-    job.begin("trace")
-    middle = time.perf_counter()
+    with job.module.inputs(function) as inputs:
+        job.begin("trace")
+        middle = time.perf_counter()
+        traced = _traced(job, function, inputs)
+    return replace(traced, seconds=(("inputs", middle - begin), *traced.seconds))
+
+
+def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
+    """Trace a function with its inputs, under their mesh."""
+    module = job.module
+    begin = time.perf_counter()
     outcome = Outcome()
     error: Failure | None = None
     reached: list[jaxprs.Reached] = []
     stage: stages.Traced | None = None
-    with module.recorder.tracing() as sites, collected(inputs.warnings):
+    arguments = placements((inputs.args, inputs.kwargs))
+    with module.recorder.tracing(arguments) as sites, collected(inputs.warnings):
         try:
             stage, outcome = stateful_traces.traced(function, inputs)
         except CancelledByServer:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
             texts = [chunk.text for chunk in module.trace.chunks]
-            if (count := device_demand.wanted(raised, texts)) is not None:
+            count = device_demand.wanted(raised, texts, module.trace.devices)
+            if count is not None:
                 raise MoreDevices(count) from None
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
@@ -91,8 +101,7 @@ def trace(job: Job[Trace]) -> Traced:
     return replace(
         traced,
         seconds=(
-            ("inputs", middle - begin),
-            ("trace", end - middle),
+            ("trace", end - begin),
             ("describe", time.perf_counter() - end),
         ),
     )

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation import code_origins
 
@@ -61,11 +61,12 @@ def text(value: object, leaves: int = _LEAVES) -> str:
 def array(value: object) -> str | None:
     """Return the text of an array, tracer or abstract array, or `None` for other values.
 
-    NumPy arrays are marked, because JAX copies them.
+    Arrays over several devices have their sharding, as in jaxprs: `f32[8@data,16]`. NumPy arrays
+    are marked, because JAX copies them.
     """
     match value:
         case jax.core.Tracer() | jax.Array() | jax.ShapeDtypeStruct():
-            return avals.text(avals.of(value))
+            return shardings.text(value)
         case np.ndarray():
             return avals.array_text(value.dtype, value.shape) + "(numpy)"
         case np.generic():

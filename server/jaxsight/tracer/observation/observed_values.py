@@ -14,9 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.observation import display
+from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.observations import OBSERVED_VALUES, Seen
 
 IGNORED, ABSTRACT, NUMBER, ARRAY, TREE = range(5)
@@ -99,16 +100,35 @@ def classify(value: object) -> int:
             return IGNORED
 
 
-def add_abstract(values: SiteValues, value: object, aval: Any, situation: traces.Situation) -> None:
-    """Add an array or tracer by its aval, and by the vmaps that it does not depend on."""
+def add_abstract(
+    values: SiteValues,
+    value: object,
+    aval: Any,
+    situation: traces.Situation,
+    placed: Sharding | None,
+) -> None:
+    """Add an array or tracer by its aval, and by the vmaps that it does not depend on.
+
+    Args:
+        values: where to add it.
+        value: the array.
+        aval: its abstract value.
+        situation: where user code is running.
+        placed: the array's sharding that is not part of its aval.
+    """
     inside = situation.inside
-    key = aval
+    key = aval if placed is None else (aval, placed)
     if situation.mapped and isinstance(value, jax.core.Tracer):
         constant = [trace for trace in situation.mapped if not traces.is_mapped(value, trace)]
         if constant:
             inside = (*inside, *(f"not mapped over {trace.axis_data.size}" for trace in constant))
             key = (aval, inside)
-    values.add(key, lambda: Seen(avals.text(aval), avals.weak(aval), avals.sharding(aval), inside))
+
+    def describe() -> Seen:
+        text = shardings.with_placement(avals.text(aval), placed)
+        return Seen(text, avals.weak(aval), placed or shardings.traced(aval), inside)
+
+    values.add(key, describe)
 
 
 def add_number(values: SiteValues, value: object, situation: traces.Situation) -> None:

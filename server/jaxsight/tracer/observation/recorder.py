@@ -12,9 +12,10 @@ import bisect
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from jaxsight.interpreters.compat import shardings
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation import instrumentation, observed_values
@@ -40,6 +41,7 @@ from jaxsight.tracer.observation.observed_values import (
     SiteValues,
 )
 from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.meshes import Sharding
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,8 @@ class _Context:
     """A weak reference."""
     situation: traces.Situation
     values: Sites = dataclasses.field(default_factory=dict)
+    placed: dict[int, Sharding] = dataclasses.field(default_factory=dict)
+    """The shardings of the traced function's arguments, by the ids of their variables."""
 
 
 class Recorder:
@@ -77,6 +81,7 @@ class Recorder:
         self._trace: Callable[[], object] = lambda: None
         self._kinds = dict(KINDS)
         self._describing = False
+        self._arguments: Sequence[traces.Argument] = ()
 
     def instrument(self, tree: ast.Module, chunk: str, key: str) -> ast.Module:
         """Rewrite the chunk's tree in place and register its sites.
@@ -108,9 +113,14 @@ class Recorder:
             self._executed[chunk, key] = [context.values for context in contexts]
 
     @contextlib.contextmanager
-    def tracing(self) -> Iterator[list[Sites]]:
-        """Record the tracing of a function; the list is filled at the end, for `collect`."""
+    def tracing(self, arguments: Sequence[traces.Argument] = ()) -> Iterator[list[Sites]]:
+        """Record the tracing of a function; the list is filled at the end, for `collect`.
+
+        Args:
+            arguments: the arrays among its arguments, if one of them is on several devices.
+        """
         self._begin()
+        self._arguments = arguments
         observed: list[Sites] = []
         try:
             yield observed
@@ -123,6 +133,7 @@ class Recorder:
         self._contexts = {}
         self._current = None
         self._trace = lambda: None
+        self._arguments = ()
 
     def _end(self) -> list[_Context]:
         contexts = _last_passes(list(self._contexts.values()))
@@ -174,16 +185,18 @@ class Recorder:
             values = context.values[site] = SiteValues()
         if kind == ABSTRACT and self.naming is not None:
             self.naming(site, value)
-        self._add(kind, value, values, context.situation)
+        self._add(kind, value, values, context)
         return value
 
-    def _add(self, kind: int, value: Any, values: SiteValues, situation: traces.Situation) -> None:
+    def _add(self, kind: int, value: Any, values: SiteValues, context: _Context) -> None:
         """Add a value to those of its site, unless it is the same as the last one."""
+        situation = context.situation
         if kind == ABSTRACT:
             aval = value.aval
-            if aval is not values.last or situation.mapped:
+            if aval is not values.last or situation.mapped or context.placed:
                 values.last = aval
-                observed_values.add_abstract(values, value, aval, situation)
+                placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
+                observed_values.add_abstract(values, value, aval, situation, placed)
         elif kind == NUMBER and type(value) in NUMBERS:
             observed_values.add_number(values, value, situation)
         elif kind == NUMBER:
@@ -229,6 +242,8 @@ class Recorder:
                 # Another trace had this address before: keep its observations.
                 self._contexts[-len(self._contexts)] = context
             context = _Context(traces.reference(trace), traces.situation(trace))
+            if self._arguments:
+                context.placed = traces.placed(trace, self._arguments)
             self._contexts[id(trace)] = context
         self._current = context
         self._trace = context.trace

@@ -19,6 +19,8 @@ from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.meshes import Chosen, Distribution, Rematerialization
 from jaxsight.wire.messages.requests import Cancel
 
+ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
+
 COMPILER_VERSION = 9
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
@@ -80,7 +82,9 @@ class Compiled:
     id: int
     target: str
     how: str
-    """`device`: compiled for a device of the machine; `ahead of time`: for one not present."""
+    """`device`: compiled for devices of the machine; `simulated`: for simulated CPU devices;
+    `ahead of time`: for devices that are not present.
+    """
     graph: Graph
     memory: Memory
     hlo: str

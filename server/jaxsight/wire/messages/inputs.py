@@ -50,7 +50,12 @@ class TreeSpec:
     keys: tuple[str, ...] = ()
 
 
-InputSpec = ArraySpec | KeySpec | ValueSpec | TreeSpec
+@dataclass(frozen=True, slots=True)
+class MeshSpec:
+    """The mesh of the request, as an argument."""
+
+
+InputSpec = ArraySpec | KeySpec | ValueSpec | TreeSpec | MeshSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,10 @@ class Trace(Request[Traced]):
     """The chunks include all names of the module that other modules might import."""
     mesh: Mesh | None = None
     """The mesh that the example inputs declare; the function is traced under it."""
+    mesh_source: str = ""
+    """An expression of the module that evaluates to the mesh, if the example inputs have one."""
+    mesh_names: tuple[str, ...] = ()
+    """Names of the module that may be its mesh, if example inputs name axes but declare none."""
     devices: int = 0
     """The number of devices of the target; 0: as many as the program asks for."""
 

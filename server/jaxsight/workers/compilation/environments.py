@@ -81,8 +81,9 @@ def variables(platform: str) -> Mapping[str, str]:
     """Return the environment variables of the compilers of a platform.
 
     `here-cuda` is the platform of this machine's GPU.
+    XLA logs its warnings: some are about programs (`jaxsight.compiler.hlo`).
     """
-    shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    shared = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "1"}
     match platform:
         case "cuda":
             return {
@@ -96,7 +97,7 @@ def variables(platform: str) -> Mapping[str, str]:
                 "TPU_SKIP_MDS_QUERY": "1",
                 "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
                 "TPU_LOG_DIR": "disabled",
-                "TPU_STDERR_LOG_LEVEL": "3",
+                "TPU_STDERR_LOG_LEVEL": "1",
                 "TPU_ACCELERATOR_TYPE": "v5litepod-4",
                 "TPU_WORKER_HOSTNAMES": "localhost",
             }

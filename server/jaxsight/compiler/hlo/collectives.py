@@ -1,0 +1,215 @@
+"""Describe the communication of kernels: what is sent, between which devices, and why."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from jaxsight.compiler.hlo import groups
+from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.shapes import arrays, parts
+from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.compiler.hlo.walk import ANNOTATIONS, FREE, is_end_of_async
+from jaxsight.wire.kernel_graph import Collective, Value
+from jaxsight.wire.meshes import Mesh
+
+COLLECTIVES = {
+    "all-reduce": "all-reduce",
+    "all-gather": "all-gather",
+    "all-to-all": "all-to-all",
+    "ragged-all-to-all": "ragged all-to-all",
+    "reduce-scatter": "reduce-scatter",
+    "collective-permute": "collective permute",
+    "collective-broadcast": "collective broadcast",
+    "send": "send",
+    "recv": "receive",
+}
+"""Operations that communicate, with their descriptions."""
+
+STARTS = frozenset(f"{name}-start" for name in COLLECTIVES)
+_BESIDE = "async_collective_fusion"
+"""The beginning of the names of computations in which such a collective goes on beside others."""
+_SCATTERS = "all-reduce-scatter"
+"""The same for an all-reduce of which a TPU computes only each device's own part."""
+_PAIRS = "source_target_pairs="
+_GROUPS = "replica_groups="
+_SENDS = '_xla_send_recv_source_target_pairs="'
+_GLOBAL = "use_global_device_ids=true"
+_WITH_GLOBAL = ("all-reduce", "all-gather", "reduce-scatter")
+_SYNCHRONOUS = '"is_sync":true'
+_SKIPPED = frozenset({"convert", "copy", "bitcast", "reshape", "tuple"})
+
+
+def collective_in(fused: Fused) -> Instruction | None:
+    """Return the operation that communicates, if a kernel is a collective."""
+    instruction = fused.instruction
+    opcode = _opcode(instruction)
+    if opcode in COLLECTIVES:
+        return instruction
+    if instruction.opcode not in ("fusion", "fusion-start", "async-start") or is_beside(fused):
+        return None
+    return next((inner for inner in fused.inside if _opcode(inner) in COLLECTIVES), None)
+
+
+def is_beside(fused: Fused) -> bool:
+    """Return whether a kernel is a TPU's fusion beside which a collective goes on."""
+    return _calls(fused.instruction).startswith(_BESIDE)
+
+
+def results(instruction: Instruction) -> tuple[Value, ...] | None:
+    """Return the results of the start of a collective, without its operands and contexts.
+
+    The start of an all-reduce returns only results before JAX 0.12 (`CreateAllReduceStart` in
+    `xla/hlo/ir/hlo_instruction.cc`), and operands and results since.
+    `None` for other instructions.
+    """
+    elements = parts(instruction.shape)
+    if instruction.opcode == "all-reduce-start":
+        with_operands = len(elements) > 1 and elements[0].startswith("(")
+        return arrays(elements[1] if with_operands else instruction.shape)
+    if instruction.opcode == "fusion" and instruction.name.startswith("async-collective-start"):
+        return arrays(elements[1]) if len(elements) > 1 else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is known of the program whose collectives are described."""
+
+    module: Module
+    devices: int
+    meshes: Sequence[Mesh] = ()
+    communicates: Collection[str] = frozenset()
+    """The paths of the equations that ask for communication."""
+
+    def describe(
+        self, fused: Fused, computation: Computation, equations: Iterable[str]
+    ) -> Collective | None:
+        """Return the communication of a kernel, or `None` if it is no collective.
+
+        Args:
+            fused: the kernel.
+            computation: the computation of its instruction.
+            equations: the paths of its equations.
+        """
+        inner = collective_in(fused)
+        if inner is None:
+            return None
+        kind = _opcode(inner)
+        start = fused.instruction
+        if kind == "all-reduce" and _calls(start).startswith(_SCATTERS):
+            kind = "reduce-scatter"
+        pairs = _PAIRS in inner.attributes or _SENDS in inner.attributes
+        devices = self._groups(inner, pairs)
+        holder = computation if inner is start else fused.body or computation
+        return Collective(
+            kind=kind,
+            bytes=_bytes(inner, holder),
+            groups=devices,
+            axes=groups.axes_of(devices, self.meshes, pairs=pairs),
+            inserted=not any(map(self._asks, equations)),
+            is_async=_is_async(start, computation, self.module),
+            reduction=self._reduction(inner),
+        )
+
+    def _groups(self, instruction: Instruction, pairs: bool) -> groups.Groups:
+        attributes = instruction.attributes
+        if pairs:
+            begin = _PAIRS if _PAIRS in attributes else _SENDS
+            return groups.pairs(attributes.split(begin, 1)[1])
+        if _GROUPS not in attributes:
+            return ()
+        across = "channel_id=" in attributes and _GLOBAL not in attributes
+        if (
+            across
+            and _opcode(instruction) in _WITH_GLOBAL
+            and "replica_count=" not in (self.module.header)
+        ):
+            return (tuple(range(self.devices)),)  # The groups are of replicas, of which one exists.
+        return groups.parse(attributes.split(_GROUPS, 1)[1], self.devices)
+
+    def _asks(self, path: str) -> bool:
+        """Return whether an equation, or one around it, asks for communication."""
+        pieces = path.split("/")
+        return any("/".join(pieces[:end]) in self.communicates for end in range(1, len(pieces) + 1))
+
+    def _reduction(self, instruction: Instruction) -> str:
+        """Return the operation of a reduction, or `""`."""
+        for name in instruction.called.get("to_apply", ()):
+            computation = self.module.computation(name)
+            root = computation.root if computation is not None else None
+            while computation is not None and root is not None and root.opcode in _SKIPPED:
+                root = computation.by_name.get(root.operands[0]) if root.operands else None
+            if root is not None and len(root.operands) == 2:
+                return root.opcode
+        return ""
+
+
+def devices(module: Module) -> int:
+    """Return the number of devices of a module."""
+    count = 1
+    for name in ("replica_count=", "num_partitions="):
+        number = module.header.partition(name)[2].partition(",")[0].strip()
+        count *= int(number) if number.isdigit() else 1
+    return count
+
+
+def _opcode(instruction: Instruction) -> str:
+    return instruction.opcode.removesuffix("-start")
+
+
+def _calls(instruction: Instruction) -> str:
+    return next(iter(instruction.called.get("calls", ())), "")
+
+
+def _bytes(instruction: Instruction, computation: Computation) -> int:
+    """Return the bytes of the operands or of the results, whichever are more."""
+    operands = (computation.by_name.get(name) for name in instruction.operands)
+    read = sum(
+        value.bytes
+        for operand in operands
+        if operand is not None
+        for value in arrays(operand.shape)
+    )
+    values = results(instruction)
+    if values is None:
+        elements = parts(instruction.shape)
+        if instruction.opcode == "recv" or (instruction.opcode in STARTS and len(elements) > 1):
+            values = arrays(elements[0 if instruction.opcode == "recv" else 1])
+        else:
+            values = () if instruction.opcode == "send" else arrays(instruction.shape)
+    return max(read, sum(value.bytes for value in values))
+
+
+def _is_async(start: Instruction, computation: Computation, module: Module) -> bool:
+    """Return whether kernels that do not communicate run between a start and its end.
+
+    The end of a start in the body of a loop may be in the next iteration.
+    """
+    is_start = start.opcode.endswith("-start") or start.opcode in ("send", "recv")
+    if not (is_start or results(start) is not None) or _SYNCHRONOUS in start.attributes:
+        return False
+    instructions = computation.instructions
+    at = bisect.bisect_left(instructions, start.line, key=lambda instruction: instruction.line)
+    carried = {start.name}
+    for instruction in instructions[at:]:
+        opcode = instruction.opcode
+        if not carried.isdisjoint(instruction.operands):
+            if opcode.endswith("-done") or is_end_of_async(instruction, module):
+                return False
+            if opcode in ("get-tuple-element", "tuple", "bitcast"):
+                carried.add(instruction.name)
+        if instruction is not start and _computes(instruction):
+            return True
+    return True
+
+
+def _computes(instruction: Instruction) -> bool:
+    """Return whether an instruction is a kernel that does not communicate."""
+    opcode = instruction.opcode
+    if opcode in FREE or opcode.endswith(("-done", "-update", "-start")) or opcode in COLLECTIVES:
+        return False
+    if results(instruction) is not None:
+        return False
+    return instruction.attribute("custom_call_target") not in ANNOTATIONS

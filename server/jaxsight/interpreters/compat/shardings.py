@@ -1,0 +1,127 @@
+"""Shardings of JAX as plain data, and types as text with them. Applies to JAX 0.8 to 0.12.
+
+JAX traces the shardings of explicit axes, and which manual axes a value varies over; both are part
+of an abstract value. The sharding over automatic axes is known for arrays and arguments only.
+Private API used: `ShapedArray.sharding`, and `vma` (0.8, 0.9) or `mat` (since 0.10).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from jaxsight.interpreters.compat import avals
+from jaxsight.wire.meshes import AUTO, EXPLICIT, MANUAL, Mesh, Sharding, Spec
+
+_TYPES = {AxisType.Auto: AUTO, AxisType.Explicit: EXPLICIT, AxisType.Manual: MANUAL}
+_SIZES = re.compile(r"\[[^\[\]]*\]")
+_UNNAMED = re.compile(r"<|_internal_pmap_axis_name$")
+"""The axis of a `pmap` without a name."""
+
+
+def mesh(of: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> Mesh:
+    """Return a mesh of JAX as plain data."""
+    axes = tuple((str(name), int(size)) for name, size in of.shape.items())
+    types = tuple(_TYPES[type] for type in of.axis_types)
+    devices: tuple[int, ...] = ()
+    if isinstance(of, jax.sharding.Mesh):
+        devices = tuple(device.id for device in of.devices.flat)
+        if devices == tuple(range(len(devices))):
+            devices = ()
+    return Mesh(axes, types if set(types) != {AUTO} else (), devices)
+
+
+def traced(aval: object) -> Sharding | None:
+    """Return the sharding that an aval has by its type.
+
+    Return `None` if it is the same on all devices of its mesh, or has no mesh.
+    """
+    sharding: Any = getattr(aval, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
+        return None
+    of = mesh(sharding.mesh)
+    partitions = _partitions(sharding.spec, len(sharding.spec))
+    varying, unreduced = _over_manual_axes(aval)
+    unreduced |= frozenset(getattr(sharding.spec, "unreduced", None) or ())
+    if not any(partitions) and not unreduced and MANUAL not in of.types:
+        return None
+    return Sharding(of, partitions, varying=of.ordered(varying), unreduced=of.ordered(unreduced))
+
+
+def placement(value: object) -> Sharding | None:
+    """Return how an array or an argument is distributed over automatic axes.
+
+    Return `None` if it is the same on all devices, or if its type has its sharding.
+    """
+    if isinstance(value, jax.core.Tracer):
+        return None
+    sharding: Any = getattr(value, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
+        return None
+    if AxisType.Explicit in sharding.mesh.axis_types and traced(jax.typeof(value)) is not None:
+        return None
+    partitions = _partitions(sharding.spec, len(getattr(value, "shape", ())))
+    return Sharding(mesh(sharding.mesh), partitions, is_given=True) if any(partitions) else None
+
+
+def text(value: object) -> str:
+    """Return the type of an array, a tracer or a `ShapeDtypeStruct`, with its sharding."""
+    placed = placement(value)
+    is_struct = isinstance(value, jax.ShapeDtypeStruct) and value.sharding is not None
+    aval = jax.typeof(value) if is_struct else avals.of(value)
+    return with_placement(avals.text(aval), placed)
+
+
+def with_placement(text: str, sharding: Sharding | None) -> str:
+    """Return the text of a type with a sharding, in the notation of jaxprs: `f32[8@data,16]`."""
+    match = _SIZES.search(text)
+    if sharding is None or match is None:
+        return text
+    sizes = match[0][1:-1].split(",")
+    shown = (f"{size}{_at(axes)}" for size, axes in zip(sizes, sharding.spec, strict=False) if size)
+    return f"{text[: match.start()]}[{','.join(shown)}]{text[match.end() :]}"
+
+
+def manual_axes(inputs: Iterable[object]) -> tuple[str, ...]:
+    """Return the names of the manual axes of the first of these avals that has a mesh."""
+    for aval in inputs:
+        of: Any = getattr(getattr(aval, "sharding", None), "mesh", None)
+        if of is not None and not of.empty:
+            return named(of.manual_axes)
+    return ()
+
+
+def named(axes: Iterable[object]) -> tuple[str, ...]:
+    """Return the names of axes that the program gave a name."""
+    return tuple(axis for axis in map(str, axes) if not _UNNAMED.match(axis))
+
+
+def _partitions(spec: Any, rank: int) -> Spec:
+    """Return the mesh axes of each dimension; a spec may have less entries than dimensions."""
+    entries = tuple(getattr(spec, "partitions", spec))
+    parts = tuple(map(_axes, entries))
+    return parts + ((),) * (rank - len(parts))
+
+
+def _axes(entry: object) -> tuple[str, ...]:
+    if entry is None or entry is PartitionSpec.UNCONSTRAINED:
+        return ()
+    return tuple(map(str, entry)) if isinstance(entry, tuple) else (str(entry),)
+
+
+def _at(axes: tuple[str, ...]) -> str:
+    if not axes:
+        return ""
+    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+
+
+def _over_manual_axes(aval: object) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the manual axes that a value varies over, and those that it is not summed over yet."""
+    kind: Any = getattr(aval, "mat", None)
+    if kind is None:
+        return frozenset(getattr(aval, "vma", None) or ()), frozenset()
+    return frozenset(kind.varying), frozenset(kind.unreduced)

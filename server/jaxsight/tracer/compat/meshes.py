@@ -1,0 +1,98 @@
+"""Meshes of devices, the context mesh, and arrays divided over one. Applies to JAX 0.8 to 0.12.
+
+`jax.set_mesh`, `jax.sharding.use_abstract_mesh` and `get_abstract_mesh` are public in all of these;
+`jax.sharding.get_mesh` is not in JAX 0.8, so that the private `mesh.get_concrete_mesh` is called.
+`_jit_info` of `jax.jit`'s objects has `user_specified_in_shardings` in all of these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeGuard
+
+import jax
+from jax._src import mesh as mesh_internals
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+
+from jaxsight.wire.meshes import Spec
+
+AnyMesh = jax.sharding.Mesh | AbstractMesh
+
+_TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit, "manual": AxisType.Manual}
+
+# Bound now, as user code may replace them.
+_spec: Callable[..., PartitionSpec] = PartitionSpec
+_make_mesh: Callable[..., jax.sharding.Mesh] = jax.make_mesh
+_set_mesh: Callable[[Any], AbstractContextManager[object]] = jax.set_mesh
+_use_abstract: Callable[[Any], AbstractContextManager[object]] = jax.sharding.use_abstract_mesh
+_abstract: Callable[[], AbstractMesh] = jax.sharding.get_abstract_mesh
+_concrete: Callable[[], jax.sharding.Mesh | None] = mesh_internals.get_concrete_mesh
+
+
+def is_mesh(value: object) -> TypeGuard[AnyMesh]:
+    """Return whether a value is a mesh with axes."""
+    return isinstance(value, AnyMesh) and not value.empty
+
+
+def make(axes: Sequence[tuple[str, int]], types: Sequence[str]) -> jax.sharding.Mesh:
+    """Return a mesh of the first devices; without `types`, all axes are automatic.
+
+    Raises:
+        ValueError: there are too few devices.
+    """
+    names, sizes = [name for name, _ in axes], tuple(size for _, size in axes)
+    kinds = tuple(_TYPES[type] for type in types) or (AxisType.Auto,) * len(sizes)
+    devices = jax.devices()[: math.prod(sizes)]
+    return _make_mesh(sizes, names, axis_types=kinds, devices=devices)
+
+
+def context() -> AnyMesh | None:
+    """Return the mesh that the module has set, with its devices if they are known."""
+    concrete = _concrete()
+    if is_mesh(concrete):
+        return concrete
+    abstract = _abstract()
+    return abstract if is_mesh(abstract) else None
+
+
+def entered(mesh: AnyMesh | None) -> AbstractContextManager[object]:
+    """Make a mesh the context's, unless it is already, or there is none."""
+    if mesh is None or mesh == context():
+        return contextlib.nullcontext()
+    return _use_abstract(mesh) if isinstance(mesh, AbstractMesh) else _set_mesh(mesh)
+
+
+def sizes_of(mesh: AnyMesh) -> dict[str, int]:
+    """Return the sizes of the axes by name."""
+    return {str(name): int(size) for name, size in mesh.shape.items()}
+
+
+def divided(struct: Any, mesh: AnyMesh, spec: Spec) -> Any:
+    """Return an abstract array divided over axes of a mesh; replicated if `spec` is empty."""
+    axes = (over[0] if len(over) == 1 else over or None for over in spec)
+    return struct.update(sharding=NamedSharding(mesh, _spec(*axes)))
+
+
+def on_devices(leaf: object, mesh: AnyMesh) -> object:
+    """Return an abstract array on a mesh: with its devices if it has an equal one without any.
+
+    An array without a sharding is replicated; other values are returned unchanged.
+    """
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    struct: Any = leaf
+    sharding: Any = struct.sharding
+    if sharding is None:
+        return divided(struct, mesh, ())
+    is_named = isinstance(sharding, NamedSharding)
+    if is_named and isinstance(mesh, jax.sharding.Mesh) and sharding.mesh == mesh.abstract_mesh:
+        return struct.update(sharding=NamedSharding(mesh, sharding.spec))
+    return leaf
+
+
+def has_in_shardings(function: object) -> bool:
+    """Return whether a function is a `jax.jit` object with `in_shardings`."""
+    return bool(getattr(getattr(function, "_jit_info", None), "user_specified_in_shardings", False))

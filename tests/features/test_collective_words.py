@@ -1,0 +1,76 @@
+"""How collectives are worded: their number, the bytes that one device moves, what decides them."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxsight.features.kernels.summary import change, collective_text, communication
+from jaxsight.wire.kernel_graph import Branch, Collective, Graph, Kernel, Loop
+from jaxsight.wire.messages.compiling import Compiled, Memory
+
+MIB = 1 << 20
+ARMS = (Branch("c", 0, 2), Branch("c", 1, 2))
+
+
+def collective(
+    mebibytes: int, *, runs: int = 1, least: int = 1, branch: int = -1, loop: int = -1
+) -> Kernel:
+    return Kernel(
+        "r", "collective", "all-reduce", "collective", (), branch=branch, runs=runs, at_least=least,
+        loops=(loop,) if loop >= 0 else (),
+        collective=Collective("all-reduce", mebibytes * MIB, axes=("data",)),
+    )  # fmt: skip
+
+
+FUSION = Kernel("f", "fusion", "loop fusion", "output", ())
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        (Graph("m", (FUSION,)), []),
+        (Graph("m", (FUSION, collective(4))), ["1 collective, 4 MiB"]),
+        (Graph("m", (collective(4), collective(2))), ["2 collectives, 6 MiB"]),
+        (
+            Graph("m", (collective(4, runs=8, loop=0),), loops=(Loop("w", 8),)),
+            ["1 collective, 32 MiB"],
+        ),
+        (
+            Graph("m", (collective(3), collective(4, least=0, loop=0)), loops=(Loop("w", None),)),
+            ["2 collectives, ≥ 3 MiB"],
+        ),
+        (
+            Graph("m", (collective(1, branch=0), collective(4, branch=1)), branches=ARMS),
+            ["2 collectives, 1 MiB–4 MiB"],
+        ),
+    ],
+)
+def test_collectives_have_their_number_and_the_bytes_of_one_device(
+    graph: Graph, words: list[str]
+) -> None:
+    assert communication(graph) == words
+
+
+def test_a_collective_names_its_axes_and_its_runs() -> None:
+    assert collective_text(collective(32)) == "all-reduce 32 MiB over data"
+    assert collective_text(collective(32, runs=8)) == "all-reduce 32 MiB over data, 8 times"
+
+
+def compiled(graph: Graph, devices: int, temporaries: int) -> Compiled:
+    return Compiled(
+        1, "cpu", "simulated", graph, Memory(temporaries=temporaries), "", 0.0, devices=devices
+    )
+
+
+def test_a_comparison_of_programs_for_several_devices_is_per_device() -> None:
+    before = compiled(Graph("m", (collective(4), collective(2))), 8, MIB)
+    after = compiled(Graph("m", (collective(2),)), 8, 0)
+    assert change(before, after) == (
+        "kernels 2 → 1 · launches 2 → 1 · collectives 2 → 1 · moved 6 MiB → 2 MiB per device"
+        " · temp 1 MiB → 0 B per device"
+    )
+    alone = compiled(Graph("m", (FUSION,)), 1, 0)
+    assert change(alone, after) == (
+        "devices 1 → 8 · collectives 0 → 1 · moved 0 B → 2 MiB per device"
+    )
+    assert change(after, after) == "the same"
