@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import device_errors
-from jaxsight.wire.device_mentions import mentions_devices
+from jaxsight.wire.device_mentions import mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
 MOST = 512
@@ -80,8 +80,7 @@ class Demands:
         """
         keys = [*(chunk.key for chunk in request.chunks), _identity(request)]
         demands = [self._demands[key] for key in keys if key in self._demands]
-        about = any(mentions_devices(chunk.text) for chunk in request.chunks)
-        if not about and not demands:
+        if not demands and not names_devices(request):
             return None
         demands.append(Demand(written_in([chunk.text for chunk in request.chunks])))
         return max(demands, key=lambda demand: (demand.count, not demand.is_guess))

@@ -18,7 +18,7 @@ from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.overlay_finder import Version
-from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices
+from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
 FILES = 16
@@ -120,10 +120,8 @@ class Namespaces:
 
     def _may_depend(self, request: Trace, namespace: FileNamespace) -> bool:
         """Return whether a slice may depend on the number of devices, also by its imports."""
-        if any(mentions_devices(chunk.text) for chunk in request.chunks):
-            return True
-        if not may_depend_on_devices(chunk.text for chunk in request.chunks):
-            return False
+        if names_devices(request) or not may_depend_on_devices(request):
+            return names_devices(request)
         files = namespace.imported_by(request, self._imports)
         return files is None or any(map(self._mentions_devices, files))
 
