@@ -66,9 +66,7 @@ def compare(programs: Sequence[Program], target: str) -> list[Compared]:
     if target.startswith("cpu"):
         counts = independent(programs)
     else:
-        counts = [
-            (collectives(answer.hlo, answer.devices), answer.error) for answer in answers
-        ]
+        counts = [(collectives(answer.hlo, answer.devices), answer.error) for answer in answers]
     return [
         Compared(program, answer, counted, error)
         for program, answer, (counted, error) in zip(programs, answers, counts, strict=True)
@@ -84,9 +82,7 @@ async def ask(programs: Iterable[Program], target: str, folder: Path = FOLDER) -
         for program in programs:
             path = folder / program.file
             session.open(str(path), path.read_text(encoding="utf-8"))
-            view, result = await session.kernels(
-                str(path), program.function, target, complete=True
-            )
+            view, result = await session.kernels(str(path), program.function, target, complete=True)
             kernels = Kernels.of(view, result)
             answers.append(_answer(kernels, program, view, result))
             session.close(str(path))

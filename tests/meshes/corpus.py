@@ -120,14 +120,22 @@ PROGRAMS = [
         "flax/flax_gspmd.py",
         init_sharded_linear="mesh: auto_mesh; jax.random.key(0)",
     ),
-    *_many("flax/minigpt.py", **{"TransformerBlock.__call__": "TransformerBlock(32, 4, 64,"
-    " rngs=nnx.Rngs(0)), jax.device_put(jnp.zeros((4, 16, 32)), P('batch'))"}),
+    *_many(
+        "flax/minigpt.py",
+        **{
+            "TransformerBlock.__call__": "TransformerBlock(32, 4, 64,"
+            " rngs=nnx.Rngs(0)), jax.device_put(jnp.zeros((4, 16, 32)), P('batch'))"
+        },
+    ),
     *_many(
         "flax/flax_on_pjit.py",
         train_step="initialized_state, x",
         apply_fn="initialized_state, x",
     ),
-    *_many("maxtext/shmap_collective_matmul.py", collective_matmul="A('bf16',2,512,1024), A('bf16',1024,16,64)"),
+    *_many(
+        "maxtext/shmap_collective_matmul.py",
+        collective_matmul="A('bf16',2,512,1024), A('bf16',1024,16,64)",
+    ),
     *_many("maxtext/non_spmd.py", example_step=""),
     *_many(
         "maxtext/run_gdn_cp.py",
