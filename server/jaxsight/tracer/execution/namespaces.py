@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.tracer.compat import devices
-from jaxsight.tracer.execution.device_demand import Demand, Demands, MoreDevices
+from jaxsight.tracer.execution.device_demand import MOST, Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.importing.import_folders import import_folders
@@ -101,7 +101,8 @@ class Namespaces:
     def _wanted(self, request: Trace, namespace: FileNamespace) -> _Wanted | None:
         """Return the devices for a request; `None` if any number is as good."""
         setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
-        least = request.mesh.size if request.mesh is not None else 1
+        size = request.mesh.size if request.mesh is not None else 1
+        least = size if size <= MOST else 1  # larger meshes are refused with the inputs
         if request.devices:
             if least > request.devices:
                 raise _too_few(request)
