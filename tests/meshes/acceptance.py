@@ -84,11 +84,14 @@ async def ask(programs: Iterable[Program], target: str, folder: Path = FOLDER) -
         for program in programs:
             path = folder / program.file
             session.open(str(path), path.read_text(encoding="utf-8"))
-            view, result = await session.kernels(
-                str(path), program.function, target, complete=True
-            )
-            kernels = Kernels.of(view, result)
-            answers.append(_answer(kernels, program, view, result))
+            try:
+                view, result = await session.kernels(
+                    str(path), program.function, target, complete=True
+                )
+            except LookupError as error:
+                answers.append(Answer(error=str(error)))
+            else:
+                answers.append(_answer(Kernels.of(view, result), program, view, result))
             session.close(str(path))
     finally:
         await session.aclose()
