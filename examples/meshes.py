@@ -8,29 +8,27 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
-mesh = jax.make_mesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 ring = jax.make_mesh((8,), ("sequence",), axis_types=(AxisType.Auto,))
 
 
-def place(x, *axes):
-    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(*axes)))
-
-
 def loss(weights, x, y):
-    """Tensor parallelism: the hidden axis is divided over `model`, the batch over `data`."""
     first, second = weights
-    hidden = jax.nn.gelu(place(x, "data") @ place(first, None, "model"))
-    return jnp.mean((hidden @ place(second, "model") - y) ** 2)
+    hidden = jax.nn.gelu(x @ first)
+    return jnp.mean((hidden @ second - y) ** 2)
 
 
 def step(weights, x, y):
-    """The gradient of an MLP on 2×4 devices: XLA inserts an all-reduce wherever shards are summed.
+    """The gradient of an MLP: the batch is divided over `data`, the hidden axis over `model`.
+
+    XLA inserts an all-reduce wherever the terms of a sum are on several devices.
 
     Example inputs:
-        weights: (bf16[D, H], bf16[H, D])
-        x, y: bf16[1024, D]
+        mesh: data=2, model=4
+        weights: (bf16[D, H@model], bf16[H@model, D])
+        x, y: bf16[1024@data, D]
         where D=4096, H=16384
     Expect (h100x8): moved <= 80 MiB, all-gathers == 0
     """

@@ -112,9 +112,9 @@ def test_a_target_without_a_number_has_as_many_devices_as_the_function_spans() -
 
 def test_collectives_and_what_they_move_are_limited_per_device() -> None:
     jaxsight.expect(mlp, target="cpu:8", collectives=4, moved="1 MiB")(BATCH, *WEIGHTS)
-    with pytest.raises(AssertionError, match="collectives is ., at most 0 expected"):
+    with pytest.raises(AssertionError, match=r"collectives is ., at most 0 expected"):
         jaxsight.expect(mlp, target="cpu:8", collectives=0)(BATCH, *WEIGHTS)
-    with pytest.raises(AssertionError, match="moved is .* per device, at most 4 expected"):
+    with pytest.raises(AssertionError, match=r"moved is .* per device, at most 4 expected"):
         jaxsight.expect(mlp, target="cpu:8", moved=4)(BATCH, *WEIGHTS)
     with pytest.raises(jaxsight.CannotCompile, match="a loop of unknown length communicates"):
         jaxsight.expect(halved, target="cpu:8", moved=4)(BATCH)

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.dtypes import DTYPES, KEY_TAGS, short
+from jaxsight.examples.notation.meshes import (
+    TYPES,
+    AxisSize,
+    MeshAxes,
+    read_mesh,
+    show_mesh,
+    to_mesh,
+)
 from jaxsight.examples.notation.parser import parse_example
 from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.tokens import TokenReader
 from jaxsight.examples.notation.values import (
     Arithmetic,
     Array,
+    Axis,
+    Division,
     Key,
     Literal,
     Named,
@@ -22,6 +36,7 @@ from jaxsight.examples.notation.values import (
     show,
     to_spec,
 )
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 
 NAMES = st.sampled_from(["B", "d_model", "where", "key", "f32", "größe"])
@@ -31,6 +46,32 @@ SIZES: st.SearchStrategy[Size] = st.recursive(
     max_leaves=6,
 )
 SHAPES = st.lists(SIZES, max_size=4).map(tuple)
+AXES = st.lists(st.sampled_from(["data", "model", "x", "größe", "auto"]), unique=True)
+
+
+@st.composite
+def divided(draw: st.DrawFn, make: Callable[[tuple[Size, ...], Division], Node]) -> Node:
+    """An array whose dimensions are divided over some axes, each used at most once."""
+    shape = draw(SHAPES)
+    division: list[tuple[Axis, ...]] = [() for _ in shape]
+    for axis in draw(AXES) if shape else ():
+        at = draw(st.integers(0, len(shape) - 1))
+        division[at] = (*division[at], Axis(axis))
+    return make(shape, tuple(division) if any(division) else ())
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> Node:
+    dtype, weak = draw(st.sampled_from(DTYPES)), draw(st.booleans())
+    return draw(divided(lambda shape, division: Array(dtype, shape, weak, division)))
+
+
+@st.composite
+def keys(draw: st.DrawFn) -> Node:
+    tag = draw(st.sampled_from(sorted(KEY_TAGS)))
+    return draw(divided(lambda shape, division: Key(tag, shape, division)))
+
+
 LITERALS = st.one_of(
     st.integers(),
     st.floats(allow_nan=False, allow_infinity=False),
@@ -61,8 +102,8 @@ def trees(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 
 NODES: st.SearchStrategy[Node] = st.recursive(
     st.one_of(
-        st.builds(Array, st.sampled_from(DTYPES), SHAPES, st.booleans()),
-        st.builds(Key, st.sampled_from(sorted(KEY_TAGS)), SHAPES),
+        arrays(),
+        keys(),
         LITERALS,
     ),
     trees,
@@ -101,6 +142,14 @@ def test_every_dtype_is_read_by_both_its_names(dtype: str) -> None:
         ("half[2]", ArraySpec("float16", (2,))),
         ("f8_e4m3fn[B, 2*B]", ArraySpec("float8_e4m3fn", (32, 64))),
         ("u8[(D + 1) // 2, D - B % 3]", ArraySpec("uint8", (256, 510))),
+        ("f32[8@data,4]", ArraySpec("float32", (8, 4), spec=(("data",), ()))),
+        (
+            "bf16[B @ (data, model), D, 2*B@x]",
+            ArraySpec("bfloat16", (32, 512, 64), spec=(("data", "model"), (), ("x",))),
+        ),
+        ("f32[8@(data,), 2@()]", ArraySpec("float32", (8, 2), spec=(("data",), ()))),
+        ("f32[8@()]", ArraySpec("float32", (8,))),
+        ("key<fry>[8@data]", KeySpec("fry", (8,), spec=(("data",),))),
         ("bool[1_000]", ArraySpec("bool", (1000,))),
         ("key<fry>[]", KeySpec("fry", ())),
         ("key<threefry2x32>[8]", KeySpec("fry", (8,))),
@@ -131,3 +180,40 @@ def test_every_dtype_is_read_by_both_its_names(dtype: str) -> None:
 def test_what_is_written_comes_to(written: str, spec: InputSpec) -> None:
     sizes = Sizes({}, {"B": 32, "D": 512})
     assert to_spec(parse_example(written), sizes.value) == spec
+
+
+MESHES = st.lists(
+    st.builds(
+        AxisSize, st.sampled_from(["data", "model", "größe", "auto"]), SIZES, st.sampled_from(TYPES)
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda axis: axis.name,
+).map(lambda axes: MeshAxes(tuple(axes)))
+
+
+@given(MESHES)
+def test_a_mesh_that_is_shown_is_read_back(mesh: MeshAxes) -> None:
+    assert read_mesh(TokenReader(ChunkText(show_mesh(mesh)))) == mesh
+
+
+@pytest.mark.parametrize(
+    ("written", "mesh"),
+    [
+        ("data=2, model=4", Mesh((("data", 2), ("model", 4)))),
+        ("data = B // 8,model=2*B", Mesh((("data", 4), ("model", 64)))),
+        ("data=2 auto, model=4 auto", Mesh((("data", 2), ("model", 4)))),
+        ("data=2 explicit", Mesh((("data", 2),), ("explicit",))),
+        ("a=2, b=4 explicit", Mesh((("a", 2), ("b", 4)), ("explicit", "explicit"))),
+        ("a=2 explicit, b=4", Mesh((("a", 2), ("b", 4)), ("explicit", "auto"))),
+        (
+            "a=2, b=2 explicit, c=2 auto, d=2",
+            Mesh(
+                (("a", 2), ("b", 2), ("c", 2), ("d", 2)), ("explicit", "explicit", "auto", "auto")
+            ),
+        ),
+    ],
+)
+def test_a_type_applies_to_the_axes_before_it_that_have_none(written: str, mesh: Mesh) -> None:
+    read = read_mesh(TokenReader(ChunkText(written)))
+    assert to_mesh(read, Sizes({}, {"B": 32}).value) == mesh

@@ -191,6 +191,68 @@ where
      ^ JX901 expected a size after `where`, found the end of the line
      | help: write a size such as `where B=32`
 
+x: f32[8@]
+         ^ JX901 expected a mesh axis, found `]`
+         | help: write a mesh axis: `8@data`, or `8@(data,model)` for several
+
+x: f32[8@'data']
+         ^^^^^^ JX901 expected a mesh axis, found `'data'`
+         | help: write a mesh axis: `8@data`, or `8@(data,model)` for several
+
+x: f32[8@(data
+         ^ JX901 `(` is never closed
+         | help: add `)`
+
+x: f32[8@(a b)]
+            ^ JX901 expected `,` or `)`, found `b`
+
+x: f32[@data]
+       ^ JX901 expected a size, found `@`
+       | help: use a number or a name
+
+x: f32[8@data, 8@(model,data)]
+                        ^^^^ JX907 mesh axis `data` is used twice in a shape
+                        | help: an array can be divided only once over an axis: remove one of them
+
+mesh:
+     ^ JX901 expected a mesh axis, found the end of the line
+     | help: write axes with their sizes: `mesh: data=2, model=4`
+
+mesh: MESH
+          ^ JX901 expected `=` after the mesh axis `MESH`, found the end of the line
+          | help: write `MESH=2` for an axis, or `mesh = MESH` for a mesh of the module
+
+mesh: data=2 model=4
+             ^^^^^ JX901 unknown type of mesh axes `model`
+             | help: use `explicit` or `auto`
+
+mesh: data=2 Explicit
+             ^^^^^^^^ JX901 unknown type of mesh axes `Explicit`
+             | help: did you mean `explicit`?
+
+mesh: data=2 manual
+             ^^^^^^ JX901 manual mesh axes cannot be declared
+             | help: use `jax.shard_map` in the function, which makes axes manual
+
+mesh: data=2 auto explicit
+                  ^^^^^^^^ JX901 expected `,` or the end of the line, found `explicit`
+
+mesh: data=2, data=4
+              ^^^^ JX907 duplicate mesh axis `data`
+              | help: remove one of them
+
+mesh: data=N
+           ^ JX906 undefined size `N`
+           | help: add `where N=…`
+
+mesh: data=0
+      ^^^^ JX906 mesh axis `data` has size 0
+      | help: use a size of at least 1
+
+mesh: (2, 4)
+^^^^ JX903 `f` has no parameter `mesh`
+| help: write the axes of a mesh with their sizes: `mesh: data=2, model=4`
+
 Expect (h100): kernel <= 3
                ^^^^^^ JX908 unknown metric `kernel`
                | help: did you mean `kernels`?
@@ -462,3 +524,29 @@ def test_deeply_nested_brackets_are_refused_rather_than_followed() -> None:
     deep = "(" * 5000 + ")" * 5000
     for line in (f"x: {deep}", f"x = {deep}", f"x: f32[{deep}]", f"x: f32[{'1+' * 5000}1]"):
         assert [p[:5] for p in problems(section(line))] == ["JX901"]
+
+
+def test_a_mesh_that_is_declared_has_the_axes_that_arrays_name() -> None:
+    assert problems(section("mesh: data=2, model=4", "x: f32[8@dta]")) == [
+        "JX906 'dta' unknown mesh axis `dta` | did you mean `data`?"
+    ]
+    assert problems(section("mesh: data=2, model=4", "x: f32[8@z]")) == [
+        "JX906 'z' unknown mesh axis `z` | use an axis of the mesh: `data` and `model`"
+    ]
+
+
+def test_an_axis_divides_its_dimension() -> None:
+    assert problems(section("mesh: data=4", "x: (f32[4], f32[6@data])")) == [
+        "JX907 '6' size 6 is not divisible by mesh axis `data` of size 4 | use a multiple of 4"
+    ]
+    assert problems(section("mesh: a=2, b=2", "x: f32[3, B@(a,b)]", "where B=6")) == [
+        (
+            "JX907 'B' size `B` (6) is not divisible by mesh axes `a` and `b` of size 4"
+            " | use a multiple of 4"
+        )
+    ]
+
+
+def test_a_wrong_mesh_has_no_further_problems() -> None:
+    assert [p[:5] for p in problems(section("mesh: data=", "x: f32[6@model]"))] == ["JX901"]
+    assert [p[:5] for p in problems(section("mesh: data=N", "x: f32[6@model]"))] == ["JX906"]

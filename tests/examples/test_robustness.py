@@ -32,7 +32,8 @@ DOCSTRING = """Do it.
             lambda z: z)
         where B=3, D=2*B
     Example inputs (decode):
-        q: ~f32[1]
+        mesh: data=2, model=B explicit
+        q: ~f32[2@data]
     Expect (h100): kernels <= 3, temp <= 4.5 MiB
     Example inputs (np)
     -------------------
@@ -49,6 +50,8 @@ PIECES = [
     "Example inputs:",
     "\r\n",
     "key<",
+    "@(data,",
+    "mesh: data=2 explicit",
     "0x",
     "9" * 25,
     "'''",

@@ -189,4 +189,4 @@ def test_a_program_that_captures_an_array_of_a_mesh_runs_on_one_device(tmp_path:
 def test_arguments_on_a_mesh_are_shown_with_their_global_shapes(tmp_path: Path) -> None:
     Path(tmp_path, "model.py").write_text(MODEL)
     run = jaxsight("show", "model.py:given", cwd=tmp_path)
-    assert run.stdout.startswith("given(x: f32[8,8]) -> f32[8]\n"), run.stderr
+    assert run.stdout.startswith("given(x: f32[8@q,8]) -> f32[8]\n"), run.stderr

@@ -24,6 +24,7 @@ from jaxsight.settings import (
     read_project,
 )
 from jaxsight.settings.documentation import page, schema_json
+from jaxsight.wire.meshes import Mesh
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -269,3 +270,19 @@ def test_the_examples_of_the_page_are_right() -> None:
     assert read.problems == ()
     assert settings.problems == ()
     assert settings.timeouts.trace == 120
+
+
+def test_a_project_has_a_mesh() -> None:
+    assert in_force().mesh is None
+    assert in_force('mesh = "data=2, model=4"').mesh == Mesh((("data", 2), ("model", 4)))
+    assert in_force('mesh = "data=2"', mesh="data=4 explicit").mesh == Mesh(
+        (("data", 4),), ("explicit",)
+    )
+
+
+def test_a_wrong_mesh_is_reported_as_in_a_section() -> None:
+    assert marked('mesh = "data=2, data=4"').endswith(
+        "error: duplicate mesh axis `data`; remove one of them"
+    )
+    assert marked("mesh = 4").endswith('error: expected a mesh such as "data=2, model=4", got 4')
+    assert in_force('mesh = "data"').mesh is None

@@ -22,6 +22,8 @@ ADAM = (
         (ADAM, "(EmptyState(), (…))"),
         ("{'a': {'w': f32[3,3,1,8]}, 'b': {'w': f32[3,3,1,8]}}", "{'a': {…}, 'b': {…}}"),
         ("MLP(layers=(Linear(w=f32[8,3]),), activation=relu, depth=2)", "MLP(layers=(Linear(…),))"),
+        ("({'w': f32[8@(data,model),3], 'b': f32[3]}, f32[2]{V:(x,y)})", "({…}, f32[2]{V:(x,y)})"),
+        ("(f32[8]{V:x, U:y}, {'kernel': f32[8]{V:x}, 'b': f32[1]})", "(f32[8]{V:x, U:y}, {…})"),
         ("[f32[128], f32[128], f32[128], f32[128], f32[128]]", "[f32[128], f32[128], …]"),
         ("{'not a ( bracket': f32[128,128,128], 'b': (f32[1],)}", "{…}"),
         ("one ( that does not close, [as such", "one ( that does not close, [a…"),
@@ -58,7 +60,13 @@ def test_a_hover_folds_what_takes_too_many_lines() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("f32[8]", True), ("(key<fry>[], 1)", True), ("[1, 2]", False), ("['f32', 'a']", False)],
+    [
+        ("f32[8]", True),
+        ("f32[8@(data,model)]", True),
+        ("(key<fry>[], 1)", True),
+        ("[1, 2]", False),
+        ("['f32', 'a']", False),
+    ],
 )
 def test_what_holds_an_array(text: str, said: bool) -> None:
     assert has_array(text) is said

@@ -12,6 +12,7 @@ from functools import partial
 from jaxsight.compiler import attempts, devices
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.hlo import read
+from jaxsight.compiler.hlo.distributed import shardings
 from jaxsight.compiler.hlo.shapes import sizes
 from jaxsight.targets.target import parse
 from jaxsight.timeline import mark
@@ -65,6 +66,8 @@ def answer(
         barriers=request.barriers,
         platform=parse(request.target).platform,
         trips=dict(request.trips),
+        communicates=request.communicates,
+        meshes=distribution.meshes,
     )
     mark("kernels read")
     return Compiled(
@@ -82,6 +85,9 @@ def answer(
         notes=(*_notes(prepared.notes, graph), *differences),
         is_complete=compiled.is_complete,
         devices=distribution.devices,
+        shardings=shardings.read(compiled.unpartitioned, distribution.meshes)
+        if compiled.unpartitioned
+        else (),
     )
 
 

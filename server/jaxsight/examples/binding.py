@@ -105,6 +105,7 @@ class _Binding:
     arguments: list[Argument] = field(default_factory=list)
     places: list[tuple[str, Range]] = field(default_factory=list)
     mesh: Mesh | None = None
+    mesh_is_default: bool = False
     mesh_source: str = ""
     axis_places: list[tuple[str, Range]] = field(default_factory=list)
 
@@ -148,6 +149,7 @@ def bind(
             tuple(sorted(names - {name for name, _ in numbers})),
             tuple(binding.places),
             binding.mesh,
+            binding.mesh_is_default,
             binding.mesh_source,
             tuple(binding.axis_places),
         )
@@ -241,7 +243,7 @@ def _is_mesh(line: ExampleLine) -> bool:
 def _declare_mesh(binding: _Binding, layers: Layers, configured: Mesh | None) -> None:
     """Find the mesh of the set: the last one that a layer declares, else that of the settings.
 
-    The latter applies if an array is divided over axes.
+    The latter applies if arrays are divided over axes, all of which it has.
     """
     lines = [
         (line, layer in layers.shared)
@@ -264,13 +266,17 @@ def _declare_mesh(binding: _Binding, layers: Layers, configured: Mesh | None) ->
             binding.expression_names.update(names)
             binding.used_sizes.update(names)
             binding.axis_places.append((MESH, expression.range))
-        case _ if any(map(_axes_of, binding.values.values())):
-            binding.mesh = configured
+        case _ if configured is not None:
+            named = {axis for bound in binding.values.values() for axis in _axes_of(bound)}
+            if named and named <= dict(configured.axes).keys():
+                binding.mesh, binding.mesh_is_default = configured, True
 
 
-def _axes_of(bound: _Value) -> bool:
-    """Return whether an array is divided over mesh axes."""
-    return not isinstance(bound.value, Expression | MeshAxes) and bool(axes_of(bound.value))
+def _axes_of(bound: _Value) -> set[str]:
+    """Return the mesh axes that an example is divided over."""
+    if isinstance(bound.value, Expression | MeshAxes):
+        return set()
+    return {axis.name for axis in axes_of(bound.value)}
 
 
 def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Missing, ...]:

@@ -34,6 +34,8 @@ class ExampleSet:
     places: tuple[tuple[str, Range], ...] = ()
     mesh: Mesh | None = None
     """The mesh, if the section or the settings declare one."""
+    mesh_is_default: bool = False
+    """The mesh is the settings': one that the module sets takes precedence."""
     mesh_source: str = ""
     """An expression that evaluates to the mesh."""
     axis_places: tuple[tuple[str, Range], ...] = ()

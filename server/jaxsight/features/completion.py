@@ -166,6 +166,7 @@ def _inside(
     tokens = list(_tokens(cursor))
     words = [token.text for token in tokens]
     declared = _declared_around(cursor)
+    is_free = MESH not in Signature(function).plain
     if words[:1] == ["where"] and words[1:2] not in ([":"], ["="], [","]):
         yield from _sizes_to_define(cursor, declared, words)
     elif words[:2] == ["Expect", "("]:
@@ -175,7 +176,7 @@ def _inside(
             for metric in METRICS:
                 text = f"{metric} <= " if cursor.ends_line else metric
                 yield cursor.propose(metric, "keyword", text)
-    elif words[:2] == [MESH, ":"] and (len(words) > 2 or MESH not in Signature(function).plain):
+    elif words[:2] == [MESH, ":"] and (is_free or words[3:4] == ["="]):
         yield from _mesh_axes(cursor, declared, tokens)
     elif "=" in words and ":" not in words[: words.index("=")]:
         return
@@ -184,15 +185,15 @@ def _inside(
             yield from _arguments(cursor, function, declared)
         if not words:
             has_mesh = any(line.name == MESH for line in declared.examples)
-            yield from _keywords(
-                cursor, mesh=not has_mesh and MESH not in Signature(function).plain
-            )
+            yield from _keywords(cursor, mesh=is_free and not has_mesh)
     elif _in_shape(tokens):
         if _after_at(words):
             yield from _known_axes(cursor, function, declared, mesh)
         elif words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
             yield from _known_sizes(cursor, function, declared, sizes)
     elif words[-1] in (":", ",", "(", "[", "~") and not _at_dict_key(tokens):
+        if words == [MESH, ":"]:
+            yield from _mesh_axes(cursor, declared, tokens)
         yield from _dtypes(cursor)
 
 

@@ -288,24 +288,29 @@ def expect(
     @functools.wraps(fn, updated=())
     def checked(*args: object, **kwargs: Any) -> Kernels:
         kernels = make(*args, **kwargs)
-        if kernels.is_unfolded:
-            raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
-        if limits["moved"] is not None and not kernels.graph.moved_known:
-            raise CannotCompile(
-                f"{kernels.function} cannot be checked: a loop of unknown length communicates"
-            )
-        several = kernels.devices > 1
-        wrong = [
-            f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "
-            f"at most {limit:,} expected"
-            for name, limit in limits.items()
-            if limit is not None and (figure := _FIGURES[name](kernels)) > limit
-        ]
-        if wrong:
-            raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
+        _check(kernels, {name: limit for name, limit in limits.items() if limit is not None})
         return kernels
 
     return checked
+
+
+def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
+    """Raise unless a function's figures are within limits."""
+    if kernels.is_unfolded:
+        raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
+    if "moved" in limits and not kernels.graph.moved_known:
+        raise CannotCompile(
+            f"{kernels.function} cannot be checked: a loop of unknown length communicates"
+        )
+    several = kernels.devices > 1
+    wrong = [
+        f"{name} is {figure:,}{' per device' if several and name in _AMOUNTS else ''}, "
+        f"at most {limit:,} expected"
+        for name, limit in limits.items()
+        if (figure := _FIGURES[name](kernels)) > limit
+    ]
+    if wrong:
+        raise ContractBroken("; ".join(wrong) + f"\n\n{kernels}")
 
 
 _AMOUNTS = ("temp", "folded", "moved")
@@ -372,9 +377,7 @@ def _kernels(
         request = replace(request, distribution=distribution, communicates=asks)
     if traps:
         request = folding.without(request)
-    answer = _compile(target, request)
-    if isinstance(answer, NotCompiled):
-        raise _refused(name, target, answer)
+    answer = _compiled(name, target, request)
     worst = max(traps, key=lambda fold: fold.seconds, default=None)
     notes = [folding.note(worst.primitive, worst.elements, worst.seconds)] if worst else []
     parameters = lowered.named(names, artifact.parameters)
@@ -408,14 +411,14 @@ def _memory(name: str, target: Target, request: Compile, answer: Compiled) -> Me
     """Return the memory of a compiled program, for which it may have to be compiled completely."""
     if answer.is_complete:
         return answer.memory
-    complete = _compile(target, replace(request, complete=True))
-    if isinstance(complete, NotCompiled):
-        raise _refused(name, target, complete)
-    return complete.memory
+    return _compiled(name, target, replace(request, complete=True)).memory
 
 
-def _refused(name: str, target: Target, answer: NotCompiled) -> CannotCompile:
-    return CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
+def _compiled(name: str, target: Target, request: Compile) -> Compiled:
+    answer = _compile(target, request)
+    if isinstance(answer, NotCompiled):
+        raise CannotCompile(f"{name} cannot be compiled for {target.name}: {answer.message}")
+    return answer
 
 
 def _sources(jaxpr: Any) -> Iterator[tuple[str, str]]:

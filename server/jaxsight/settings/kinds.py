@@ -153,7 +153,7 @@ def _read_mesh(value: object, complain: Complain) -> Mesh | None:
         return None
 
 
-MESH: Kind[Mesh] = Kind("a mesh", {"type": "string"}, _read_mesh)
+MESH: Kind[Mesh] = Kind('a mesh such as "data=2, model=4"', {"type": "string"}, _read_mesh)
 
 
 def list_of(kind: Kind[T], expected: str) -> Kind[tuple[T, ...]]:

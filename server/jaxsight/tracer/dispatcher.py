@@ -24,6 +24,7 @@ from jaxsight.interpreters import views
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
+from jaxsight.tracer.execution import unknown_devices
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.execution.library_changes import LibraryChanges
@@ -50,7 +51,7 @@ from jaxsight.wire.messages.replies import (
     Traced,
 )
 from jaxsight.wire.messages.requests import AboutTrace, Overlay, Request, Trace
-from jaxsight.wire.observations import Failure, Reused
+from jaxsight.wire.observations import Caveat, Failure, Reused
 
 logger = logging.getLogger(__name__)
 
@@ -300,12 +301,21 @@ class Tracer:
                     warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
                     executed=namespace.executed,
                     reused=_reused(slice, namespace),
-                    caveats=namespace.caveats,
+                    caveats=(*namespace.caveats, *self._unknown_devices(reply.id, namespace)),
                 )
             case Shown():
                 return replace(reply, reused=_reused(slice, namespace))
             case _:
                 return reply
+
+    def _unknown_devices(self, id: int, namespace: FileNamespace) -> tuple[Caveat, ...]:
+        """Return the caveat of a trace for a number of devices that nobody has named."""
+        if not namespace.guesses_devices:
+            return ()
+        jaxpr = self._traces.of(id).shown.jaxpr
+        texts = map(self._imports.modules.texts.current, namespace.files(self._imports))
+        caveat = unknown_devices.caveat(namespace.chunks, namespace.names, jaxpr, texts)
+        return (caveat,) if caveat is not None else ()
 
     def _modules(self, namespace: FileNamespace, read: Reads) -> tuple[str, ...]:
         """Return the files whose changes invalidate an answer: those imported, and those read."""
@@ -324,6 +334,8 @@ class Tracer:
         self._irreversible.doubt(problem)
         if namespace is None:
             return Failed(request.id, problem)
+        if namespace.guesses_devices and (note := unknown_devices.note(slice.chunks)):
+            problem = replace(problem, notes=(*problem.notes, note))
         if observed is None:
             observed = namespace.recorder.collect(namespace.chunks, [])
         return Failed(

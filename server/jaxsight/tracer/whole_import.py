@@ -112,7 +112,8 @@ def _wanted(error: BaseException | None, request: Import) -> int | None:
         return target if not devices.are_targets() and devices.simulated() else None
     text = "".join(linecache.getlines(request.file))
     if error is not None:
-        return device_demand.wanted(error, [text])
+        demand = device_demand.wanted(error, [text])
+        return demand.count if demand is not None else None
     meshes = (function.mesh.size for function in request.functions if function.mesh is not None)
     count = max([device_demand.written_in([text]), *meshes])
     if count == 1 or devices.mentioned(text) or count <= (devices.simulated() or count):
@@ -222,7 +223,7 @@ def _program(request: Trace, module: ModuleType) -> Made | int:
         trace(Job(request, traces, executed=executed))
         return Made(fingerprint(traces.of(request.id).shown.jaxpr))
     except MoreDevices as need:
-        return need.count
+        return need.demand.count
     except UserError as error:
         return Made(failure=error.failure)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included

@@ -81,7 +81,7 @@ class Collective:
     axes: tuple[str, ...] = ()
     """The mesh axes that they communicate over; empty if the groups are not those of axes."""
     inserted: bool = False
-    """Whether the partitioner inserted it: no equation of the program asks for it."""
+    """Whether the partitioner inserted it; else an equation such as `psum` is this collective."""
     is_async: bool = False
     """Whether other kernels run between its start and its end."""
     reduction: str = ""

@@ -71,6 +71,7 @@ def test_a_mesh_that_is_set_for_the_module_has_its_devices(tracer: Driver) -> No
     """
     answer = tracer.trace(source, file="sets.py")
     assert answer.outputs == "f32[4@data]"
+    assert "reshard[dst_sharding=NamedSharding(P('data',), data=4)]" in answer.jaxpr
     assert answer.caveats == ()
 
 

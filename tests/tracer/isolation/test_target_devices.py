@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.replies import Failed, Traced
 from tests.tracer.isolation.driver import Driver
 from tests.tracer.isolation.test_devices import COUNTS, MESH, SIZES
@@ -110,3 +112,125 @@ def test_a_number_in_the_environment_gives_way_to_the_targets(tmp_path: Path) ->
         assert " 6.0:f32[]" in driver.trace(COUNTS, file="counts.py").jaxpr
     finally:
         driver.close()
+
+
+UNKNOWN = "neither it nor the target names their number"
+
+
+@pytest.mark.parametrize(
+    ("statement", "seen"),
+    [
+        ("mesh = Mesh(jax.devices(), ('x',))", "1 device"),
+        ("mesh = jax.make_mesh((len(jax.devices()),), ('x',))", "1 device"),
+        ("mesh = jax.make_mesh((jax.device_count() // 2, 2), ('x', 'y'))", "2 devices"),
+    ],
+)
+def test_a_mesh_of_an_unknown_number_of_devices_has_a_caveat(
+    tracer: Driver, statement: str, seen: str
+) -> None:
+    source = MESH + statement + "\n" + SIZES
+    reasons = [each.reason for each in tracer.trace(source, file="unknown.py").caveats]
+    assert reasons == [f"sees {seen}: {UNKNOWN}"]
+    assert tracer.trace(source, file="unknown.py", devices=4).caveats == ()
+
+
+def test_a_mesh_that_a_program_makes_for_several_devices_only_has_a_caveat(tracer: Driver) -> None:
+    source = """
+    import jax
+    if jax.device_count() > 1:
+        mesh = jax.make_mesh((jax.device_count(),), ("i",))
+    else:
+        mesh = None
+    def f(x):
+        return x if mesh is None else jax.device_put(x, jax.NamedSharding(mesh, jax.P("i")))
+    """
+    (caveat,) = tracer.trace(source, file="chooses.py").caveats
+    assert caveat.reason == f"sees 1 device: {UNKNOWN}"
+    assert tracer.trace(source, file="chooses.py", devices=4).outputs.startswith("f32[4")
+
+
+def test_an_error_of_a_program_for_an_unknown_number_of_devices_has_a_note(tracer: Driver) -> None:
+    source = "import jax\nROWS = 12 // (jax.device_count() - 1)\ndef f(x):\n    return x * ROWS\n"
+    failure = tracer.fail(source, file="rows.py").failure
+    assert failure.notes == (f"the program sees 1 device: {UNKNOWN}",)
+
+
+def test_a_mesh_of_unknown_size_in_a_function_has_a_caveat(tracer: Driver) -> None:
+    source = """
+    import jax
+    def f(x):
+        mesh = jax.sharding.Mesh(jax.devices(), ("i",))
+        spec = jax.P("i")
+        return jax.shard_map(lambda v: v * 2, mesh=mesh, in_specs=spec, out_specs=spec)(x)
+    """
+    (caveat,) = tracer.trace(source, file="inside.py").caveats
+    assert caveat.reason == f"sees 1 device: {UNKNOWN}"
+
+
+def test_a_mesh_of_unknown_size_of_a_module_of_the_project_has_a_caveat(fresh: Driver) -> None:
+    fresh.write("ours.py", "import jax\nmesh = jax.sharding.Mesh(jax.devices(), ('x',))\n")
+    source = "import jax\nfrom ours import mesh\n" + SIZES
+    (caveat,) = fresh.trace(source).caveats
+    assert caveat.reason == f"sees 1 device: {UNKNOWN}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "mesh = jax.make_mesh((4,), ('x',))\nprint(jax.devices())",
+        "assert jax.device_count() == 4\nmesh = Mesh(jax.devices(), ('x',))",
+        "mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ('x', 'y'))",
+        "mesh = Mesh(jax.devices()[:1], ('x',))",
+    ],
+)
+def test_a_number_that_the_program_names_is_known(tracer: Driver, statement: str) -> None:
+    source = f"{MESH}{statement}\ndef f(x):\n    return x * float(mesh.size)\n"
+    assert tracer.trace(source, file="known.py").caveats == ()
+
+
+def test_a_program_that_reads_devices_and_has_no_mesh_has_no_caveat(tracer: Driver) -> None:
+    source = "import jax\nDEVICE = jax.devices()\nprint(jax.device_count())\n" + COUNTS
+    assert tracer.trace(source, file="reads.py").caveats == ()
+
+
+def test_a_module_of_the_project_does_not_see_the_devices_of_another_file(fresh: Driver) -> None:
+    fresh.write("ours.py", "import jax\nN = jax.device_count()\n")
+    source = "from ours import N\ndef f(x):\n    return x * float(N)\n"
+    meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
+    for _ in range(2):
+        assert "mul a 4.0" in fresh.trace(meshed, file="meshed.py").jaxpr
+        assert "mul a 1.0" in fresh.trace(source, file="plain.py").jaxpr
+
+
+def test_a_module_of_the_project_without_devices_is_not_executed_again(fresh: Driver) -> None:
+    fresh.write("ours.py", "import jax.numpy as jnp\ndef double(x):\n    return x * 2\n")
+    source = "from ours import double\ndef f(x):\n    return double(x)\n"
+    meshed = MESH + "mesh = jax.make_mesh((4,), ('x',))\n" + SIZES
+    fresh.trace(source, file="plain.py")
+    fresh.trace(meshed, file="meshed.py")
+    fresh.trace(source, file="plain.py")
+    fresh.trace(meshed, file="meshed.py")
+    assert fresh.trace(source, file="plain.py").executed == 0
+    assert fresh.trace(meshed, file="meshed.py").executed == 0
+
+
+MESH_OF_INPUTS = Mesh((("data", 2), ("model", 4)))
+
+
+def test_a_module_has_as_many_devices_as_the_mesh_of_its_inputs(tracer: Driver) -> None:
+    request = replace(tracer.request(COUNTS, file="counts.py"), mesh=MESH_OF_INPUTS)
+    tracer.send(request)
+    answer = tracer.answer()
+    assert isinstance(answer, Traced), answer
+    assert " 8.0:f32[]" in answer.jaxpr
+    assert answer.caveats == ()
+
+
+def test_a_mesh_of_inputs_that_is_larger_than_the_target_fails(tracer: Driver) -> None:
+    request = tracer.request(COUNTS, file="counts.py", devices=4)
+    tracer.send(replace(request, mesh=MESH_OF_INPUTS))
+    answer = tracer.answer()
+    assert isinstance(answer, Failed), answer
+    assert answer.failure.message == (
+        "the mesh data=2, model=4 has 8 devices, and the target has 4"
+    )

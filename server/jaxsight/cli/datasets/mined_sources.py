@@ -152,6 +152,7 @@ def _record(
         arguments=chosen.arguments,
         sizes=chosen.sizes,
         mesh=chosen.mesh,
+        mesh_is_default=chosen.mesh_is_default,
         mesh_source=chosen.mesh_source,
     )
     record: dict[str, Any] = json.loads(encode(request)[HEADER.size :])

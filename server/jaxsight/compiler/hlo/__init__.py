@@ -11,8 +11,7 @@ Each kernel is described from the instructions inside (`fused`), which are dropp
 of a large text is in fusions.
 `kinds` classifies kernels, `barriers` finds the reasons of their fusion boundaries, `feeds` what
 those without an equation are for, `work` estimates their work (`flops` the arithmetic, `traffic`
-the memory accesses, `sorts` the launches of a sort), `collectives` their communication (`groups`
-the devices that communicate).
+the memory accesses, `sorts` the launches of a sort), `distributed` their communication.
 """
 
 from jaxsight.compiler.hlo.read import read

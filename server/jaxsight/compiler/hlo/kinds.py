@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo.collectives import COLLECTIVES, collective_in
+from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, collective_in
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, elements
 from jaxsight.compiler.hlo.text import Instruction

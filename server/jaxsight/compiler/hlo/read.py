@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo import collectives, sorts
+from jaxsight.compiler.hlo import sorts
 from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
+from jaxsight.compiler.hlo.distributed import collectives
 from jaxsight.compiler.hlo.feeds import feeds
 from jaxsight.compiler.hlo.flow import Flow, follow
 from jaxsight.compiler.hlo.fused import Fused
@@ -61,7 +62,7 @@ def read(
             launches of loops and sorts.
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
-        communicates: paths of the equations that ask for communication between devices; the
+        communicates: paths of the equations that are collectives, such as those of `psum`; the
             partitioner inserted the collectives of all others.
         meshes: the meshes of the program, for the axes that collectives communicate over.
     """

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.shapes import arrays, is_tiled
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
+from jaxsight.compiler.hlo.trips import count
 from jaxsight.wire.kernel_graph import Branch, Loop
 
 FREE = frozenset(
@@ -196,7 +197,7 @@ def _loop(
     walked: Walk, position: _Position, instruction: Instruction, stack: list[_Position]
 ) -> None:
     trip_count = _TRIPS.search(instruction.attributes)
-    trips = int(trip_count[1]) if trip_count else walked.trips.get(instruction.equation)
+    trips = int(trip_count[1]) if trip_count else _trips(walked, position, instruction)
     index = len(walked.loops)
     # XLA's `WhileThunk` on CPUs and GPUs runs the body for the trip count of the HLO and never runs
     # the condition (`xla/backends/{cpu,gpu}/runtime/while_thunk.cc`). Without a trip count, and on
@@ -224,6 +225,26 @@ def _loop(
         for name in called.get(role, ())
     ]
     _push_runs(position, instruction, stack, runs)
+
+
+def _trips(walked: Walk, position: _Position, loop: Instruction) -> int | None:
+    """Return the iterations of a loop whose HLO does not have them, or `None`.
+
+    libtpu never writes them; it may run two iterations of a scan in one.
+    """
+    called = loop.called
+    condition = _computation(walked, next(iter(called.get("condition", ())), ""))
+    body = _computation(walked, next(iter(called.get("body", ())), ""))
+    counted = None
+    if is_tiled(loop.shape) and condition is not None and body is not None:
+        counted = count(loop, position.call.computation, condition, body)
+    return walked.trips.get(loop.equation) if counted is None else counted
+
+
+def _computation(walked: Walk, name: str) -> Computation | None:
+    if name not in walked.computations:
+        walked.computations[name] = walked.module.computation(name)
+    return walked.computations[name]
 
 
 def _conditional(
@@ -260,9 +281,7 @@ def _run(
 
     `times` is the maximum and minimum number of runs.
     """
-    if name not in walked.computations:
-        walked.computations[name] = walked.module.computation(name)
-    computation = walked.computations[name]
+    computation = _computation(walked, name)
     if computation is None:
         walked.notes.append(f"{instruction.name} calls {name}, which is not in the module")
         return None

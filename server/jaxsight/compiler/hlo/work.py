@@ -6,7 +6,7 @@ import math
 import re
 
 from jaxsight.compiler.hlo import traffic
-from jaxsight.compiler.hlo.collectives import COLLECTIVES, STARTS
+from jaxsight.compiler.hlo.distributed.collectives import COLLECTIVES, STARTS
 from jaxsight.compiler.hlo.flops import (
     UNCOUNTED,
     is_convolution_call,

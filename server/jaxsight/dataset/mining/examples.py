@@ -14,6 +14,7 @@ from jaxsight.dataset.mining.modules import origin_of, silence
 from jaxsight.repro.capturing.call_function import with_numbers
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.calls.user_function import find
+from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.requests import Trace
 
@@ -35,15 +36,18 @@ def mine(trace: Trace, project: Mapping[str, str]) -> Mined:
     try:
         with silence():
             function = find(namespace, trace.function)
-            inputs = Evaluator(concrete=True).inputs(trace, function, namespace)
-            args, kwargs = with_numbers((inputs.args, inputs.kwargs))
+            evaluator = Evaluator(concrete=True)
+            mesh = evaluator.mesh(trace, namespace)
+            with meshes.entered(mesh):
+                inputs = evaluator.inputs(trace, function, namespace, mesh)
+                args, kwargs = with_numbers((inputs.args, inputs.kwargs))
     except UserError:
         mined.rejected["example inputs cannot be evaluated"] += 1
         return mined
     if not hasattr(inspect.unwrap(function.call), "__code__"):
         mined.rejected["not a function of Python"] += 1
         return mined
-    with silence():
+    with silence(), meshes.entered(mesh):
         mined.add(function.call, args, kwargs, origin_of(function.call, project))
     return mined
 

@@ -33,6 +33,9 @@ class Compilers:
             artifact = lowering.artifact(direction.traced, target.platform, target.capability)
         except Exception as error:  # noqa: BLE001 - JAX's, about a platform
             return refusal(target, f"{type(error).__name__}: {error}")
+        if artifact.distribution is not None:
+            # Its figures would be those of one device, which a row does not say.
+            return refusal(target, f"it spans {artifact.distribution.devices} devices")
         request = Compile(
             1,
             target.name,

@@ -86,7 +86,7 @@ def read_mesh(reader: TokenReader) -> MeshAxes:
             untyped = len(axes)
         if reader.token.kind == "end":
             return MeshAxes(tuple(axes), reader.range_from(start))
-        reader.take(",", "`,`, a type of axes, or the end of the line")
+        reader.take(",", "`,` or the end of the line")
 
 
 def _read_axis(reader: TokenReader) -> AxisSize:

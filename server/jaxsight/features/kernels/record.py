@@ -50,6 +50,23 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
         ],
         "flops": compiled.flops,
         "transfers": graph.transfers,
+        **_communication(kernels),
+        "callback_count": graph.callback_count,
+        "compile_seconds": compiled.compile_seconds,
+        "estimate_seconds": estimated.seconds if estimated else None,
+        "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
+        "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
+        "loops": [_loop(loop) for loop in graph.loops],
+        "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
+        "notes": [*compiled.notes, *graph.notes],
+        **caveats.record(kernels.view.caveats),
+    }
+
+
+def _communication(kernels: Kernels) -> dict[str, object]:
+    """Return what devices send to each other, and how values are divided over them."""
+    graph = kernels.graph
+    return {
         "collectives": [
             _collective(kernels, kernel, kernel.collective)
             for kernel in graph.collectives
@@ -67,17 +84,8 @@ def record(kernels: Kernels, function: str) -> dict[str, object]:
                 "target": value.target,
                 "lines": kernels.lines_of((value.equation,)),
             }
-            for value in compiled.rematerialized
+            for value in kernels.compiled.rematerialized
         ],
-        "callback_count": graph.callback_count,
-        "compile_seconds": compiled.compile_seconds,
-        "estimate_seconds": estimated.seconds if estimated else None,
-        "estimate_is_lower_bound": estimated.is_lower_bound if estimated else None,
-        "kernels": [_kernel(kernels, kernel) for kernel in graph.kernels],
-        "loops": [_loop(loop) for loop in graph.loops],
-        "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
-        "notes": [*compiled.notes, *graph.notes],
-        **caveats.record(kernels.view.caveats),
     }
 
 

@@ -93,6 +93,7 @@ def ask(
         patience=patience,
         whole=document.looked_into,
         mesh=chosen.mesh,
+        mesh_is_default=chosen.mesh_is_default,
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
@@ -102,21 +103,22 @@ def ask(
 
 
 _MESH = re.compile(r"mesh", re.IGNORECASE)
+_MAKES_MESH = re.compile(r"mesh\w*\(", re.IGNORECASE)
 
 
 def _mesh_names(module: Module) -> tuple[str, ...]:
     """Return the globals that may be meshes, by their names and the statements that bind them.
 
-    Functions and classes are none.
+    These import from, or call, something named after a mesh. Functions and classes are none.
     """
     names: dict[str, None] = {}
     for chunk in module.chunks:
-        statement = chunk.statement
-        if not _MESH.search(chunk.text) or statement.functions:
+        if chunk.broken is not None or chunk.functions or not _MESH.search(chunk.text):
             continue
-        for name in sorted(chunk.name_effects.binds):
-            if _MESH.search(name) or _MESH.search(chunk.text.partition("=")[2]):
-                names[name] = None
+        effects = chunk.name_effects
+        makes = _MAKES_MESH if not effects.imports else _MESH
+        every = makes.search(chunk.text) is not None
+        names |= {name: None for name in effects.binds if every or _MESH.search(name)}
     return tuple(names)
 
 
@@ -140,6 +142,7 @@ def _key(environment: str, needed: Slice, trace: Trace) -> str:
             trace.call,
             trace.whole,
             trace.mesh,
+            trace.mesh_is_default,
             trace.mesh_source,
             trace.mesh_names,
             devices,

@@ -17,6 +17,7 @@ from jaxsight.interpreters.compat import avals, dtypes
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.comparison.random_inputs import normal_numbers, random_array
+from jaxsight.tracer.compat import meshes
 from jaxsight.wire.messages.requests import Trace
 
 
@@ -31,12 +32,15 @@ def call_function(request: Trace, namespace: dict[str, Any]) -> None:
         Exception: whatever the function raises.
     """
     user_function = find(namespace, request.function)
-    inputs = Evaluator(concrete=True).inputs(request, user_function, namespace)
-    args, kwargs = with_numbers((inputs.args, inputs.kwargs))
-    function = _of(namespace, request.function)
-    _wait(function(*args, **kwargs))
-    if not user_function.jitted:  # what was computed so far is op by op
-        _wait(_jitted(function, args, kwargs)())
+    evaluator = Evaluator(concrete=True)
+    mesh = evaluator.mesh(request, namespace)
+    with meshes.entered(mesh):
+        inputs = evaluator.inputs(request, user_function, namespace, mesh)
+        args, kwargs = with_numbers((inputs.args, inputs.kwargs))
+        function = _of(namespace, request.function)
+        _wait(function(*args, **kwargs))
+        if not user_function.jitted:  # what was computed so far is op by op
+            _wait(_jitted(function, args, kwargs)())
 
 
 def _jitted(
@@ -83,9 +87,13 @@ def with_numbers(arguments: Any) -> Any:
     drawn = 0
 
     def concrete(leaf: Any) -> Any:
-        nonlocal drawn
         if not isinstance(leaf, jax.ShapeDtypeStruct):
             return leaf
+        value = random(leaf)
+        return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
+
+    def random(leaf: Any) -> Any:
+        nonlocal drawn
         if dtypes.is_subtype(leaf.dtype, np.floating):
             drawn += 1
             return jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)

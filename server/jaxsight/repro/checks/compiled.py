@@ -33,7 +33,7 @@ _TEMPORARIES = """\
 compiled = jax.jit(main).lower(*inputs()).compile()
 used = compiled.memory_analysis().temp_size_in_bytes
 if used > {limit}:
-    raise AssertionError(f"temporaries of {{used}} bytes")
+    raise AssertionError(f"temporaries of {{used}} bytes per device")
 """
 
 _KERNELS = """\

@@ -1,9 +1,9 @@
-"""JX906: an undefined or invalid size in example inputs."""
+"""JX906: an undefined or invalid size or mesh axis in example inputs."""
 
 from jaxsight.rules.rule import Rule
 
 RULE = Rule(
     "JX906",
     "unknown-size",
-    "Undefined or invalid size in example inputs.",
+    "Undefined or invalid size or mesh axis in example inputs.",
 )

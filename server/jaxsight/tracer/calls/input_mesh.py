@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from jaxsight.tracer.compat import devices, meshes
 from jaxsight.tracer.compat.meshes import AnyMesh
-from jaxsight.tracer.execution.device_demand import MOST, MoreDevices
+from jaxsight.tracer.execution.device_demand import MOST, Demand, MoreDevices
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.wire.meshes import Mesh, Spec
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec
@@ -59,7 +59,7 @@ def _declared(request: Trace, mesh: Mesh, *, may_restart: bool) -> AnyMesh:
     """Return a mesh of simulated devices with the declared axes, or the module's if it has them."""
     context = meshes.context()
     if context is not None:
-        if meshes.sizes_of(context) == dict(mesh.axes):
+        if request.mesh_is_default or meshes.sizes_of(context) == dict(mesh.axes):
             return context
         own = ", ".join(f"{name}={size}" for name, size in meshes.sizes_of(context).items())
         message = f"the module sets another mesh: `{own}`"
@@ -73,7 +73,7 @@ def _declared(request: Trace, mesh: Mesh, *, may_restart: bool) -> AnyMesh:
         raise _failed(NOT_A_MESH, message, MESH, "use smaller axes")
     sets_count = any(devices.mentioned(chunk.text) for chunk in request.chunks)
     if present is not None and may_restart and not sets_count:
-        raise MoreDevices(mesh.size)
+        raise MoreDevices(Demand(mesh.size))
     raise _failed(NOT_A_MESH, f"the mesh has {mesh.size} devices, but there are {count}", MESH)
 
 

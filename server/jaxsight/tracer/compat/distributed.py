@@ -16,21 +16,19 @@ from jaxsight.wire.meshes import Mesh
 
 _COMMUNICATING = frozenset(
     {"psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant",
-     "reduce_scatter", "all_to_all", "ppermute", "pbroadcast", "sharding_constraint", "reshard",
-     "pgather", "ragged_all_to_all", "all_gather_reduced", "unreduced_psum",
-     "unreduced_reduce_scatter", "psend", "precv", "collective_permute", "device_put"}
+     "reduce_scatter", "all_to_all", "ppermute", "pbroadcast", "pgather", "ragged_all_to_all",
+     "all_gather_reduced", "unreduced_psum", "unreduced_reduce_scatter", "psend", "precv",
+     "collective_permute"}
 )  # fmt: skip
-"""Collectives of `jax.lax`, and operations that change how an array is distributed."""
+"""Collectives of `jax.lax`."""
 
 
-def asks_for_communication(equation: Equation) -> bool:
-    """Return whether an equation is a collective, or states how its result is distributed.
+def communicates(equation: Equation) -> bool:
+    """Return whether an equation is a collective.
 
-    The latter is the parameter `out_sharding` of operations such as `dot_general`.
+    A constraint such as `reshard` is none: how it is met is the partitioner's decision.
     """
-    if equation.primitive.name in _COMMUNICATING:
-        return True
-    return equation.params.get("out_sharding") is not None
+    return equation.primitive.name in _COMMUNICATING
 
 
 def meshes_of(jaxpr: object, shardings: Iterable[object]) -> Iterator[Mesh]:

@@ -47,6 +47,26 @@ def places_on_several(jaxpr: object) -> bool:
     return False
 
 
+def mesh_sizes(jaxpr: object) -> set[int]:
+    """Return the numbers of devices of the meshes that a jaxpr and its equations name."""
+    opened = open_jaxpr(jaxpr)
+    named: list[object] = [getattr(var.aval, "sharding", None) for var in opened.invars]
+    for equation in opened.eqns:
+        for value in equation.params.values():
+            named += value if isinstance(value, tuple | list) else (value,)
+    sizes = {mesh.size for mesh in map(_mesh, named) if mesh is not None and not mesh.empty}
+    for equation in opened.eqns:
+        for part in inner(equation) if equation.params else ():
+            sizes |= mesh_sizes(part.jaxpr)
+    return sizes
+
+
+def _mesh(value: object) -> jax.sharding.Mesh | jax.sharding.AbstractMesh | None:
+    if isinstance(value, jax.sharding.NamedSharding):
+        value = value.mesh
+    return value if isinstance(value, jax.sharding.Mesh | jax.sharding.AbstractMesh) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Inner:
     """A jaxpr in an equation's parameters."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import device_errors
@@ -36,15 +37,24 @@ _INDEX = r"\s*\[\s*(?:(\w*)\s*:\s*)?(\w+)\s*\]"
 """`[7]`, `[:8]` and `[4:8]`, which fail nowhere if they are slices, but have fewer elements."""
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A number of devices that code asks for."""
+
+    count: int
+    is_guess: bool = False
+    """Whether its error says only that it needs more."""
+
+
 class MoreDevices(BaseException):
-    """Code of the user needs `count` devices; the request is repeated with them.
+    """Code of the user needs more devices; the request is repeated with them.
 
     `chunk` is the key of the statement that failed, empty if tracing the function did.
     """
 
-    def __init__(self, count: int, chunk: str = "") -> None:
-        super().__init__(count)
-        self.count = count
+    def __init__(self, demand: Demand, chunk: str = "") -> None:
+        super().__init__(demand)
+        self.demand = demand
         self.chunk = chunk
 
 
@@ -52,35 +62,35 @@ class Demands:
     """The numbers of devices that statements and traces have failed for."""
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[object, int] = OrderedDict()
+        self._demands: OrderedDict[object, Demand] = OrderedDict()
 
     def add(self, request: Trace, need: MoreDevices) -> None:
         """Remember what failed, until a statement about devices or meshes changes."""
         for key in filter(None, (need.chunk, _identity(request))):
-            self._counts[key] = need.count
-            self._counts.move_to_end(key)
-        while len(self._counts) > _KEPT:
-            self._counts.popitem(last=False)
+            self._demands[key] = need.demand
+            self._demands.move_to_end(key)
+        while len(self._demands) > _KEPT:
+            self._demands.popitem(last=False)
 
-    def of(self, request: Trace) -> int | None:
-        """Return the number of devices for a request; `None` if any number is as good.
+    def of(self, request: Trace) -> Demand | None:
+        """Return the number of devices for a request; `None` if its text asks for none.
 
-        A slice that names neither devices nor meshes keeps those that there are: another backend
+        A slice that names neither devices nor meshes may keep those that there are: another backend
         would have all of its statements executed again.
         """
-        demanded = (chunk.key for chunk in request.chunks if chunk.key in self._counts)
+        keys = [*(chunk.key for chunk in request.chunks), _identity(request)]
+        demands = [self._demands[key] for key in keys if key in self._demands]
         about = any(mentions_devices(chunk.text) for chunk in request.chunks)
-        identity = _identity(request)
-        counts = [self._counts[key] for key in demanded]
         mesh = request.mesh.size if request.mesh is not None else 1
-        declared = mesh if mesh <= MOST else 1
-        if not about and not counts and identity not in self._counts and declared == 1:
+        if not about and not demands and mesh == 1:
             return None
-        written = written_in([chunk.text for chunk in request.chunks])
-        return max([declared, self._counts.get(identity, 1), *counts, written])
+        demands.append(Demand(written_in([chunk.text for chunk in request.chunks])))
+        if mesh <= MOST:
+            demands.append(Demand(mesh))
+        return max(demands, key=lambda demand: (demand.count, not demand.is_guess))
 
 
-def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> int | None:
+def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> Demand | None:
     """Return how many devices code would need to run that failed with an error.
 
     Return `None` if the error has another reason, if the code sets the number of devices itself, or
@@ -103,8 +113,8 @@ def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> int |
             many = "1 device" if target == 1 else f"{target} devices"
             error.add_note(f"the target has {many}")
         return None
-    counts = (need.count(present, _MOST_ROWS) for need in needs)
-    return next((count for count in counts if present < count <= MOST), None)
+    demands = (Demand(need.count(present, _MOST_ROWS), need.is_guess) for need in needs)
+    return next((demand for demand in demands if present < demand.count <= MOST), None)
 
 
 def written_in(texts: Sequence[str]) -> int:

@@ -51,6 +51,8 @@ class Need:
 
     size: int
     present: int = -1
+    is_guess: bool = False
+    """Whether it may need more than that, or less."""
 
     def count(self, present: int, most: int) -> int:
         """Return the number of devices to have instead of `present`, 0 if it is about others.
@@ -87,13 +89,13 @@ def _need(error: BaseException, texts: Sequence[str]) -> Need | None:
         if (match := pattern.search(message)) is not None:
             size = math.prod(_sizes(match[2]))
             if size == 0 and pattern is _MESH:
-                return Need(_MORE)  # `jax.device_count() // 2`
+                return Need(_MORE, is_guess=True)  # `jax.device_count() // 2`
             return Need(size, int(match[1]))
     if (match := _MAPPED.search(message)) is not None and any("pmap" in text for text in texts):
         return Need(_sizes(match[1])[int(match[2])])
     if isinstance(error, IndexError) and message == _NO_ELEMENT:
         line = _line(_innermost(error))
-        return Need(_MORE) if _READS_DEVICES.search(line) is not None else None
+        return Need(_MORE, is_guess=True) if _READS_DEVICES.search(line) is not None else None
     if isinstance(error, _OWN_CHECKS):
         return _checked(error, texts)
     return None

@@ -62,6 +62,8 @@ class FileNamespace:
         self._stopped: set[str] = set()
         """Ids of chunks that took too long and have been skipped since."""
         self._before_trace: ObjectSnapshot | None = None
+        self.guesses_devices = False
+        """Whether nobody has named the number of devices for the current request."""
         self.starting_over: Callable[[], None] = lambda: None
         """Called before all executions are forgotten."""
 
@@ -198,6 +200,15 @@ class FileNamespace:
         used = {name for execution in self.slice for name in execution.imports}
         files = imports.modules.files_of(used | self.packages.keys()) | imports.modules.attempted
         return tuple(sorted(files - {self.file}))
+
+    def imported_by(self, request: Trace, imports: Imports) -> set[str] | None:
+        """Return the project's files that a slice imports; `None` if not all of it has run yet."""
+        executed = {identity[0]: execution for identity, execution in self._executions.items()}
+        if any(chunk.key not in executed for chunk in request.chunks):
+            return None
+        return imports.modules.files_of(
+            {name for chunk in request.chunks for name in executed[chunk.key].imports}
+        )
 
     def trim(self) -> None:
         """Drop executions that are unlikely to be needed again."""
@@ -368,9 +379,10 @@ class _Again(Exception):
 
 def _demand_devices(error: BaseException, chunk: Chunk, request: Trace) -> None:
     """Raise `MoreDevices` if a chunk failed for want of devices."""
-    count = device_demand.wanted(error, [each.text for each in request.chunks], request.devices)
-    if count is not None:
-        raise MoreDevices(count, chunk.key.partition("/")[0]) from None
+    texts = [each.text for each in request.chunks]
+    demand = device_demand.wanted(error, texts, request.devices)
+    if demand is not None:
+        raise MoreDevices(demand, chunk.key.partition("/")[0]) from None
 
 
 def _missing(error: BaseException) -> str:

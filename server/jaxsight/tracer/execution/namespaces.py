@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.tracer.compat import devices
-from jaxsight.tracer.execution.device_demand import Demands, MoreDevices
+from jaxsight.tracer.execution.device_demand import Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
-from jaxsight.wire.device_mentions import may_depend_on_devices
+from jaxsight.tracer.importing.overlay_finder import Version
+from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices
 from jaxsight.wire.messages.requests import Trace
 
 FILES = 16
@@ -45,6 +46,8 @@ class Namespaces:
         self._imports = imports
         self._namespaces: OrderedDict[tuple[str, str], FileNamespace] = OrderedDict()
         self._demands = Demands()
+        self._mentions: dict[str, tuple[Version | None, bool]] = {}
+        """Whether the project's files name devices, by their versions."""
         self._given = _Given((), devices.count_at_start(), is_targets=False)
 
     @contextlib.contextmanager
@@ -57,7 +60,7 @@ class Namespaces:
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
-        self._give_devices(request)
+        self._give_devices(request, namespace)
         folders = import_folders(request.file, request.module, request.root)
         sys.path[:0] = [folder for folder in folders if folder not in sys.path]
         sys.argv[:] = [request.file]
@@ -77,39 +80,69 @@ class Namespaces:
         """Give a request more devices from now on, so that it can be repeated."""
         self._demands.add(request, need)
 
-    def _give_devices(self, request: Trace) -> None:
+    def _give_devices(self, request: Trace, namespace: FileNamespace) -> None:
         """Set the number of devices for a file, after another file has used as many as it needs.
 
         Raises:
             UserError: the mesh of its inputs has more devices than the target.
         """
-        wanted = self._wanted(request)
-        if wanted is None or wanted == self._given:
+        wanted = self._wanted(request, namespace)
+        namespace.guesses_devices = wanted is not None and wanted.is_guess
+        if wanted is None or wanted.given == self._given:
             return
-        self._given = wanted
-        count = wanted.count if wanted.count != devices.count_at_start() else None
-        if devices.reset(wanted.count if wanted.is_targets else count, target=wanted.is_targets):
+        self._given = given = wanted.given
+        count = given.count if given.count != devices.count_at_start() else None
+        if devices.reset(given.count if given.is_targets else count, target=given.is_targets):
             self._imports.modules.unload_all()
-            for namespace in self._namespaces.values():
-                namespace.forget_all()
-                namespace.outdate()
+            for other in self._namespaces.values():
+                other.forget_all()
+                other.outdate()
 
-    def _wanted(self, request: Trace) -> _Given | None:
+    def _wanted(self, request: Trace, namespace: FileNamespace) -> _Wanted | None:
         """Return the devices for a request; `None` if any number is as good."""
         setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
         least = request.mesh.size if request.mesh is not None else 1
         if request.devices:
             if least > request.devices:
                 raise _too_few(request)
-            texts = (chunk.text for chunk in request.chunks)
-            if least == 1 and not may_depend_on_devices(texts):
+            if least == 1 and not self._may_depend(request, namespace):
                 return None
-            return _Given(setters, request.devices, is_targets=True)
+            return _Wanted(_Given(setters, request.devices, is_targets=True))
         usual = devices.count_at_start()
-        demanded = usual if setters else self._demands.of(request)
-        if demanded is None and least == 1:
-            return None
-        return _Given(setters, max(demanded or 1, least, usual), is_targets=False)
+        demand = None if setters else self._demands.of(request)
+        if not setters and demand is None and least == 1:
+            if not self._may_depend(request, namespace):
+                return None
+            demand = Demand(1)
+        count = max(demand.count if demand is not None else usual, least, usual)
+        is_guess = demand is not None and (demand.is_guess or count == 1) and usual == least == 1
+        return _Wanted(_Given(setters, count, is_targets=False), is_guess)
+
+    def _may_depend(self, request: Trace, namespace: FileNamespace) -> bool:
+        """Return whether a slice may depend on the number of devices, also by its imports."""
+        if any(mentions_devices(chunk.text) for chunk in request.chunks):
+            return True
+        if not may_depend_on_devices(chunk.text for chunk in request.chunks):
+            return False
+        files = namespace.imported_by(request, self._imports)
+        return files is None or any(map(self._mentions_devices, files))
+
+    def _mentions_devices(self, file: str) -> bool:
+        """Return whether a file of the project names devices or meshes."""
+        texts = self._imports.modules.texts
+        version = texts.version(file)
+        known = self._mentions.get(file)
+        if known is None or known[0] != version:
+            known = self._mentions[file] = version, mentions_devices(texts.current(file))
+        return known[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The devices for a request, and whether neither the program nor the target names them."""
+
+    given: _Given
+    is_guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from jaxsight.interpreters.compat import avals
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
-from jaxsight.tracer.compat.distributed import asks_for_communication
+from jaxsight.tracer.compat.distributed import communicates
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
@@ -121,14 +121,14 @@ def named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
 
 
 def communicating(jaxpr: object) -> tuple[str, ...]:
-    """Return the paths of the equations of a program that ask for communication."""
+    """Return the paths of the equations of a program that are collectives."""
     return tuple(_communicating(jaxprs.open_jaxpr(jaxpr), ""))
 
 
 def _communicating(opened: Jaxpr, prefix: str) -> Iterator[str]:
     for index, equation in enumerate(opened.eqns):
         path = f"{prefix}{index}"
-        if asks_for_communication(equation):
+        if communicates(equation):
             yield path
         for part in jaxprs.inner(equation) if equation.params else ():
             yield from _communicating(part.jaxpr, f"{path}/{part.name}/")

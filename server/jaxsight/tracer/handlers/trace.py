@@ -78,9 +78,9 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
             texts = [chunk.text for chunk in module.trace.chunks]
-            count = device_demand.wanted(raised, texts, module.trace.devices)
-            if count is not None:
-                raise MoreDevices(count) from None
+            demand = device_demand.wanted(raised, texts, module.trace.devices)
+            if demand is not None:
+                raise MoreDevices(demand) from None
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()

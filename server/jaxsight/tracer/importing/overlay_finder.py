@@ -43,6 +43,16 @@ class Texts:
         """Return the editor's text of a file, if it is open."""
         return self._open.get(self.real(path))
 
+    def current(self, path: str) -> str:
+        """Return the text of a file that an import would get now; empty if there is none."""
+        text = self.unsaved(path)
+        if text is not None:
+            return text
+        try:
+            return decode_source(reading.data(path))
+        except (OSError, SyntaxError, UnicodeDecodeError):
+            return ""
+
     def version(self, path: str) -> Version | None:
         """Return the version of the text that an import would get now; `None` without a file."""
         text = self.unsaved(path)

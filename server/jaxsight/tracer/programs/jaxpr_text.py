@@ -12,6 +12,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from jax.sharding import NamedSharding
+
+from jaxsight.interpreters.compat import shardings
 from jaxsight.interpreters.compat.jaxpr_types import Equation, Jaxpr
 from jaxsight.interpreters.compat.locations import places
 from jaxsight.tracer.compat import jaxprs
@@ -106,7 +109,7 @@ def _folded_equation(printer: jaxprs.Printer, equation: Equation) -> Doc:
         texts = inner.get(key)
         if texts is not None:
             return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        text = parameter_text(equation.params[key])
+        text = _brief(equation.params[key])
         return text if len(text) <= _LONG_PARAMETER else text[: _LONG_PARAMETER - 1] + "…"
 
     return printer.equation(equation, lambda: [(key, parameter(key)) for key in _order(equation)])
@@ -156,7 +159,7 @@ class _Whole:
             return [
                 (
                     key,
-                    parameter_text(value)
+                    (parameter_text if self.linked else _brief)(value)
                     if key not in inner
                     else jaxprs.one_or_listed(value, inner[key]),
                 )
@@ -189,6 +192,16 @@ def _order(equation: Equation) -> list[str]:
     """Return the parameters to show, with a name first, in the order of JAX's printer."""
     keys = sorted(equation.params.keys() - jaxprs.defaults(equation))
     return sorted(keys, key=lambda key: key != "name")
+
+
+def _brief(value: Any) -> str:
+    """Return a parameter's text for a hover, where a sharding has only its spec and its axes."""
+    if isinstance(value, NamedSharding):
+        spec = str(value.spec).removeprefix("PartitionSpec").removeprefix("P")
+        return f"NamedSharding(P{spec}, {shardings.mesh(value.mesh).text})"
+    if type(value) is tuple and any(isinstance(part, NamedSharding) for part in value):
+        return f"({', '.join(map(_brief, value))}{',' if len(value) == 1 else ''})"
+    return parameter_text(value)
 
 
 def parameter_text(value: Any) -> str:

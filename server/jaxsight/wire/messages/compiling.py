@@ -52,7 +52,7 @@ class Compile:
     distribution: Distribution | None = None
     """How the program is distributed over devices; `None` for one device."""
     communicates: tuple[str, ...] = ()
-    """Paths of the equations that ask for communication."""
+    """Paths of the equations that are collectives."""
 
 
 @dataclass(frozen=True, slots=True)

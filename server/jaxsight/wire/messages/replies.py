@@ -204,7 +204,7 @@ class Lowered:
     distribution: Distribution | None = None
     """How it is distributed over devices; `None` for a program for one device."""
     communicates: tuple[str, ...] = ()
-    """Paths of the equations that ask for communication, such as those of `psum` and `reshard`."""
+    """Paths of the equations that are collectives, such as those of `psum`."""
 
 
 @dataclass(frozen=True, slots=True)

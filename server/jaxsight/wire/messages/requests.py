@@ -144,6 +144,8 @@ class Trace(Request[Traced]):
     """The chunks include all names of the module that other modules might import."""
     mesh: Mesh | None = None
     """The mesh that the example inputs declare; the function is traced under it."""
+    mesh_is_default: bool = False
+    """The mesh is the settings': one that the module sets takes precedence."""
     mesh_source: str = ""
     """An expression of the module that evaluates to the mesh, if the example inputs have one."""
     mesh_names: tuple[str, ...] = ()

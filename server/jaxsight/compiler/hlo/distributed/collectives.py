@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo import groups
+from jaxsight.compiler.hlo.distributed import groups
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.shapes import arrays, parts
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module
@@ -81,7 +81,7 @@ class Program:
     devices: int
     meshes: Sequence[Mesh] = ()
     communicates: Collection[str] = frozenset()
-    """The paths of the equations that ask for communication."""
+    """The paths of the equations that are collectives."""
 
     def describe(
         self, fused: Fused, computation: Computation, equations: Iterable[str]

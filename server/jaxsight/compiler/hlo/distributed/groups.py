@@ -88,13 +88,13 @@ def axes_of(groups: Groups, meshes: Iterable[Mesh], *, pairs: bool = False) -> t
 def _axes_of_groups(groups: Groups, mesh: Mesh) -> tuple[str, ...]:
     devices = mesh.devices or tuple(range(mesh.size))
     group = next((group for group in groups if len(group) > 1), ())
-    places = _places(mesh)
-    if not set(group) <= places.keys():
+    place_of = places(mesh)
+    if not set(group) <= place_of.keys():
         return ()
-    along = _differing(mesh, [places[device] for device in group])
+    along = _differing(mesh, [place_of[device] for device in group])
     expected: dict[tuple[int, ...], set[int]] = {}
     for device in devices:
-        rest = tuple(at for axis, at in enumerate(places[device]) if axis not in along)
+        rest = tuple(at for axis, at in enumerate(place_of[device]) if axis not in along)
         expected.setdefault(rest, set()).add(device)
     if {frozenset(group) for group in groups} != set(map(frozenset, expected.values())):
         return ()
@@ -103,13 +103,13 @@ def _axes_of_groups(groups: Groups, mesh: Mesh) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _axes_of_pairs(groups: Groups, mesh: Mesh) -> tuple[str, ...]:
-    places = _places(mesh)
-    if not {device for pair in groups for device in pair} <= places.keys():
+    place_of = places(mesh)
+    if not {device for pair in groups for device in pair} <= place_of.keys():
         return ()
     along = {
         axis
         for source, target in groups
-        for axis in _differing(mesh, [places[source], places[target]])
+        for axis in _differing(mesh, [place_of[source], place_of[target]])
     }
     return tuple(name for axis, (name, _) in enumerate(mesh.axes) if axis in along)
 
@@ -120,16 +120,16 @@ def _differing(mesh: Mesh, places: list[tuple[int, ...]]) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def _places(mesh: Mesh) -> dict[int, tuple[int, ...]]:
+def places(mesh: Mesh) -> dict[int, tuple[int, ...]]:
     """Return the place of each device along the axes of a mesh."""
-    places = itertools.product(*(range(size) for _, size in mesh.axes))
-    return dict(zip(mesh.devices or range(mesh.size), places, strict=False))
+    in_order = itertools.product(*(range(size) for _, size in mesh.axes))
+    return dict(zip(mesh.devices or range(mesh.size), in_order, strict=False))
 
 
 def _of_axes(axes: str, ids: str, names: str) -> Groups:
     """Return the groups along some axes, or parts of axes, of a mesh in the HLO."""
     sizes = [(name, int(size)) for name, size in _SIZED.findall(axes)]
-    devices = _device_ids(ids, math.prod(size for _, size in sizes))
+    devices = device_ids(ids) if ids else tuple(range(math.prod(size for _, size in sizes)))
     along: list[int] = []
     split: list[int] = []
     wanted = {
@@ -153,10 +153,8 @@ def _of_axes(axes: str, ids: str, names: str) -> Groups:
     return _rows(tuple(devices[at] for at in order), math.prod(split[axis] for axis in along))
 
 
-def _device_ids(text: str, count: int) -> tuple[int, ...]:
-    """Return the devices of a mesh in its order; in the HLO, they may be a list or an array."""
-    if not text:
-        return tuple(range(count))
+def device_ids(text: str) -> tuple[int, ...]:
+    """Return the devices of a mesh in the HLO, which may be a list or an array as in groups."""
     if (iota := _IDS.match(text)) is not None:
         return transposed(_integers(iota[1]), _integers(iota[2] or ""))
     return _integers(text)

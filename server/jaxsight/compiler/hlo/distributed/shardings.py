@@ -1,0 +1,332 @@
+"""Read the shardings that the partitioner chose, from HLO before it is partitioned.
+
+XLA prints a sharding in two formats (`xla/hlo/ir/hlo_sharding.cc`, `named_sharding.cc`):
+
+* `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`: an array of devices with a dimension for each of
+  the value's, and further ones for devices that have the same part; also `{replicated}`;
+* `{mesh['a'=2,'b'=4], [{'a'}, {}]}`: axes of a mesh for each dimension.
+
+The first is converted to axes of the program's meshes.
+Values that are local to a device, inside `shard_map`, are left out, and so are those that are
+divided in a way that is not along whole axes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.compiler.hlo.distributed import groups
+from jaxsight.compiler.hlo.shapes import arrays, split_at_commas
+from jaxsight.compiler.hlo.text import Computation, Instruction, Module, parse
+from jaxsight.wire.meshes import Chosen, Mesh, Spec
+
+_SHARDING = re.compile(r"(?:^|[ ,])sharding=(?=\{)")
+_TILES = re.compile(r"devices=\[([\d,]+)\]")
+_ARRANGED = re.compile(r"<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_LISTED = re.compile(r"\d+(?:,\d+)*")
+_KINDS = re.compile(r"last_tile_dims=\{([^}]*)\}")
+_QUOTED = re.compile(r"'([^']*)'(:\(\d+\)\d+)?")
+_SIZED = re.compile(r"'([^']*)'=(\d+)")
+_REPLICATED = "{replicated}"
+_MOST = 20_000
+"""Maximum number of computations that are read, as calls may be nested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """A sharding of a value in terms of axes."""
+
+    spec: Spec
+    unreduced: tuple[str, ...] = ()
+
+
+def read(text: str, meshes: Sequence[Mesh] = ()) -> tuple[Chosen, ...]:
+    """Return the shardings of the values of a program, one for each equation and type.
+
+    Args:
+        text: the HLO before the program is partitioned.
+        meshes: the meshes of the program.
+    """
+    module = parse(text)
+    if module.entry is None:
+        return ()
+    reader = _Reader(module, tuple(meshes))
+    reader.read(module.entry)
+    return tuple(
+        Chosen(path, type_, sharding.spec, sharding.unreduced)
+        for (path, type_), sharding in reader.chosen.items()
+        if sharding is not None
+    )
+
+
+def sharding(text: str, rank: int, meshes: Sequence[Mesh] = ()) -> Sharding | None:
+    """Return the sharding of an array from its text, or `None` if it is not along whole axes.
+
+    Args:
+        text: the sharding as HLO prints it, in braces.
+        rank: the number of dimensions of the value.
+        meshes: the meshes of the program.
+    """
+    inside = text.strip()[1:-1]
+    pieces = [piece.strip() for piece in split_at_commas(inside)]
+    if pieces[-1] == "replicated":
+        return Sharding(())
+    if pieces[0].startswith("mesh["):
+        return _named(pieces, rank, meshes)
+    if (tiles := _TILES.match(inside)) is not None:
+        return _tiled(inside, _integers(tiles[1]), rank, meshes)
+    return None
+
+
+def tiles(text: str, rank: int) -> tuple[int, ...]:
+    """Return how many parts each dimension of an array is divided into, from its sharding's text.
+
+    All are 1 for a sharding that is not understood.
+    """
+    whole = (1,) * rank
+    if (devices := _TILES.search(text)) is not None:
+        return (*_integers(devices[1]), *whole)[:rank]
+    inside = text.strip()[1:-1]
+    pieces = [piece.strip() for piece in split_at_commas(inside)]
+    sizes = dict(_SIZED.findall(pieces[0]))
+    dimensions = next((piece for piece in pieces[1:] if piece.startswith("[")), "[]")[1:-1]
+    parts = tuple(
+        math.prod(
+            int(part.rpartition(")")[2]) if part else int(sizes.get(name, 1))
+            for name, part in _QUOTED.findall(dimension)
+        )
+        for dimension in split_at_commas(dimensions)
+    )
+    return (*parts, *whole)[:rank]
+
+
+@dataclass(slots=True)
+class _Reader:
+    module: Module
+    meshes: tuple[Mesh, ...]
+    chosen: dict[tuple[str, str], Sharding | None] = field(default_factory=dict)
+    """By path and type; `None` if it is not known, or several results differ."""
+
+    def read(self, entry: Computation) -> None:
+        """Read all values that are reached from the entry computation."""
+        for number, parameter in enumerate(entry.parameters()):
+            self._add(f"parameter {number}", parameter)
+        root = entry.root
+        if root is not None:
+            # What has no sharding is replicated (`SpmdPartitioner::PreprocessSharding`).
+            unsharded = [(value.text, _REPLICATED) for value in arrays(root.shape)]
+            for number, (value, text) in enumerate(_leaves(root) or unsharded):
+                self.chosen[f"output {number}", value] = self._sharding(value, text)
+        waiting = [(entry, "")]
+        visited = {(entry.name, "")}
+        while waiting and len(visited) < _MOST:
+            computation, prefix = waiting.pop()
+            for instruction in computation.instructions:
+                path = _within(prefix, instruction.equation)
+                if path and instruction.opcode not in ("parameter", "tuple"):
+                    self._add(path, instruction)
+                for name, inner in self._called(instruction, prefix, path):
+                    called = self.module.computation(name)
+                    if called is not None and (name, inner) not in visited:
+                        visited.add((name, inner))
+                        waiting.append((called, inner))
+
+    def _called(
+        self, instruction: Instruction, prefix: str, path: str
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the computations that an instruction runs, with what is before their paths."""
+        match instruction.opcode:
+            case "call":
+                # The names of a function's operations begin in the function.
+                for name in instruction.called.get("to_apply", ()):
+                    yield name, path or prefix
+            case "while" | "conditional":
+                for names in instruction.called.values():
+                    for name in names:
+                        yield name, prefix
+
+    def _add(self, path: str, instruction: Instruction) -> None:
+        own: dict[str, Sharding | None] = {}
+        for value, text in _leaves(instruction):
+            chosen = self._sharding(value, text)
+            own[value] = chosen if own.get(value, chosen) == chosen else None
+        for value, chosen in own.items():
+            self.chosen[path, value] = chosen
+
+    def _sharding(self, value: str, text: str) -> Sharding | None:
+        return sharding(text, value.count(",") + (not value.endswith("[]")), self.meshes)
+
+
+def _leaves(instruction: Instruction) -> list[tuple[str, str]]:
+    """Return the type and the sharding of each array of an instruction's value."""
+    match = _SHARDING.search(instruction.attributes.split("metadata={", 1)[0])
+    if match is None:
+        return []
+    values = [value.text for value in arrays(instruction.shape)]
+    text = _braced(instruction.attributes, match.end())
+    if not instruction.shape.startswith("("):
+        return list(zip(values, [text], strict=False))
+    if text.startswith("{{"):
+        texts = [piece.strip() for piece in split_at_commas(text[1:-1])]
+        return list(zip(values, texts, strict=True)) if len(texts) == len(values) else []
+    return [(value, text) for value in values]
+
+
+def _braced(text: str, start: int) -> str:
+    """Return the text in braces that begins at a position."""
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if depth == 0:
+            return text[start : at + 1]
+    return ""
+
+
+def _within(prefix: str, path: str) -> str:
+    """Return the path of an equation from the program; in a function, it begins there: `body/3`."""
+    if not path or path[0].isdigit():
+        return path
+    return f"{prefix}/{path}" if prefix else ""
+
+
+def _named(pieces: list[str], rank: int, meshes: Sequence[Mesh]) -> Sharding | None:
+    """Return a sharding that names axes, unless it has manual axes or parts of axes."""
+    dimensions: list[tuple[str, ...]] = []
+    unreduced: tuple[str, ...] = ()
+    for piece in pieces[1:]:
+        names = _QUOTED.findall(piece)
+        if piece.startswith("manual") or any(part for _, part in names):
+            return None
+        if piece.startswith("["):
+            dimensions = [
+                tuple(name for name, _ in _QUOTED.findall(dimension))
+                for dimension in split_at_commas(piece[1:-1])
+                if dimension.strip()
+            ]
+        elif piece.startswith("unreduced"):
+            unreduced = tuple(name for name, _ in names)
+    if len(dimensions) not in (0, rank):
+        return None
+    spec = tuple(dimensions) if any(dimensions) else ()
+    known = {name for mesh in meshes for name, _ in mesh.axes}
+    used = {name for names in (*spec, unreduced) for name in names}
+    if used <= known or not known:
+        return Sharding(spec, unreduced)
+    return _renamed(pieces, spec, unreduced, meshes)
+
+
+def _renamed(
+    pieces: list[str], spec: Spec, unreduced: tuple[str, ...], meshes: Sequence[Mesh]
+) -> Sharding | None:
+    """Return a sharding over XLA's own axes in terms of the program's meshes."""
+    sizes = dict(_SIZED.findall(pieces[0]))
+    order = list(sizes)
+    ids = next((piece for piece in pieces if piece.startswith("device_ids=(")), "")
+    devices = (
+        groups.device_ids(ids[len("device_ids=(") : -1])
+        if ids
+        else tuple(range(math.prod(map(int, sizes.values()))))
+    )
+    parts = [*spec, unreduced]
+    if any(name not in sizes for names in parts for name in names):
+        return None
+    places = itertools.product(*(range(int(sizes[name])) for name in order))
+    tiles: dict[int, tuple[int, ...]] = {}
+    for device, place in zip(devices, places, strict=False):
+        at = dict(zip(order, place, strict=True))
+        tiles[device] = tuple(
+            _mixed([(at[name], int(sizes[name])) for name in names]) for names in parts
+        )
+    axes = _axes_of_tiles(tiles, len(parts), meshes)
+    return None if axes is None else Sharding(axes[:-1] if any(axes[:-1]) else (), axes[-1])
+
+
+def _mixed(digits: list[tuple[int, int]]) -> int:
+    """Return a number from its digits, major to minor, each with its base."""
+    number = 0
+    for digit, base in digits:
+        number = number * base + digit
+    return number
+
+
+def _tiled(
+    inside: str, sizes: tuple[int, ...], rank: int, meshes: Sequence[Mesh]
+) -> Sharding | None:
+    """Return a sharding of an array of devices in terms of the program's meshes."""
+    after = inside[inside.index("]") + 1 :]
+    if (arranged := _ARRANGED.match(after)) is not None:
+        devices = groups.transposed(_integers(arranged[1]), _integers(arranged[2] or ""))
+    else:
+        listed = _LISTED.match(after)
+        devices = _integers(listed[0]) if listed else ()
+    if len(devices) != math.prod(sizes):
+        return None
+    kinds = ["replicated"] if "last_tile_dim_replicate" in after else []
+    if (others := _KINDS.search(after)) is not None:
+        kinds = [kind.strip() for kind in others[1].split(",")]
+    if "manual" in kinds or len(sizes) - len(kinds) != rank:
+        return None
+    places = itertools.product(*map(range, sizes))
+    summed = [rank + number for number, kind in enumerate(kinds) if kind == "unreduced"]
+    wanted = [*range(rank), *summed]
+    tiles = {
+        device: tuple(place[dimension] for dimension in wanted)
+        for device, place in zip(devices, places, strict=True)
+    }
+    axes = _axes_of_tiles(tiles, len(wanted), meshes)
+    if axes is None:
+        return None
+    spec = axes[:rank] if any(axes[:rank]) else ()
+    return Sharding(spec, tuple(name for names in axes[rank:] for name in names))
+
+
+def _axes_of_tiles(
+    tiles: dict[int, tuple[int, ...]], dimensions: int, meshes: Sequence[Mesh]
+) -> Spec | None:
+    """Return the axes of the first mesh over whose devices an array is divided like this.
+
+    Args:
+        tiles: for each device, the index of its part in each dimension.
+        dimensions: the number of dimensions.
+        meshes: the meshes of the program.
+    """
+    for mesh in meshes:
+        if set(groups.places(mesh)) == tiles.keys():
+            axes = [_axes_of(tiles, dimension, mesh) for dimension in range(dimensions)]
+            if None not in axes:
+                return tuple(names for names in axes if names is not None)
+    return None
+
+
+def _axes_of(
+    tiles: dict[int, tuple[int, ...]], dimension: int, mesh: Mesh
+) -> tuple[str, ...] | None:
+    """Return the axes that a dimension is divided over, major to minor."""
+    places = groups.places(mesh)
+    at_place = {place: tiles[device][dimension] for device, place in places.items()}
+    origin = (0,) * len(mesh.axes)
+    strides = []
+    for axis, (name, size) in enumerate(mesh.axes):
+        next_one = (*origin[:axis], 1, *origin[axis + 1 :])
+        stride = at_place[next_one] - at_place[origin] if size > 1 else 0
+        strides.append((stride, size, name))
+    expected = 1
+    divided = sorted(
+        ((each, size, name) for each, size, name in strides if each), key=lambda s: s[0]
+    )
+    for stride, size, _ in divided:
+        if stride != expected:
+            return None
+        expected *= size
+    for place, tile in at_place.items():
+        if tile != sum(at * stride for at, (stride, _, _) in zip(place, strides, strict=True)):
+            return None
+    return tuple(name for _, _, name in reversed(divided))
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(",") if number.strip().isdigit())

@@ -1,0 +1,72 @@
+"""Say where a program is traced for a number of devices that nobody has named.
+
+`Mesh(jax.devices(), ("x",))` has the devices of the machine that runs it. Without a target that has
+a number, the program is traced for as many as it needs at least, which may be one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+
+from jaxsight.tracer.compat import devices, jaxprs
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.observations import Caveat
+
+_NUMBERED = re.compile(r"devices\([^()]*\)\s*\[[\w\s:]*\]")
+_READS = re.compile(r"\bdevices\(|device_count\(")
+_CHOOSES = re.compile(r"\bif\b")
+_DISTRIBUTES = re.compile(r"[Mm]esh|pmap|[Ss]harding")
+
+
+def reads_all(text: str) -> bool:
+    """Return whether code reads how many devices there are, or all of them."""
+    return _READS.search(_NUMBERED.sub("", text)) is not None
+
+
+def caveat(
+    chunks: Sequence[Chunk], names: Mapping[str, object], jaxpr: object, modules: Iterable[str]
+) -> Caveat | None:
+    """Return the caveat of a program for a guessed number of devices.
+
+    Return `None` if it has no mesh of that number, nor makes one for another number.
+
+    Args:
+        chunks: the slice as it was executed.
+        names: its names.
+        jaxpr: the program.
+        modules: the texts of the project's modules that it imports.
+    """
+    reading = next((chunk for chunk in chunks if reads_all(chunk.text)), None)
+    if reading is None:
+        if not chunks or not any(map(reads_all, modules)):
+            return None
+        reading = chunks[-1]
+    count = devices.simulated()
+    if count is None:
+        return None
+    chooses = _CHOOSES.search(reading.text) is not None and any(
+        _DISTRIBUTES.search(chunk.text) for chunk in chunks
+    )
+    if chooses or count in {*_sizes(names.values()), *jaxprs.mesh_sizes(jaxpr)}:
+        return Caveat(reading.id, _reason(count))
+    return None
+
+
+def note(chunks: Sequence[Chunk]) -> str:
+    """Return a note for the error of a program for a guessed number of devices, or nothing."""
+    count = devices.simulated() if any(reads_all(chunk.text) for chunk in chunks) else None
+    return f"the program {_reason(count)}" if count is not None else ""
+
+
+def _reason(count: int) -> str:
+    many = "1 device" if count == 1 else f"{count} devices"
+    return f"sees {many}: neither it nor the target names their number"
+
+
+def _sizes(values: Iterable[object]) -> set[int]:
+    """Return the sizes of the meshes among some objects."""
+    meshes = (value.mesh if isinstance(value, NamedSharding) else value for value in values)
+    return {mesh.size for mesh in meshes if isinstance(mesh, Mesh | AbstractMesh)}
