@@ -20,13 +20,23 @@ class Program:
     function: str
     arguments: str
     """A Python expression in the file's module, where `A(dtype, *shape)` is an input."""
-    quick: bool = False
-    """Whether the tests check it when they have to be quick."""
+
+    @property
+    def needs_eight(self) -> bool:
+        """Whether the file asks for a mesh of all devices that is one of eight."""
+        return self.file in _ALL_EIGHT
 
     @property
     def name(self) -> str:
         """The name in `[tool.jaxsight.examples]`."""
         return f"{Path(self.file).stem}:{self.function}"
+
+
+_ALL_EIGHT = (
+    "jax_tutorials/distributed_arrays.py",
+    "flax/fsdp_and_optimizer.py",
+    "flax/flax_on_pjit.py",
+)
 
 
 def _many(file: str, **functions: str) -> list[Program]:
