@@ -68,18 +68,14 @@ def compare(programs: Sequence[Program], target: str) -> list[Compared]:
     if target.startswith("cpu"):
         counts = independent(programs)
     else:
-        counts = [
-            (collectives(answer.hlo, answer.devices), answer.error) for answer in answers
-        ]
+        counts = [(collectives(answer.hlo, answer.devices), answer.error) for answer in answers]
     return [
         Compared(program, answer, counted, error)
         for program, answer, (counted, error) in zip(programs, answers, counts, strict=True)
     ]
 
 
-async def ask(
-    programs: Sequence[Program], target: str, folder: Path = FOLDER
-) -> list[Answer]:
+async def ask(programs: Sequence[Program], target: str, folder: Path = FOLDER) -> list[Answer]:
     """Return what jaxsight shows on a target, with this Python as that of the project."""
     on = [EIGHT.get(target, target) if each.needs_eight else target for each in programs]
     answers: dict[Program, Answer] = {}
@@ -89,14 +85,15 @@ async def ask(
         try:
             session.configure([str(folder)], {"python": sys.executable, "target": one})
             for program in chosen:
-                answers[program] = await _ask(session, program, folder / program.file)
+                path = folder / program.file
+                answers[program] = await _ask(session, program, path, path.read_text())
         finally:
             await session.aclose()
     return [answers[program] for program in programs]
 
 
-async def _ask(session: Session, program: Program, path: Path) -> Answer:
-    session.open(str(path), path.read_text(encoding="utf-8"))
+async def _ask(session: Session, program: Program, path: Path, text: str) -> Answer:
+    session.open(str(path), text)
     try:
         view, result = await session.kernels(str(path), program.function, complete=True)
     except LookupError as error:

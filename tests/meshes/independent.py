@@ -61,7 +61,7 @@ def collectives(hlo: str, devices: int) -> Counter[Moved]:
     for instruction, times, name in _executed(computations, entry, 1):
         within = computations[name]
         moved = _moved(instruction, within, devices)
-        if moved is None or "chain_id=" in instruction.text and not _starts(within):
+        if moved is None or ("chain_id=" in instruction.text and not _starts(within)):
             continue
         if name.startswith("all-reduce-scatter") and moved.kind == "all-reduce":
             moved = replace(moved, kind="reduce-scatter")

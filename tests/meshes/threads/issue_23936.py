@@ -18,7 +18,6 @@ def f():
     """
 
     def on_device():
-        a = jnp.zeros(1000)  # here: 1000 elements on each device, 4000 in all
-        return a
+        return jnp.zeros(1000)  # here: 1000 elements on each device, 4000 in all
 
     return jax.shard_map(on_device, mesh=mesh, in_specs=(), out_specs=P("a"), check_vma=False)()
