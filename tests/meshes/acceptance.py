@@ -38,6 +38,7 @@ class Answer:
     hlo: str = ""
     devices: int = 0
     collectives: tuple[dict[str, Any], ...] = ()
+    rematerialized: tuple[dict[str, Any], ...] = ()
     error: str = ""
 
 
@@ -116,7 +117,13 @@ def _answer(kernels: Kernels | None, program: Program, view: Any, result: Any) -
         size = len(groups) if is_permute else max(map(len, groups), default=1)
         shown[Moved(each["kind"], each["bytes"], size)] += each["runs"]
     compiled = kernels.compiled
-    return Answer(shown, compiled.hlo, compiled.devices, tuple(figures["collectives"]))
+    return Answer(
+        shown,
+        compiled.hlo,
+        compiled.devices,
+        tuple(figures["collectives"]),
+        tuple(figures["rematerialized"]),
+    )
 
 
 def independent(programs: Sequence[Program]) -> list[tuple[Counter[Moved], str]]:

@@ -21,6 +21,6 @@ def f(a, b, c):
     Example inputs:
         a, b, c: f32[32, 16, 32]
     """
-    total = a + b
-    total = jax.lax.with_sharding_constraint(total, columns)  # here
+    total = a + b  # here
+    total = jax.lax.with_sharding_constraint(total, columns)
     return total + c

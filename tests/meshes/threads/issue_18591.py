@@ -20,7 +20,7 @@ def f(x):
     Example inputs:
         x: f32[64, 64]
     """
-    x = jax.lax.with_sharding_constraint(x, rows)
-    x = jnp.sin(x)
-    x = jax.lax.with_sharding_constraint(x, columns)  # here
+    x = jax.lax.with_sharding_constraint(x, rows)  # here
+    x = jnp.sin(x)  # or here
+    x = jax.lax.with_sharding_constraint(x, columns)
     return jnp.cos(x)
