@@ -521,7 +521,7 @@ def test_kernels_of_several_devices_as_json_say_whose_figures_they_are(project: 
         assert collective["kind"] == "all-reduce"
         assert collective["axes"] == ["model"]
         assert collective["groups"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-        assert collective["lines"] == [14]
+        assert collective["lines"] == [15]
         assert collective["inserted"]
 
 
