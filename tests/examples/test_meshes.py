@@ -167,3 +167,9 @@ def test_annotations_name_no_mesh_axes() -> None:
     chosen = only(source, mesh=DATA)
     assert chosen.arguments == (Argument("x", ArraySpec("float32", (4, 2))),)
     assert chosen.mesh is None
+
+
+def test_a_mesh_that_is_missing_is_asked_for_as_one() -> None:
+    source = 'def f(x, mesh):\n    """\n    Example inputs:\n        x: f32[8]\n    """\n'
+    (problem,) = read(source).problems
+    assert (problem.message, problem.help) == ("no example for `mesh`", "add `mesh: data=2`")

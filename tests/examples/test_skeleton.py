@@ -109,3 +109,10 @@ class Model:
 def test_static_arguments_get_literals() -> None:
     source = '@partial(jax.jit, static_argnames="n")\ndef f(x, n):\n    return x\n'
     assert "        n: 1\n" in with_section(source)
+
+
+@pytest.mark.parametrize("annotation", ["", ": Mesh", ": jax.sharding.Mesh"])
+def test_a_parameter_called_mesh_is_one(annotation: str) -> None:
+    written = with_section(f"def f(x, mesh{annotation}):\n    return x\n")
+    assert "        x: f32[8, 8]\n        mesh: data=2\n" in written
+    assert "        mesh: 1\n" in with_section("def f(x, mesh: int):\n    return x\n")

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.session import Session
+from jaxsight.wire.messages.replies import Traced
 from tests.quiet import QUIET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -96,6 +97,9 @@ x: f32[16@data]
 NO_MESH = 'import jax\n\n\ndef f(x):\n    """\n    Example inputs:\n        x: f32[4@rows]\n    """\n    return x\n'
 
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sharded.py"
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("project")
@@ -153,3 +157,20 @@ async def test_an_axis_that_no_mesh_has_is_marked(session: Session, path: str) -
     assert marked[finding.range.start.column : finding.range.end.column] == "rows"
     assert (finding.code, finding.message) == ("JX906", "unknown mesh axis `rows`")
     assert finding.help == "add `mesh: rows=2`"
+
+
+@pytest.mark.parametrize(
+    ("function", "output"),
+    [
+        ("automatic", "bf16[32,512]"),
+        ("explicit", "bf16[32@data,512]"),
+        ("manual", "bf16[32,512]"),
+    ],
+)
+async def test_the_example_is_traced_in_each_way_to_shard(
+    session: Session, function: str, output: str
+) -> None:
+    session.open(str(EXAMPLE), EXAMPLE.read_text(encoding="utf-8"))
+    reply = (await session.view(str(EXAMPLE), function)).answer.reply
+    assert isinstance(reply, Traced), reply
+    assert reply.outputs == output

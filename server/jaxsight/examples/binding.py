@@ -378,6 +378,7 @@ def missing_problems(
             problem(UNKNOWN_SIZE, heading, clause(f"undefined {undefined} in the {of}", 100), help)
         )
     if bare := [argument.name for argument in arguments if not argument.sizes]:
-        help = f"add `{', '.join(bare)}: f32[8, 8]`"
+        example = "data=2" if bare == [MESH] else "f32[8, 8]"
+        help = f"add `{', '.join(bare)}: {example}`"
         problems.append(problem(MISSING_ARGUMENT, heading, f"no example for {listed(bare)}", help))
     return problems

@@ -10,6 +10,7 @@ from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.docstrings.style import Style, heading_lines, style_of
 from jaxsight.examples.notation.chunk_text import ChunkText
+from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.values import names_in, show, sizes_of
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Docstring, Function, Parameter
@@ -32,6 +33,7 @@ _BY_ANNOTATION = {
 }
 _KEYS = re.compile(r"(?:.*_)?(?:key|rng|rngs|prng)")
 _PARAMETERS = re.compile(r"(?:.*_)?params|weights")
+_MESHES = re.compile(r"(?:(?:\w+\.)*Mesh)?")
 _CALLABLES = re.compile(r"(?:\w+\.)*Callable\b")
 
 
@@ -104,6 +106,8 @@ def _guess(parameter: Parameter, static: bool) -> str:
         return f": {value}"
     if (choice := _first_choice(annotation)) is not None:
         return f": {choice}"
+    if parameter.name == MESH and _MESHES.fullmatch(annotation):
+        return ": data=2"
     if _CALLABLES.match(annotation):
         return " = lambda x: x"
     if static:

@@ -125,3 +125,15 @@ def _alternatives(name: str) -> list[str]:
         for inner in _alternatives(choice)
         for rest in rests
     ]
+
+
+_NUMBERS = re.compile(r"\d+|\D+")
+
+
+def equation_order(path: str) -> list[tuple[int, str]]:
+    """Return a key that sorts paths of equations in program order: `3/body/10` after `3/body/2`."""
+    return [
+        (int(part), "") if part.isdigit() else (-1, part)
+        for piece in path.split("/")
+        for part in _NUMBERS.findall(piece)
+    ]

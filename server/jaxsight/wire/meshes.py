@@ -102,6 +102,14 @@ ONE_DEVICE = Distribution(1)
 
 
 @dataclass(frozen=True, slots=True)
+class Divided:
+    """A global type as HLO prints it, without layout (`f32[8,16]`), and how it is divided."""
+
+    type: str
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """The sharding of a value before the program is partitioned, which the partitioner chose."""
 
@@ -112,6 +120,8 @@ class Chosen:
     spec: Spec
     unreduced: tuple[str, ...] = ()
     """Axes over which the value still has to be summed."""
+    operands: tuple[Divided, ...] = ()
+    """Operands of the operation, as far as their shardings are known."""
 
 
 @dataclass(frozen=True, slots=True)

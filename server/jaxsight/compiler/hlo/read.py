@@ -20,6 +20,7 @@ from jaxsight.compiler.hlo.shapes import arrays, dtype, elements, parts, without
 from jaxsight.compiler.hlo.text import Instruction, Module, parse
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import Works
+from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.kernel_graph import (
     Collective,
     Constant,
@@ -32,7 +33,6 @@ from jaxsight.wire.kernel_graph import (
 )
 from jaxsight.wire.meshes import Mesh
 
-_NUMBERS = re.compile(r"\d+|\D+")
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
 """Operations in a fusion that have the name of an equation that another kernel computed."""
 _SCRATCH = re.compile(r"__cu(blas|dnn)\$")
@@ -230,16 +230,7 @@ class _Describer:
 
 
 def _in_order(paths: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(paths, key=order) if len(paths) > 1 else paths)
-
-
-def order(path: str) -> list[tuple[int, str]]:
-    """Return a key that sorts paths of equations in program order: `3/body/10` after `3/body/2`."""
-    return [
-        (int(part), "") if part.isdigit() else (-1, part)
-        for piece in path.split("/")
-        for part in _NUMBERS.findall(piece)
-    ]
+    return tuple(sorted(paths, key=equation_order) if len(paths) > 1 else paths)
 
 
 def _equation(unit: Unit) -> str:

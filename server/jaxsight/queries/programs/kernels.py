@@ -29,6 +29,7 @@ class Kernels:
     lowered: Lowered
     equations: Mapping[str, Equation]
     places: Places
+    _shardings: Mapping[tuple[str, str], Chosen]
 
     @staticmethod
     def of(view: View, result: Result) -> Kernels | None:
@@ -37,7 +38,10 @@ class Kernels:
             return None
         equations = {equation.path: equation for equation in result.lowered.equations}
         places = Places(view, {path: equation.span for path, equation in equations.items()})
-        return Kernels(view, result.target, result.outcome, result.lowered, equations, places)
+        shardings = {(each.equation, each.type): each for each in result.outcome.shardings}
+        return Kernels(
+            view, result.target, result.outcome, result.lowered, equations, places, shardings
+        )
 
     @property
     def graph(self) -> Graph:
@@ -65,6 +69,10 @@ class Kernels:
     def result_shardings(self) -> list[tuple[str, Chosen]]:
         """The shardings of the results, each with its name."""
         return named_shardings.of_results(self.compiled.shardings, self.lowered.results)
+
+    def sharding(self, path: str, type: str) -> Chosen | None:
+        """Return the sharding of an equation's result of a type, as the HLO has it."""
+        return self._shardings.get((path, type))
 
     def place(self, path: str) -> Range | None:
         """Return the current range of an equation; without one, that of the enclosing equation."""

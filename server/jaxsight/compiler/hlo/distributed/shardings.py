@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from jaxsight.compiler.hlo.distributed import groups
 from jaxsight.compiler.hlo.shapes import arrays, split_at_commas
 from jaxsight.compiler.hlo.text import Computation, Instruction, Module, parse
-from jaxsight.wire.meshes import Chosen, Mesh, Spec
+from jaxsight.wire.meshes import Chosen, Divided, Mesh, Spec
 
 _SHARDING = re.compile(r"(?:^|[ ,])sharding=(?=\{)")
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
@@ -57,7 +57,13 @@ def read(text: str, meshes: Sequence[Mesh] = ()) -> tuple[Chosen, ...]:
     reader = _Reader(module, tuple(meshes))
     reader.read(module.entry)
     return tuple(
-        Chosen(path, type_, sharding.spec, sharding.unreduced)
+        Chosen(
+            path,
+            type_,
+            sharding.spec,
+            sharding.unreduced,
+            reader.operands.get((path, type_), ()),
+        )
         for (path, type_), sharding in reader.chosen.items()
         if sharding is not None
     )
@@ -110,6 +116,7 @@ class _Reader:
     meshes: tuple[Mesh, ...]
     chosen: dict[tuple[str, str], Sharding | None] = field(default_factory=dict)
     """By path and type; `None` if it is not known, or several results differ."""
+    operands: dict[tuple[str, str], tuple[Divided, ...]] = field(default_factory=dict)
 
     def read(self, entry: Computation) -> None:
         """Read all values that are reached from the entry computation."""
@@ -128,7 +135,7 @@ class _Reader:
             for instruction in computation.instructions:
                 path = _within(prefix, instruction.equation)
                 if path and instruction.opcode not in ("parameter", "tuple"):
-                    self._add(path, instruction)
+                    self._add(path, instruction, computation)
                 for name, inner in self._called(instruction, prefix, path):
                     called = self.module.computation(name)
                     if called is not None and (name, inner) not in visited:
@@ -149,13 +156,25 @@ class _Reader:
                     for name in names:
                         yield name, prefix
 
-    def _add(self, path: str, instruction: Instruction) -> None:
+    def _add(
+        self, path: str, instruction: Instruction, computation: Computation | None = None
+    ) -> None:
         own: dict[str, Sharding | None] = {}
         for value, text in _leaves(instruction):
             chosen = self._sharding(value, text)
             own[value] = chosen if own.get(value, chosen) == chosen else None
         for value, chosen in own.items():
             self.chosen[path, value] = chosen
+            if computation is not None:
+                self.operands[path, value] = tuple(self._operands(instruction, computation))
+
+    def _operands(self, instruction: Instruction, computation: Computation) -> Iterator[Divided]:
+        for name in instruction.operands:
+            operand = computation.by_name.get(name)
+            for type_, text in _leaves(operand) if operand is not None else ():
+                chosen = self._sharding(type_, text)
+                if chosen is not None:
+                    yield Divided(type_, chosen.spec)
 
     def _sharding(self, value: str, text: str) -> Sharding | None:
         return sharding(text, value.count(",") + (not value.endswith("[]")), self.meshes)

@@ -1,0 +1,165 @@
+"""The shardings that the partitioner chose for expressions, whose axes are automatic.
+
+They are read from the program before it was partitioned, and belong to equations. An expression's
+value is the result of the last equation that is written there and has its global type; where that
+is not certain, no sharding is shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.source_text import SourceText
+from jaxsight.source.statements import tree_of
+from jaxsight.source.text import Range
+from jaxsight.text.units import count
+from jaxsight.wire.chunks import equation_order
+from jaxsight.wire.meshes import Chosen, Mesh, Sharding
+
+_TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
+_SIGNED = re.compile(r"i(\d+)$")
+
+
+def hlo_type(text: str) -> str:
+    """Return a type of a jaxpr as HLO has it: `s32[8]` for `i32[8]`; empty for other values."""
+    match = _TYPE.fullmatch(text.replace(" ", "").removeprefix("~"))
+    if match is None:
+        return ""
+    dtype = "pred" if match[1] == "bool" else _SIGNED.sub(r"s\1", match[1])
+    return f"{dtype}[{match[2]}]"
+
+
+def of_expression(kernels: Kernels, place: Range, type: str) -> Chosen | None:
+    """Return the sharding of the value of an expression, target or parameter, if it is known.
+
+    Args:
+        kernels: of the current text.
+        place: the range of the expression.
+        type: the global type, as in jaxprs.
+    """
+    if kernels.compiled.devices == 1 or not (wanted := hlo_type(type)):
+        return None
+    for range in (place, *_values(kernels, place)):
+        paths = [path for path in kernels.equations if kernels.place(path) == range]
+        for path in sorted(paths, key=equation_order, reverse=True):
+            chosen = kernels.sharding(path, wanted)
+            if chosen is not None:
+                return chosen
+    return _of_parameter(kernels, place, wanted)
+
+
+def _of_parameter(kernels: Kernels, place: Range, type: str) -> Chosen | None:
+    """Return the sharding of a parameter of the function by its name, unless it is bound again."""
+    name = kernels.view.module.slice_text(place)
+    if not name.isidentifier() or any(_bound(kernels, name)):
+        return None
+    named = (chosen for own, chosen in kernels.argument_shardings if own == name)
+    return next((chosen for chosen in named if chosen.type == type), None)
+
+
+def _values(kernels: Kernels, place: Range) -> Iterator[Range]:
+    """Yield the range of the value that a name has, if exactly one statement assigns it."""
+    name = kernels.view.module.slice_text(place)
+    if name.isidentifier():
+        ranges = list(_bound(kernels, name))
+        if len(ranges) == 1 and ranges[0] is not None:
+            yield ranges[0]
+
+
+def _bound(kernels: Kernels, name: str) -> Iterator[Range | None]:
+    """Yield the range of the value of each binding of a name in the function's statement.
+
+    `None` for a binding that is not a plain assignment.
+    """
+    view = kernels.view
+    chunk = view.module.chunk_at(view.subject_range.start)
+    if chunk is None or chunk.broken is not None:
+        return
+    source = SourceText(chunk.text)
+    assigned: set[ast.AST] = set()
+    tree = tree_of(chunk.text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            if isinstance(target, ast.Name) and target.id == name:
+                assigned.add(target)
+                yield source.range(value).shifted(chunk.first_line)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name) or node.id != name or node in assigned:
+            continue
+        if isinstance(node.ctx, ast.Store):
+            yield None
+
+
+def sharded_type(chosen: Chosen) -> str:
+    """Return a global type with its axes as jaxprs write them: `bf16[1024@data,4096]`."""
+    dtype, _, sizes = chosen.type.rstrip("]").partition("[")
+    written = zip(sizes.split(","), chosen.spec, strict=False)
+    parts = [f"{size}{_axes(axes)}" for size, axes in written] if sizes else []
+    unreduced = f"{{U:{','.join(chosen.unreduced)}}}" if chosen.unreduced else ""
+    return f"{dtype}[{','.join(parts)}]{unreduced}"
+
+
+def _axes(axes: Sequence[str]) -> str:
+    if not axes:
+        return ""
+    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+
+
+def is_replicated(chosen: Chosen) -> bool:
+    """Return whether every device has the whole value."""
+    return not any(chosen.spec) and not chosen.unreduced
+
+
+def mesh_of(kernels: Kernels, chosen: Chosen) -> Mesh | None:
+    """Return the mesh of the axes of a sharding; `None` if several of the program have them."""
+    distribution = kernels.lowered.distribution
+    names = {name for axes in chosen.spec for name in axes} | set(chosen.unreduced)
+    meshes = distribution.meshes if distribution is not None else ()
+    fitting = [mesh for mesh in meshes if names <= {name for name, _ in mesh.axes}]
+    return fitting[0] if len({mesh.axes for mesh in fitting}) == 1 else None
+
+
+def local_type(chosen: Chosen, mesh: Mesh) -> str:
+    """Return the type on one device."""
+    dtype, _, sizes = chosen.type.rstrip("]").partition("[")
+    shape = tuple(map(int, sizes.split(","))) if sizes else ()
+    local = Sharding(mesh, chosen.spec).local_shape(shape) if len(shape) == len(chosen.spec) else ()
+    return f"{dtype}[{','.join(map(str, local or shape))}]"
+
+
+def partitioner(kernels: Kernels) -> str:
+    """Return the name of the partitioner of a program."""
+    distribution = kernels.lowered.distribution
+    return "Shardy" if distribution is None or distribution.is_shardy else "GSPMD"
+
+
+def copies(kernels: Kernels, chosen: Chosen, mesh: Mesh) -> int:
+    """Return how many devices have the same part of a value."""
+    sizes = dict(mesh.axes)
+    parts = math.prod(sizes[name] for axes in chosen.spec for name in axes)
+    return kernels.compiled.devices // max(parts, 1)
+
+
+def words(kernels: Kernels, chosen: Chosen) -> str:
+    """Return how a value is distributed, in words for a hover: one line of Markdown's prose.
+
+    The text is ``bf16[1024@data,4096]`, per device `bf16[512,4096]`, 4 copies``.
+    """
+    choice = f"the compiler's choice ({partitioner(kernels)})"
+    devices = kernels.compiled.devices
+    if is_replicated(chosen):
+        return f"replicated on {devices} devices · {choice}"
+    mesh = mesh_of(kernels, chosen)
+    parts = [f"`{sharded_type(chosen)}`"]
+    if mesh is not None:
+        parts.append(f"per device `{local_type(chosen, mesh)}`")
+        if (number := copies(kernels, chosen, mesh)) > 1:
+            parts.append(count(number, "copy", "copies"))
+    if chosen.unreduced:
+        parts.append(f"not yet summed over {', '.join(chosen.unreduced)}")
+    return " · ".join([*parts, choice])
