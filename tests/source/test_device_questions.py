@@ -18,8 +18,8 @@ def f(x):
 '''
 
 
-def keys(text: str, *numbers: int) -> list[str]:
-    document = Document("/project/model.py", text + FUNCTION)
+def keys(text: str, *numbers: int, x: str = ": f32[8]") -> list[str]:
+    document = Document("/project/model.py", text + FUNCTION.replace(": f32[8]", x))
     (subject,) = document.subjects(ExampleSettings({}, {}))
     found = []
     for devices in numbers:
@@ -63,3 +63,8 @@ def test_the_number_is_part_of_a_question_that_may_depend_on_it(text: str) -> No
 )
 def test_other_questions_stay_the_same_for_another_target(text: str) -> None:
     assert len(set(keys(text, 0, 4, 8))) == 1
+
+
+def test_the_number_is_part_of_a_question_whose_inputs_name_devices() -> None:
+    text = "import jax\nimport jax.numpy as jnp\nSCALE = 2.0\n"
+    assert len(set(keys(text, 0, 4, 8, x=" = jnp.ones(jax.device_count())"))) == 3

@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import meshes
+from jaxsight.tracer.execution import device_demand
+from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.messages.requests import Trace
@@ -36,13 +38,17 @@ class Module:
 
         Raises:
             UserError: the inputs are invalid; its stage is `inputs`.
-            MoreDevices: the mesh has more devices than there are.
+            MoreDevices: they may be valid with more devices.
         """
         with self.recorder.tracing():
             mesh = self.evaluator.mesh(self.trace, self.namespace)
         with meshes.entered(mesh):
-            with self.recorder.tracing():
-                inputs = self.evaluator.inputs(self.trace, function, self.namespace, mesh)
+            try:
+                with self.recorder.tracing():
+                    inputs = self.evaluator.inputs(self.trace, function, self.namespace, mesh)
+            except UserError as error:
+                device_demand.demand(error, self.trace)
+                raise
             yield inputs
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
+
+from jaxsight.wire.messages.requests import Trace
 
 _MENTIONS = re.compile(r"devices?\b|device_count|[Mm]esh|pmap|[Ss]hard")
 _IMPORTS = re.compile(r"^\s*(?:from\s+(\.*\w*)[\w.]*\s+import\b|import\s+([^\n#;]+))", re.MULTILINE)
@@ -22,13 +24,25 @@ _SILENT = sys.stdlib_module_names | {
 
 
 def mentions_devices(text: str) -> bool:
-    """Return whether a statement names devices, meshes or shardings."""
+    """Return whether code names devices, meshes or shardings."""
     return _MENTIONS.search(text) is not None
 
 
-def may_depend_on_devices(texts: Iterable[str]) -> bool:
-    """Return whether statements may depend on the number of devices, also by what they import."""
-    return any(mentions_devices(text) or _imports_others(text) for text in texts)
+def names_devices(request: Trace) -> bool:
+    """Return whether the slice or the inputs of a request name devices, meshes or shardings."""
+    return any(map(mentions_devices, _texts(request)))
+
+
+def may_depend_on_devices(request: Trace) -> bool:
+    """Return whether a request may depend on the number of devices, also by its imports."""
+    return names_devices(request) or any(map(_imports_others, _texts(request)))
+
+
+def _texts(request: Trace) -> Iterator[str]:
+    for chunk in request.chunks:
+        yield chunk.text
+    yield repr(request.arguments)
+    yield request.call or ""
 
 
 def _imports_others(text: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jaxsight.wire.messages.inputs import Argument, ValueSpec
 from jaxsight.wire.messages.replies import Failed, Traced
 from tests.tracer.isolation.driver import Driver
 
@@ -252,3 +254,42 @@ def test_pmap_beside_a_smaller_mesh(tracer: Driver) -> None:
         return jax.pmap(lambda v: v * float(mesh.size))(x)
     """
     assert "mul" in tracer.trace(source, file="both.py").jaxpr
+
+
+def test_arguments_and_results_have_the_shardings_of_jit(tracer: Driver) -> None:
+    source = """
+    import functools
+    import jax
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+    rows = NamedSharding(mesh, P("a"))
+    @functools.partial(jax.jit, in_shardings=(rows, None), out_shardings={"sum": rows, "w": None})
+    def f(x, w):
+        return {"sum": x.sum(1), "w": w}
+    """
+    answer = tracer.trace(source, file="jitted.py", x=(4, 8), w=(4, 3))
+    assert answer.parameters == (("x", "f32[4@a,8]"), ("w", "f32[4,3]"))
+    assert answer.outputs == "{'sum': f32[4@a], 'w': f32[4,3]}"
+    seen = {value.text: value.sharding for value in answer.seen}
+    sharding = seen["f32[4@a,8]"]
+    assert sharding is not None
+    assert sharding.is_given
+    assert sharding.mesh.axes == (("a", 2), ("b", 2))
+    assert sharding.spec == (("a",), ())
+    assert sharding.local_shape((4, 8)) == (2, 8)
+    assert seen["f32[4]"] is None
+
+
+def test_example_inputs_have_the_devices_of_their_mesh(tracer: Driver) -> None:
+    source = """
+    import jax
+    def f(x):
+        return x * 2
+    """
+    mesh = "jax.make_mesh((4,), ('a',), axis_types=(jax.sharding.AxisType.Auto,))"
+    array = f"jax.device_put(jax.numpy.ones(4), jax.sharding.NamedSharding({mesh}, jax.P('a')))"
+    request = tracer.request(source, file="expressions.py")
+    tracer.send(replace(request, arguments=(Argument("x", ValueSpec(array, literal=False)),)))
+    answer = tracer.answer()
+    assert isinstance(answer, Traced), answer
+    assert answer.parameters == (("x", "f32[4@a]"),)

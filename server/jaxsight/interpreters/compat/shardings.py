@@ -2,7 +2,8 @@
 
 JAX traces the shardings of explicit axes, and which manual axes a value varies over; both are part
 of an abstract value. The sharding over automatic axes is known for arrays and arguments only.
-Private API used: `ShapedArray.sharding`, and `vma` (0.8, 0.9) or `mat` (since 0.10).
+Private API used: `ShapedArray.sharding`, and `vma` (0.8, 0.9) or `mat` (since 0.10); the
+`PjitInfo` of jitted functions, `tree_util.broadcast_prefix`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import jax
+from jax._src import tree_util
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxsight.interpreters.compat import avals
@@ -53,16 +55,21 @@ def traced(aval: object) -> Sharding | None:
 
 
 def placement(value: object) -> Sharding | None:
-    """Return how an array or an argument is distributed over automatic axes.
+    """Return how an array is distributed over automatic axes.
 
     Return `None` if it is the same on all devices, or if its type has its sharding.
     """
+    sharding = given(value)
+    is_typed = sharding is not None and EXPLICIT in sharding.mesh.types
+    return None if is_typed and traced(jax.typeof(value)) is not None else sharding
+
+
+def given(value: object) -> Sharding | None:
+    """Return the sharding of an array or an argument; `None` if it is the same on all devices."""
     if isinstance(value, jax.core.Tracer):
         return None
     sharding: Any = getattr(value, "sharding", None)
     if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
-        return None
-    if AxisType.Explicit in sharding.mesh.axis_types and traced(jax.typeof(value)) is not None:
         return None
     partitions = _partitions(sharding.spec, len(getattr(value, "shape", ())))
     return Sharding(mesh(sharding.mesh), partitions, is_given=True) if any(partitions) else None
@@ -84,6 +91,60 @@ def with_placement(text: str, sharding: Sharding | None) -> str:
     sizes = match[0][1:-1].split(",")
     shown = (f"{size}{_at(axes)}" for size, axes in zip(sizes, sharding.spec, strict=False) if size)
     return f"{text[: match.start()]}[{','.join(shown)}]{text[match.end() :]}"
+
+
+def declared(function: object, args: tuple[object, ...]) -> tuple[object, ...]:
+    """Return positional arguments with the `in_shardings` of a jitted function.
+
+    Abstract arrays that have a sharding keep it.
+    """
+    info: Any = getattr(function, "_jit_info", None)
+    if info is None or not info.user_specified_in_shardings:
+        return args
+    positions = [at for at in range(len(args)) if at not in (info.static_argnums or ())]
+    dynamic = tuple(args[at] for at in positions)
+    placed = _declared(info.in_shardings_treedef, info.in_shardings_leaves, dynamic)
+    by_position = dict(zip(positions, placed, strict=True))
+    return tuple(by_position.get(at, arg) for at, arg in enumerate(args))
+
+
+def declared_results(function: object, results: Any) -> Any:
+    """Return abstract results with the `out_shardings` of a jitted function."""
+    info: Any = getattr(function, "_jit_info", None)
+    if info is None:
+        return results
+    return _declared(info.out_shardings_treedef, info.out_shardings_leaves, results)
+
+
+def _declared(structure: Any, shardings: tuple[object, ...], value: Any) -> Any:
+    """Return a tree of abstract arrays with the shardings of a prefix of the tree."""
+    if not any(isinstance(leaf, NamedSharding | PartitionSpec) for leaf in shardings):
+        return value
+    prefix = jax.tree_util.tree_unflatten(structure, shardings)
+    try:
+        specs = tree_util.broadcast_prefix(prefix, value, is_leaf=_is_none)
+        leaves, whole = jax.tree_util.tree_flatten(value, is_leaf=_is_none)
+        return jax.tree_util.tree_unflatten(whole, map(_placed, leaves, specs))
+    except Exception:  # noqa: BLE001 - user code, or they do not fit the tree, and JAX says so
+        return value
+
+
+def _is_none(part: object) -> bool:
+    return part is None
+
+
+def _placed(leaf: Any, sharding: object) -> object:
+    if isinstance(sharding, PartitionSpec):
+        current = jax.sharding.get_abstract_mesh()
+        sharding = NamedSharding(current, sharding) if not current.empty else None
+    if not isinstance(sharding, NamedSharding):
+        return leaf
+    if isinstance(leaf, jax.core.ShapedArray) and traced(leaf) is None:
+        leaf = avals.struct(leaf.shape, leaf.dtype, avals.weak(leaf))
+    if not isinstance(leaf, jax.ShapeDtypeStruct) or leaf.sharding is not None:
+        return leaf
+    struct: Any = leaf
+    return struct.update(sharding=sharding)
 
 
 def manual_axes(inputs: Iterable[object]) -> tuple[str, ...]:

@@ -125,10 +125,9 @@ def _mesh_names(module: Module) -> tuple[str, ...]:
 def _key(environment: str, needed: Slice, trace: Trace) -> str:
     """Return a digest of everything that the answer depends on.
 
-    The number of devices is part of it only if the slice may depend on it.
+    The number of devices is part of it only if the answer may depend on it.
     """
-    texts = (chunk.text for chunk in needed.chunks)
-    devices = trace.devices if trace.devices and may_depend_on_devices(texts) else 0
+    devices = trace.devices if trace.devices and may_depend_on_devices(trace) else 0
     meaning = repr(
         (
             environment,

@@ -71,11 +71,13 @@ def spread_like(struct: Any, leaf: object) -> Any:
 
 
 def placements(value: object) -> list[Argument]:
-    """Return the arrays of a value, if one of them is on several devices and not typed so."""
-    arrays = [leaf for leaf in jax.tree_util.tree_leaves(nnx.split(value).pure) if is_array(leaf)]
-    arguments = [
-        Argument(tuple(leaf.shape), leaf.dtype, shardings.placement(leaf)) for leaf in arrays
-    ]
+    """Return the arrays of a value, if one of them is distributed over devices."""
+    try:
+        leaves = jax.tree_util.tree_leaves(nnx.split(value).pure)
+    except Exception:  # noqa: BLE001 - user code: tracing will raise it
+        return []
+    arrays = [leaf for leaf in leaves if is_array(leaf)]
+    arguments = [Argument(tuple(leaf.shape), leaf.dtype, shardings.given(leaf)) for leaf in arrays]
     return arguments if any(argument.sharding for argument in arguments) else []
 
 

@@ -57,8 +57,11 @@ def are_targets() -> bool:
 
 
 def are_several() -> bool:
-    """Return whether there are several devices, without initializing any."""
-    return xla_bridge.backends_are_initialized() and jax.device_count() > 1
+    """Return whether there are several devices, or will be, without initializing any."""
+    if xla_bridge.backends_are_initialized():
+        return jax.device_count() > 1
+    option = int(jax.config.values[config.CPU_DEVICES])
+    return (option if option > 0 else count_at_start()) > 1
 
 
 def reset(count: int | None = None, *, target: bool = False) -> bool:

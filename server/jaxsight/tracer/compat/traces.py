@@ -151,9 +151,9 @@ def situation(trace: object) -> Situation:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An array among the arguments of the traced function, and its sharding over several devices.
+    """An array among the arguments of the traced function.
 
-    The sharding is `None` if it is part of the array's type.
+    `sharding` is `None` if it is the same on all devices.
     """
 
     shape: tuple[int, ...]
@@ -164,8 +164,8 @@ class Argument:
 def placed(trace: Any, arguments: Sequence[Argument]) -> dict[int, Sharding]:
     """Return the shardings of a function's arguments by the ids of their variables.
 
-    Returns nothing for a trace inside of another. Variables that are no arguments (numbers, state)
-    are between those of the arguments.
+    Shardings that are part of a variable's type are left out. Returns nothing for a trace inside of
+    another. Variables that are no arguments (numbers, state) are between those of the arguments.
     """
     if not is_outermost(trace):
         return {}
@@ -175,7 +175,7 @@ def placed(trace: Any, arguments: Sequence[Argument]) -> dict[int, Sharding]:
         for variable in variables:
             aval: Any = variable.aval
             if getattr(aval, "shape", None) == argument.shape and aval.dtype == argument.dtype:
-                if argument.sharding is not None:
+                if argument.sharding is not None and shardings.traced(aval) is None:
                     by_variable[id(variable)] = argument.sharding
                 break
         else:

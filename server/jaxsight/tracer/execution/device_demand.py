@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import device_errors
-from jaxsight.wire.device_mentions import mentions_devices
+from jaxsight.wire.device_mentions import mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
 MOST = 512
@@ -80,13 +80,9 @@ class Demands:
         """
         keys = [*(chunk.key for chunk in request.chunks), _identity(request)]
         demands = [self._demands[key] for key in keys if key in self._demands]
-        about = any(mentions_devices(chunk.text) for chunk in request.chunks)
-        mesh = request.mesh.size if request.mesh is not None else 1
-        if not about and not demands and mesh == 1:
+        if not demands and not names_devices(request):
             return None
         demands.append(Demand(written_in([chunk.text for chunk in request.chunks])))
-        if mesh <= MOST:
-            demands.append(Demand(mesh))
         return max(demands, key=lambda demand: (demand.count, not demand.is_guess))
 
 
@@ -117,6 +113,14 @@ def wanted(error: BaseException, texts: Sequence[str], target: int = 0) -> Deman
     return next((demand for demand in demands if present < demand.count <= MOST), None)
 
 
+def demand(error: BaseException, request: Trace) -> None:
+    """Raise `MoreDevices` if a function or its inputs failed for want of devices."""
+    texts = [chunk.text for chunk in request.chunks]
+    more = wanted(error, texts, request.devices)
+    if more is not None:
+        raise MoreDevices(more) from None
+
+
 def written_in(texts: Sequence[str]) -> int:
     """Return the number of devices that subscripts of `jax.devices()` need, at least 1."""
     return max((count for count in _written(texts) if count <= MOST), default=1)
@@ -137,8 +141,7 @@ def _written(texts: Sequence[str]) -> Iterator[int]:
 
 def _identity(request: Trace) -> object:
     about = tuple(_keys(request))
-    inputs = (request.arguments, request.sizes, request.call, request.mesh, request.mesh_source)
-    return request.file, request.function, inputs, about
+    return request.file, request.function, request.arguments, request.sizes, request.call, about
 
 
 def _keys(request: Trace) -> Iterable[str]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.tracer.compat import devices
-from jaxsight.tracer.execution.device_demand import Demand, Demands, MoreDevices
+from jaxsight.tracer.execution.device_demand import MOST, Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.importing.overlay_finder import Version
-from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices
+from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
 FILES = 16
@@ -101,7 +101,8 @@ class Namespaces:
     def _wanted(self, request: Trace, namespace: FileNamespace) -> _Wanted | None:
         """Return the devices for a request; `None` if any number is as good."""
         setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
-        least = request.mesh.size if request.mesh is not None else 1
+        size = request.mesh.size if request.mesh is not None else 1
+        least = size if size <= MOST else 1  # larger meshes are refused with the inputs
         if request.devices:
             if least > request.devices:
                 raise _too_few(request)
@@ -120,10 +121,8 @@ class Namespaces:
 
     def _may_depend(self, request: Trace, namespace: FileNamespace) -> bool:
         """Return whether a slice may depend on the number of devices, also by its imports."""
-        if any(mentions_devices(chunk.text) for chunk in request.chunks):
-            return True
-        if not may_depend_on_devices(chunk.text for chunk in request.chunks):
-            return False
+        if names_devices(request) or not may_depend_on_devices(request):
+            return names_devices(request)
         files = namespace.imported_by(request, self._imports)
         return files is None or any(map(self._mentions_devices, files))
 

@@ -14,17 +14,17 @@ import jax
 from jax import stages
 
 from jaxsight.interpreters import views
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.interpreters.compat.jaxpr_types import Equation
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import placements
+from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.state_updates import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction, find
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.execution import device_demand
-from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError, clean, failure
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
@@ -36,7 +36,7 @@ from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Trace
-from jaxsight.wire.observations import Failure, Frame, Warned
+from jaxsight.wire.observations import Failure, Frame
 
 _LEAVES = 40
 """Maximum number of leaves shown of a parameter, and of the result."""
@@ -70,17 +70,15 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
     error: Failure | None = None
     reached: list[jaxprs.Reached] = []
     stage: stages.Traced | None = None
-    arguments = placements((inputs.args, inputs.kwargs))
+    placed = shardings.declared(function.call, inputs.args)
+    arguments = placements((placed, inputs.kwargs))
     with module.recorder.tracing(arguments) as sites, collected(inputs.warnings):
         try:
             stage, outcome = stateful_traces.traced(function, inputs)
         except CancelledByServer:
             raise
         except BaseException as raised:  # noqa: BLE001 - user code, `SystemExit` included
-            texts = [chunk.text for chunk in module.trace.chunks]
-            demand = device_demand.wanted(raised, texts, module.trace.devices)
-            if demand is not None:
-                raise MoreDevices(demand) from None
+            device_demand.demand(raised, module.trace)
             # Raised again below, because the exception's frames hold tracers.
             error = failure(raised, "trace")
             reached = module.recorder.unfinished()
@@ -96,10 +94,13 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
     observed = module.recorder.collect(
         module.trace.chunks, sites, jaxprs.reached(kept_trace.shown.jaxpr)
     )
-    traced = _described(job.request.id, kept_trace, inputs.named, inputs.warnings, observed)
+    parameters = named(function, placed, inputs.kwargs) if function.jitted else inputs.named
+    results = shardings.declared_results(function.call, _results(kept_trace))
+    traced = _described(job.request.id, kept_trace, parameters, results, observed)
     mark("described")
     return replace(
         traced,
+        warnings=tuple(dict.fromkeys(inputs.warnings)),
         seconds=(
             ("trace", end - begin),
             ("describe", time.perf_counter() - end),
@@ -111,7 +112,7 @@ def _described(
     id: int,
     kept_trace: KeptTrace,
     parameters: dict[str, object],
-    warned: list[Warned],
+    results: object,
     observed: Observed,
 ) -> Traced:
     """Return the reply about a trace."""
@@ -123,14 +124,13 @@ def _described(
         parameters=tuple(
             (name, clean(display.text(value, _LEAVES))) for name, value in parameters.items()
         ),
-        outputs=clean(_outputs(kept_trace)),
+        outputs=clean(display.text(results, _LEAVES)),
         jaxpr=folded.text,
         folded=folded.folded,
         equations=equations,
         constants=tuple(map(_constant, jaxprs.constants(jaxpr))),
         seen=observed.seen,
         observations=observed.observations,
-        warnings=tuple(dict.fromkeys(warned)),
         views=views.names(),
         updates=outcome.updates,
         left_out=outcome.left_out,
@@ -146,8 +146,8 @@ def _escaped(request: Trace, error: Exception, equation: Equation | None) -> Fai
     return replace(leak, frames=(Frame(request.function, request.file, span.line, span),))
 
 
-def _outputs(kept_trace: KeptTrace) -> str:
-    """Return the text of the function's result, without its updates."""
+def _results(kept_trace: KeptTrace) -> object:
+    """Return the abstract values of the function's result, without its updates."""
     outcome = kept_trace.outcome
     variables = jaxprs.open_jaxpr(kept_trace.shown.jaxpr).outvars
     arrays = (var.aval for var in variables[outcome.start : outcome.start + outcome.count])
@@ -157,11 +157,11 @@ def _outputs(kept_trace: KeptTrace) -> str:
         for index in range(structure.num_leaves)
     ]
     try:
-        returned = jax.tree_util.tree_unflatten(structure, leaves)
+        results: object = jax.tree_util.tree_unflatten(structure, leaves)
     except Exception:  # noqa: BLE001 - user code
         # A class may check its leaves on construction; show the leaves alone.
-        returned = tuple(leaves)
-    return display.text(returned, _LEAVES)
+        results = tuple(leaves)
+    return results
 
 
 def _constant(value: object) -> tuple[str, int]:
