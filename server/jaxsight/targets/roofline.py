@@ -4,6 +4,7 @@ The roofline model (Williams, Waterman, Patterson: "Roofline: an insightful visu
 model", CACM 2009): a kernel takes as long as its operations at the chip's peak rate or its bytes at
 the chip's bandwidth, whichever is longer.
 On a GPU each launch adds a few microseconds; on a TPU all kernels are one program.
+A collective takes as long as the links of a device need (`communication`).
 There is no estimate for chips without figures, dtypes that a chip has no rate for, and kernels of
 unknown work (`graph.Kernel.work`).
 """
@@ -14,6 +15,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from jaxsight.targets import communication
 from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.target import Target
 from jaxsight.wire.kernel_graph import CALLBACK, Graph, Kernel, Operations
@@ -48,6 +50,10 @@ class Total:
 def estimate(kernel: Kernel, target: Target) -> float | None:
     """Return the seconds of all executions of a kernel, or `None` if unknown."""
     chip = target.chip
+    if chip is not None and kernel.collective is not None:
+        sending = communication.seconds(kernel, target)
+        launching = 0.0 if isinstance(chip, Tpu) else kernel.launches * LAUNCH
+        return None if sending is None else sending + launching
     if chip is None or kernel.work is None or kernel.kind == CALLBACK:
         return None
     units: dict[str, float] = {}
@@ -68,6 +74,8 @@ def total(graph: Graph, target: Target) -> Total | None:
     """Return the sum of a program's kernels, or `None` for chips without figures and for branches.
 
     Loops of unknown length count with no iteration.
+    Collectives beside which other kernels run count as hidden by them, but the program takes at
+    least as long as the links need for all collectives.
     """
     if target.chip is None or graph.branches:
         return None
@@ -78,7 +86,16 @@ def total(graph: Graph, target: Target) -> Total | None:
     estimates = [seconds for seconds in times if seconds is not None]
     if not estimates:
         return None
-    return Total(sum(estimates), len(estimates) < len(times) or not graph.launches_known)
+    hidden = [
+        seconds or 0.0
+        for kernel, seconds in zip(graph.kernels, times, strict=True)
+        if kernel.collective is not None and kernel.collective.is_async
+    ]
+    sending = communication.communication(graph, target)
+    return Total(
+        max(sum(estimates) - sum(hidden), sending.seconds if sending else 0.0),
+        len(estimates) < len(times) or not graph.launches_known or bool(hidden),
+    )
 
 
 def _rate(chip: Gpu | Tpu, operations: Operations) -> float | None:

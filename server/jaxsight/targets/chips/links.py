@@ -1,0 +1,78 @@
+"""Links between devices: how many bytes a device can send in a second.
+
+Rates are those of all links of a device in one direction; it can receive as much meanwhile.
+
+Sources:
+* [sheet]: NVIDIA's data sheet of the product, which has the sum of both directions of NVLink, or
+  the generation of PCIe.
+* [pcie]: 16 lanes of PCIe: 15.75, 31.5 and 63 GB/s for generations 3, 4 and 5 (PCI-SIG: 8, 16 and
+  32 GT/s, 128b/130b encoding).
+* [cloud]: the page of each version in Google Cloud's TPU documentation, "Bidirectional inter-chip
+  interconnect (ICI) bandwidth (per chip)" and the shape of its slices.
+
+Chips without an entry have no figure: on TPU v4 and TPU7x two devices of JAX share the links of a
+chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+GIGA = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of a device."""
+
+    bandwidth: float
+    """Bytes per second in one direction, of all links of a device."""
+    domain: int
+    """The number of devices that are connected like this; 0 for all of a slice of TPUs."""
+    name: str = "NVLink"
+    dimensions: int = 0
+    """Of the torus of TPUs."""
+
+    def rate(self, topology: str = "") -> float:
+        """Return the bandwidth of a device that has the most neighbours in a slice of TPUs.
+
+        A side of 2 devices has one link between them, a longer one two links for each device;
+        sides whose ends are connected have no more.
+
+        Args:
+            topology: the slice (`4x4`); empty for one that uses all links.
+        """
+        if not topology or not self.dimensions:
+            return self.bandwidth
+        used = sum(min(2, int(side) - 1) for side in topology.split("x"))
+        return self.bandwidth * used / (2 * self.dimensions)
+
+
+_HGX = 8
+"""GPUs that an HGX board connects."""
+_HOST = 8
+"""GPUs that a server has on PCIe."""
+_PCIE = {3: 15.75 * GIGA, 4: 31.5 * GIGA, 5: 63 * GIGA}
+
+LINKS: Mapping[str, Links] = {
+    "v100": Links(150 * GIGA, _HGX),  # [sheet] 300 GB/s
+    "t4": Links(_PCIE[3], _HOST, "PCIe"),
+    "a100": Links(300 * GIGA, _HGX),  # [sheet] 600 GB/s
+    "a10": Links(_PCIE[4], _HOST, "PCIe"),
+    "a6000": Links(56.25 * GIGA, 2),  # [sheet] 112.5 GB/s, two GPUs
+    "l4": Links(_PCIE[4], _HOST, "PCIe"),
+    "l40s": Links(_PCIE[4], _HOST, "PCIe"),
+    "rtx4090": Links(_PCIE[4], _HOST, "PCIe"),
+    "rtx5090": Links(_PCIE[5], _HOST, "PCIe"),
+    "rtx6000pro": Links(_PCIE[5], _HOST, "PCIe"),
+    "h100": Links(450 * GIGA, _HGX),  # [sheet] 900 GB/s
+    "h200": Links(450 * GIGA, _HGX),  # [sheet] 900 GB/s
+    "b200": Links(900 * GIGA, _HGX),  # [sheet] 1.8 TB/s
+    "gb200": Links(900 * GIGA, 72),  # [sheet] 1.8 TB/s, GB200 NVL72
+    "b300": Links(900 * GIGA, _HGX),  # [sheet] 1.8 TB/s
+    "v5e": Links(200 * GIGA, 0, "ICI", 2),  # [cloud] 400 GB/s
+    "v5p": Links(600 * GIGA, 0, "ICI", 3),  # [cloud] 1200 GB/s
+    "v6e": Links(400 * GIGA, 0, "ICI", 2),  # [cloud] 800 GB/s
+}
+"""Links by the name of the chip."""
