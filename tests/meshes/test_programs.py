@@ -46,7 +46,7 @@ def test_collectives_on_eight_absent_h100_equal_an_independent_count() -> None:
 def test_a_program_that_is_partitioned_in_python_has_no_figures() -> None:
     (program,) = (p for p in PROGRAMS if p.name == CUSTOM_PARTITIONING)
     (result,) = compare([program], "cpu:8")
-    assert "CustomSPMDPartitioning" in result.answer.error
+    assert "custom_partitioning" in result.answer.error
     assert result.counted
 
 

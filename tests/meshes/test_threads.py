@@ -82,7 +82,6 @@ async def test_a_collective_is_shown_at_the_line_that_needs_it(thread: Thread) -
     assert all(set(each["lines"]) & _marked(thread.file) for each in shown)
 
 
-@pytest.mark.xfail(reason="what XLA logs of rematerializations is not read yet")
 @pytest.mark.parametrize("file", REMATERIALIZED)
 async def test_a_rematerialization_is_shown_at_the_value_that_is_replicated(file: str) -> None:
     answer = await _answer(file)
