@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.features.kernels.summary import change, collective_text, communication
+from jaxsight.features.kernels.collectives import summed
+from jaxsight.features.kernels.summary import change, communication
 from jaxsight.wire.kernel_graph import Branch, Collective, Graph, Kernel, Loop
 from jaxsight.wire.messages.compiling import Compiled, Memory
 
@@ -52,8 +53,10 @@ def test_collectives_have_their_number_and_the_bytes_of_one_device(
 
 
 def test_a_collective_names_its_axes_and_its_runs() -> None:
-    assert collective_text(collective(32)) == "all-reduce 32 MiB over data"
-    assert collective_text(collective(32, runs=8)) == "all-reduce 32 MiB over data, 8 times"
+    alone, looped = collective(32), collective(32, runs=8, loop=0)
+    graph = Graph("m", (alone, looped), loops=(Loop("w", 8),))
+    assert summed([alone], graph) == ["all-reduce 32 MiB over data"]
+    assert summed([looped], graph) == ["all-reduce 32 MiB over data × 8"]
 
 
 def compiled(graph: Graph, devices: int, temporaries: int) -> Compiled:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from jaxsight.features.kernels.collectives import scope
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count
-from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 
@@ -50,17 +49,6 @@ def moved_figure(graph: Graph) -> str:
     if not graph.moved_known:
         return f"≥ {least}"
     return most if least == most else f"{least}–{most}"
-
-
-def collective_text(kernel: Kernel) -> str:
-    """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
-    collective = kernel.collective
-    if collective is None:
-        return kernel.what
-    axes = f" {where}" if (where := scope(collective)) else ""
-    runs = f", {kernel.runs} times" if kernel.runs > 1 else ""
-    inserted = ", inserted by the partitioner" if collective.inserted else ""
-    return f"{collective.kind} {units.size(collective.bytes)}{axes}{runs}{inserted}"
 
 
 def temporary_memory(compiled: Compiled) -> str:
