@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from jaxsight.features.kernels.summary import change, collective_text, communication
+from jaxsight.features.kernels.collectives import summed
+from jaxsight.features.kernels.summary import change, communication, headline, origin
+from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Branch, Collective, Graph, Kernel, Loop
 from jaxsight.wire.messages.compiling import Compiled, Memory
 
@@ -52,8 +56,24 @@ def test_collectives_have_their_number_and_the_bytes_of_one_device(
 
 
 def test_a_collective_names_its_axes_and_its_runs() -> None:
-    assert collective_text(collective(32)) == "all-reduce 32 MiB over data"
-    assert collective_text(collective(32, runs=8)) == "all-reduce 32 MiB over data, 8 times"
+    alone, looped = collective(32), collective(32, runs=8, loop=0)
+    graph = Graph("m", (alone, looped), loops=(Loop("w", 8),))
+    assert summed([alone], graph) == ["all-reduce 32 MiB over data"]
+    assert summed([looped], graph) == ["all-reduce 32 MiB over data × 8"]
+
+
+def test_the_headline_and_the_origin_say_how_many_devices() -> None:
+    several = compiled(Graph("m", (collective(4),)), 8, -1)
+    assert headline(several, parse("cuda:h100")) == (
+        "1 kernel · 1 launch · 1 collective, 4 MiB per device · 8 × h100"
+    )
+    ahead = replace(several, how="ahead of time", memory=Memory(temporaries=0))
+    assert headline(ahead, parse("cuda:h100x8")) == (
+        "1 kernel · 1 launch · temp 0 B per device · 1 collective, 4 MiB · h100x8"
+    )
+    words = "compiled ahead of time (no devices)"
+    assert origin(ahead, parse("cuda:h100x8")) == f"8 × NVIDIA H100 80GB HBM3, {words}"
+    assert origin(ahead, parse("tpu:v4:2x2x1")) == f"8 devices of 4 × TPU v4, {words}"
 
 
 def compiled(graph: Graph, devices: int, temporaries: int) -> Compiled:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.session import Session
+from jaxsight.source.text import Position
 
 SERVER = Path(__file__).parents[2] / "server"
 MODEL = '''\
@@ -177,6 +179,50 @@ async def test_programs_of_several_devices_are_compiled_for_as_many(
         await session.aclose()
     assert {name: each and each.compiled.devices for name, each in kernels.items()} == SPANS
     assert {each and each.compiled.how for each in kernels.values()} == {"simulated"}
+
+
+LARGE = '''\
+import jax
+import jax.numpy as jnp
+
+
+def f(x, w):
+    """
+    Example inputs:
+        mesh: model=8
+        x: f32[1024, 2048@model]
+        w: f32[2048@model, 4096]
+    Expect: temp < 0 B, moved <= 1 KiB
+    """
+    y = jnp.sin(x @ w)
+    return y / y.sum(1, keepdims=True) @ y.T
+'''
+AMOUNT = re.compile(r"\d(?:\.\d)? (?:B|[KMG]iB)\b")
+
+
+async def test_every_amount_of_memory_says_that_it_is_of_one_device(tmp_path: Path) -> None:
+    path = str(tmp_path / "model.py")
+    session = Session()
+    session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu"})
+    session.open(path, LARGE)
+    try:
+        await session.kernels(path, "f")
+        hints = await session.hints(path, wait=True)
+        shown = [f"{hint.label}\n{hint.tooltip}" for hint in hints]
+        hover = await session.hover(path, Position(4, 5))
+        shown.append(hover.markdown if hover else "")
+        shown.append((await session.show(path, "f", "kernels")).text)
+        findings = await session.findings(path, kernels=True)
+        shown += ["\n".join(finding.lines) for finding in findings]
+        panel = await session.panel(path, "f")
+    finally:
+        await session.aclose()
+    assert panel is not None
+    assert panel.drawn is not None
+    shown.append("\n".join([panel.drawn.headline, *panel.drawn.notes]))
+    amounts = [text for text in shown if AMOUNT.search(text)]
+    assert len(amounts) >= 6, shown
+    assert [text for text in amounts if "device" not in text] == []
 
 
 @pytest.mark.slow

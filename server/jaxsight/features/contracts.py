@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from jaxsight.examples import ExampleSet
 from jaxsight.examples.notation.contracts import COLLECTIVES, METRICS, Condition, Expect
-from jaxsight.features.kernels.summary import collective_text, devices
+from jaxsight.features.kernels import collectives
+from jaxsight.features.kernels.summary import devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
@@ -206,7 +207,7 @@ def _collectives(kernels: Kernels, metric: str) -> list[Kernel]:
 
 def _broken(expect: Expect, kernels: Kernels) -> Iterator[tuple[Condition, str, tuple[str, ...]]]:
     """Yield the broken conditions, each with message and notes."""
-    on = devices(kernels.compiled, kernels.target)
+    on, several = devices(kernels.compiled, kernels.target), kernels.compiled.devices > 1
     for condition in expect.conditions:
         metric = condition.metric
         figure = _figure(kernels, metric)
@@ -216,7 +217,8 @@ def _broken(expect: Expect, kernels: Kernels) -> Iterator[tuple[Condition, str, 
             yield condition, message, (figure.unknown_because,)
         elif not _COMPARISONS[condition.comparison](figure.most, condition.value):
             up_to = "up to " if figure.least < figure.most else ""
-            got = f"{up_to}{_worded(metric, figure.most)}"
+            per_device = " per device" if several and METRICS[metric] == "bytes" else ""
+            got = f"{up_to}{_worded(metric, figure.most)}{per_device}"
             yield condition, f"expected {limit} on {on}, got {got}", tuple(_notes(metric, kernels))
 
 
@@ -225,17 +227,22 @@ def _worded(metric: str, value: int) -> str:
 
 
 def _notes(metric: str, kernels: Kernels) -> Iterator[str]:
-    """Yield what explains a figure: which device it is of, and the largest collectives."""
-    if METRICS[metric] == "bytes" and kernels.compiled.devices > 1:
-        yield f"`{metric}` is that of one of {kernels.compiled.devices} devices"
+    """Yield what explains a figure: the largest collectives that it counts."""
     if metric == "moved" or metric == "collectives" or metric in COLLECTIVES:
         largest = sorted(_collectives(kernels, metric), key=_moved, reverse=True)
         for kernel in largest[:_MOST_NOTES]:
-            lines = kernels.lines(kernel) or kernels.fed_lines(kernel)
-            where = f" at line {lines[0]}" if lines else ""
-            yield f"{collective_text(kernel)}{where}"
+            yield _described(kernels, kernel)
         if len(largest) > _MOST_NOTES:
             yield f"and {len(largest) - _MOST_NOTES} more"
+
+
+def _described(kernels: Kernels, kernel: Kernel) -> str:
+    """Return `all-reduce 32 MiB over data, inserted by the partitioner at line 12`."""
+    (text,) = collectives.summed([kernel], kernels.graph)
+    line = collectives.line(kernels, kernel)
+    is_inserted = kernel.collective is not None and kernel.collective.inserted
+    who = ", inserted by the partitioner" if is_inserted else ""
+    return f"{text}{who}{f' at line {line}' if line is not None else ''}"
 
 
 def _moved(kernel: Kernel) -> int:

@@ -8,7 +8,8 @@ from jaxsight.wire.kernel_graph import Kernel
 
 
 def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
-    flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out"
+    on = " on each device" if kernels.compiled.devices > 1 else ""
+    flow = f"{units.size(kernel.bytes_in)} in, {units.size(kernel.bytes_out)} out{on}"
     times = f", launched {kernel.launches} times" if kernel.launches > 1 else ""
     if kernel.launches == 0:
         times = ", never launched as the number of iterations is known"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jaxsight.features.kernels.collectives import scope
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
+from jaxsight.targets.chips import Tpu
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count
-from jaxsight.wire.kernel_graph import Graph, Kernel
+from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages import compiling
 from jaxsight.wire.messages.compiling import Compiled
 
@@ -22,9 +22,12 @@ def headline(compiled: Compiled, target: Target) -> str:
     parts = [count(graph.kernel_count, "kernel"), launches(graph)]
     if graph.callback_count:
         parts.append(count(graph.callback_count, "host callback"))
+    moved, per_device = communication(graph), " per device" if compiled.devices > 1 else ""
     if (temporaries := temporary_memory(compiled)) != UNKNOWN:
-        parts.append(f"temp {temporaries}{' per device' if compiled.devices > 1 else ''}")
-    return " · ".join([*parts, *communication(graph), devices(compiled, target)])
+        parts.append(f"temp {temporaries}{per_device}")
+    else:
+        moved = [f"{text}{per_device}" for text in moved]
+    return " · ".join([*parts, *moved, devices(compiled, target)])
 
 
 def devices(compiled: Compiled, target: Target) -> str:
@@ -52,17 +55,6 @@ def moved_figure(graph: Graph) -> str:
     return most if least == most else f"{least}–{most}"
 
 
-def collective_text(kernel: Kernel) -> str:
-    """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
-    collective = kernel.collective
-    if collective is None:
-        return kernel.what
-    axes = f" {where}" if (where := scope(collective)) else ""
-    runs = f", {kernel.runs} times" if kernel.runs > 1 else ""
-    inserted = ", inserted by the partitioner" if collective.inserted else ""
-    return f"{collective.kind} {units.size(collective.bytes)}{axes}{runs}{inserted}"
-
-
 def temporary_memory(compiled: Compiled) -> str:
     """Return `512 KiB`, `…` if it is not known yet, or `?` if it will not be."""
     if not compiled.knows_temporaries:
@@ -84,8 +76,13 @@ def how(compiled: Compiled) -> str:
 
 def origin(compiled: Compiled, target: Target) -> str:
     """Return `8 × NVIDIA H100 80GB HBM3, compiled ahead of time (no devices)`."""
-    is_counted = compiled.devices > 1 and target.chip is not None
-    title = f"{compiled.devices} × {target.title}" if is_counted else target.title
+    chip, number = target.chip, compiled.devices
+    if chip is None or number == 1:
+        title = target.title
+    elif isinstance(chip, Tpu) and chip.devices > 1:
+        title = f"{number} devices of {-(-number // chip.devices)} × {target.title}"
+    else:
+        title = f"{number} × {target.title}"
     return f"{title}, compiled {how(compiled)}"
 
 
@@ -123,7 +120,7 @@ def change(before: Compiled, after: Compiled) -> str:
         ("kernels", str(before.graph.kernel_count), str(after.graph.kernel_count)),
         ("launches", launch_figure(before.graph), launch_figure(after.graph)),
         ("devices", str(before.devices), str(after.devices)),
-        ("collectives", *(str(len(one.graph.collectives)) for one in (before, after))),
+        ("collectives", *(str(len(program.graph.collectives)) for program in (before, after))),
         ("moved", moved_figure(before.graph), moved_figure(after.graph)),
         *(
             []
