@@ -72,7 +72,7 @@ async def test_both_tiers_have_the_same_kernels(name: str, session: Session) -> 
     settings = {
         "python": sys.executable,
         "target": "cpu",
-        "inlayHints": {"kernels": False, "barriers": False},
+        "inlayHints": {"kernels": False, "barriers": False, "collectives": False},
     }
     session.configure([str(FIXTURES)], settings)
     session.open(path, source)

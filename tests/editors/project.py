@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-QUIET = "[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\n"
+QUIET = "[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\ncollectives = false\n"
 
 SETTINGS = f"""\
 [tool.jaxsight]
@@ -17,6 +17,7 @@ python = {sys.executable!r}
 [tool.jaxsight.inlayHints]
 kernels = false
 barriers = false
+collectives = false
 
 [tool.jaxsight.sizes]
 B = 8

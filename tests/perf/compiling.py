@@ -36,7 +36,7 @@ class _Kernels:
 
     def __init__(self, root: Path, program: Program, target: str = "cpu") -> None:
         self.session = Session(Projects(Trust(Policy.ALWAYS)))
-        hints = {"kernels": False, "barriers": False}
+        hints = {"kernels": False, "barriers": False, "collectives": False}
         settings = {"python": sys.executable, "target": target, "inlayHints": hints}
         self.session.configure([str(root)], settings)
         self._target = target

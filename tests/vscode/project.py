@@ -70,7 +70,7 @@ def relu(x):
     return jnp.zeros_like(x)
 '''
 
-SHAPES = "[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\n"
+SHAPES = "[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\ncollectives = false\n"
 
 
 def make(

@@ -86,6 +86,13 @@ class InlayHints:
         "Functions with example inputs are compiled in the background.",
     )
     barriers: bool = _setting(FLAG, True, "Show fusion boundaries at the end of the line.")
+    collectives: bool = _setting(
+        FLAG,
+        True,
+        "Show collectives of programs for several devices at the end of the line: their kind, the "
+        "bytes on one device, and the mesh axes. "
+        "Functions with example inputs are compiled in the background.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

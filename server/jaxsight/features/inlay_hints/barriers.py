@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.inlay_hints.kind import Kind, Shown
-from jaxsight.features.inlay_hints.places import line_end
+from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.source.text import Position
 from jaxsight.text.markdown import prose
 from jaxsight.wire.kernel_graph import Kernel
 
@@ -23,32 +23,23 @@ _SENTENCES = 5
 
 
 def _hints(shown: Shown) -> Iterator[Hint]:
-    """Yield the hints of all functions, without duplicates.
+    """Yield the hints of all functions, without duplicates."""
+    unsaid = _UNSAID | {"collective"} if shown.wanted.collectives else _UNSAID
+    yield from of_views(shown, partial(boundaries, unsaid=unsaid))
 
-    On a line in a traced function, that function's hints are shown; on other lines those of the
-    first function that reaches it.
+
+def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[Hint]:
+    """Yield a hint for each line on which kernels of a function end.
+
+    Args:
+        unsaid: reasons without a hint.
     """
-    reached: set[Position] = set()
-    for view in shown.views:
-        kernels = shown.kernels(view)
-        for hint in boundaries(kernels) if kernels is not None else ():
-            at = hint.range.start
-            elsewhere = (another.subject_range for another in shown.views if another is not view)
-            if at in view.subject_range or not (
-                at in reached or any(at in range for range in elsewhere)
-            ):
-                reached.add(at)
-                yield hint
-
-
-def boundaries(kernels: Kernels) -> Iterator[Hint]:
-    """Yield a hint for each line on which kernels of a function end."""
     view = kernels.view
     mark, notice = stale.mark(view), stale.notice(view)
     ends: dict[int, list[tuple[int, Kernel]]] = {}
     for index, kernel in enumerate(kernels.graph.kernels):
         place = kernels.ending(kernel)
-        if kernel.ends_because not in _UNSAID and place is not None and view.supports(place):
+        if kernel.ends_because not in unsaid and place is not None and view.supports(place):
             ends.setdefault(place.end.line, []).append((index, kernel))
     own = view.subject_range
     for line, ended in ends.items():

@@ -27,4 +27,4 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             yield Hint(at, label, why)
 
 
-KIND = Kind(("shapes", "kernels", "barriers"), _hints)
+KIND = Kind(("shapes", "kernels", "barriers", "collectives"), _hints)

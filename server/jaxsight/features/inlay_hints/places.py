@@ -1,7 +1,12 @@
-"""Where a hint of a function or line is shown."""
+"""Where a hint of a function or line is shown, and of which function it is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
+from jaxsight.features.inlay_hints.kind import Shown
+from jaxsight.features.model import Hint
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Position, Range, lines_of
 
@@ -32,3 +37,22 @@ def _head_end(text: str, name: Range, function: Range) -> int:
 def line_end(text: str, line: int) -> Range:
     end = Position(line, len(lines_of(text)[line].rstrip()))
     return Range(end, end)
+
+
+def of_views(shown: Shown, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterator[Hint]:
+    """Yield the hints about the kernels of all functions, one kind's at most once on a line.
+
+    On a line in a traced function, that function's hints are shown; on other lines those of the
+    first function that reaches it.
+    """
+    reached: set[Position] = set()
+    for view in shown.views:
+        kernels = shown.kernels(view)
+        for hint in hints(kernels) if kernels is not None else ():
+            at = hint.range.start
+            elsewhere = (another.subject_range for another in shown.views if another is not view)
+            if at in view.subject_range or not (
+                at in reached or any(at in range for range in elsewhere)
+            ):
+                reached.add(at)
+                yield hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxsight.features.kernels.collectives import scope
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
 from jaxsight.targets.target import CPU, Target
@@ -56,7 +57,7 @@ def collective_text(kernel: Kernel) -> str:
     collective = kernel.collective
     if collective is None:
         return kernel.what
-    axes = f" over {', '.join(collective.axes)}" if collective.axes else ""
+    axes = f" {where}" if (where := scope(collective)) else ""
     runs = f", {kernel.runs} times" if kernel.runs > 1 else ""
     inserted = ", inserted by the partitioner" if collective.inserted else ""
     return f"{collective.kind} {units.size(collective.bytes)}{axes}{runs}{inserted}"

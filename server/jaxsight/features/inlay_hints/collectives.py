@@ -1,0 +1,62 @@
+"""The collectives of a function, at the end of the lines that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.features import stale_marks as stale
+from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.places import line_end, of_views
+from jaxsight.features.kernels.collectives import SIGN, described, place, summed
+from jaxsight.features.model import Hint
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text.markdown import escaped, prose
+
+_KINDS = 3
+"""Number of kinds of collectives that a hint names."""
+_DESCRIBED = 5
+"""Number of collectives that a tooltip describes."""
+
+
+def _hints(shown: Shown) -> Iterator[Hint]:
+    """Yield the hints of all functions, without duplicates."""
+    yield from of_views(shown, collective_hints)
+
+
+def collective_hints(kernels: Kernels) -> Iterator[Hint]:
+    """Yield a hint for each line that collectives of a function are for."""
+    view, graph = kernels.view, kernels.graph
+    mark, notice = stale.mark(view), stale.notice(view)
+    lines: dict[int, list[int]] = {}
+    for index, kernel in enumerate(graph.kernels):
+        if kernel.collective is None:
+            continue
+        at = place(kernels, kernel)
+        if at is not None and view.supports(at):
+            lines.setdefault(at.end.line, []).append(index)
+    own = view.subject_range
+    for line, indices in lines.items():
+        at = line_end(view.module.text, line)
+        texts = summed((graph.kernels[index] for index in indices), graph)
+        label = ", ".join(texts[:_KINDS]) + (" …" if len(texts) > _KINDS else "")
+        # A hint in a helper names the traced function.
+        of = "" if own.start <= at.start <= own.end else f" · {view.subject.name}"
+        parts = [_listed(kernels, index) for index in indices[:_DESCRIBED]]
+        if len(indices) > _DESCRIBED:
+            parts.append(escaped(f"and {len(indices) - _DESCRIBED} more"))
+        parts.append(escaped(f"{kernels.compiled.devices} devices of {kernels.target.title}"))
+        yield Hint(
+            at,
+            f"{SIGN} {mark}{label}{of}",
+            "\n\n".join([*filter(None, [notice]), *parts]),
+            view.stale,
+        )
+
+
+def _listed(kernels: Kernels, index: int) -> str:
+    """Return a description of a collective: its title, and a list of what is known."""
+    title, *facts = described(kernels, index)
+    return "\n".join([prose(title), "", *(f"* {prose(fact)}" for fact in facts)])
+
+
+KIND = Kind(("collectives",), _hints, needs_kernels=True)

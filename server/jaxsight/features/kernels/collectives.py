@@ -1,0 +1,216 @@
+"""Collectives in words: what they move and over which axes, why, and how long that takes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from jaxsight.features.kernels import shardings
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.text import Range
+from jaxsight.targets.roofline import estimate
+from jaxsight.text import units
+from jaxsight.text.units import count
+from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
+from jaxsight.wire.meshes import Chosen, Divided
+
+SIGN = "⇄"
+
+_GROUPS = 4
+"""Number of groups of devices that a description lists."""
+_SHARDINGS = 3
+"""Number of operations whose shardings a description lists."""
+_LONGEST = 60
+"""Maximum length of a user's expression in a description."""
+
+
+def scope(collective: Collective) -> str:
+    """Return `over data`, `in groups of 4` or `between 8 pairs`; empty if unknown."""
+    if collective.axes:
+        return f"over {', '.join(collective.axes)}"
+    if not collective.groups:
+        return ""
+    if collective.kind == "collective-permute":
+        return f"between {count(len(collective.groups), 'pair')}"
+    return f"in groups of {collective.group_size}"
+
+
+def runs(kernel: Kernel, graph: Graph) -> str:
+    """Return ` × 12` for a kernel in a loop, ` × ?` if the number of iterations is unknown."""
+    if any(graph.loops[index].trips is None for index in kernel.loops):
+        return " × ?"
+    return f" × {kernel.runs}" if kernel.runs > 1 else ""
+
+
+def summed(kernels: Iterable[Kernel], graph: Graph) -> list[str]:
+    """Return `2 all-gathers 64 MiB over model × 12` for each kind, scope and number of runs.
+
+    Bytes are the sum of those on one device in one iteration.
+    """
+    groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for kernel in kernels:
+        if (collective := kernel.collective) is not None:
+            key = collective.kind, scope(collective), runs(kernel, graph)
+            groups[key].append(collective.bytes)
+    texts = []
+    for (kind, where, times), sizes in groups.items():
+        what = kind if len(sizes) == 1 else count(len(sizes), kind)
+        texts.append(f"{what} {units.size(sum(sizes))} {where}".rstrip() + times)
+    return texts
+
+
+def place(kernels: Kernels, kernel: Kernel) -> Range | None:
+    """Return where a collective is shown: its last equation, or the first that it is for."""
+    at = kernels.ending(kernel)
+    if at is None and kernel.feeds:
+        at = kernels.place(kernel.feeds[0])
+    return at
+
+
+def line(kernels: Kernels, kernel: Kernel) -> int | None:
+    """Return the line (from 1) at which a collective is shown."""
+    at = place(kernels, kernel)
+    return at.end.line + 1 if at is not None else None
+
+
+def described(kernels: Kernels, index: int) -> list[str]:
+    """Return what is known about a collective, in prose: its data, its reason, time and groups."""
+    kernel = kernels.graph.kernels[index]
+    collective = kernel.collective
+    if collective is None:
+        return []
+    operation = f" ({collective.reduction})" if collective.reduction else ""
+    data = f"{units.size(collective.bytes)} on each device"
+    times = runs(kernel, kernels.graph)
+    title = f"kernel {index + 1}: {collective.kind}{operation} {scope(collective)}".rstrip()
+    return [
+        f"{title}, {data}{times}",
+        _reason(kernels, kernel, collective),
+        *_operands(kernels, kernel, collective),
+        time(kernels, kernel),
+        *_groups(collective),
+    ]
+
+
+def _reason(kernels: Kernels, kernel: Kernel, collective: Collective) -> str:
+    """Return who asked for a collective, and where."""
+    paths = kernel.equations or kernel.feeds
+    sources = list(dict.fromkeys(_short(kernels.source(path)) for path in paths))
+    named = ", ".join(f"`{source}`" for source in sources[:_SHARDINGS])
+    more = f" and {len(sources) - _SHARDINGS} more" if len(sources) > _SHARDINGS else ""
+    if not collective.inserted:
+        return f"requested by {named}{more}" if sources else "requested by the program"
+    who = f"inserted by the partitioner ({shardings.partitioner(kernels)})"
+    return f"{who} for {named}{more}" if sources else who
+
+
+def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Iterator[str]:
+    """Yield the shardings of the operands and results of a collective's operations."""
+    paths = set(kernel.equations or kernel.feeds)
+    known = [chosen for chosen in kernels.compiled.shardings if chosen.equation in paths]
+    for chosen in [chosen for chosen in known if chosen.operands][:_SHARDINGS]:
+        operands = " and ".join(f"`{_divided(operand)}`" for operand in chosen.operands)
+        yield f"from {operands} to `{shardings.sharded_type(chosen)}`{_lost(chosen, collective)}"
+
+
+def _lost(chosen: Chosen, collective: Collective) -> str:
+    """Return `: model divides operands, but not the result`; empty if that is not so."""
+    before = {axis for operand in chosen.operands for axes in operand.spec for axis in axes}
+    after = {axis for axes in chosen.spec for axis in axes}
+    lost = [axis for axis in collective.axes if axis in before - after]
+    if not lost:
+        return ""
+    verb = "divides" if len(lost) == 1 else "divide"
+    return f": {', '.join(lost)} {verb} operands, but not the result"
+
+
+def _divided(operand: Divided) -> str:
+    return shardings.sharded_type(Chosen("", operand.type, operand.spec))
+
+
+def time(kernels: Kernels, kernel: Kernel) -> str:
+    """Return how long a collective takes by the roofline model, and whether it is overlapped."""
+    seconds = estimate(kernel, kernels.target)
+    amount = f"{_about(seconds)} by the roofline model" if seconds is not None else "time unknown"
+    is_async = kernel.collective is not None and kernel.collective.is_async
+    return f"{amount}, overlapped with other kernels" if is_async else f"{amount}, not overlapped"
+
+
+def _about(seconds: float) -> str:
+    return f"{'≈ ' if seconds >= units.SHORTEST else ''}{units.time(seconds)}"
+
+
+def _groups(collective: Collective) -> Iterator[str]:
+    """Yield the first groups of devices, or pairs of source and target."""
+    groups = collective.groups
+    if not groups:
+        return
+    is_permutation = collective.kind == "collective-permute"
+    shown = [
+        " → ".join(map(str, group))
+        if is_permutation
+        else f"{{{', '.join(map(str, group[:16]))}{', …' if len(group) > 16 else ''}}}"
+        for group in groups[:_GROUPS]
+    ]
+    more = f" and {len(groups) - _GROUPS} more" if len(groups) > _GROUPS else ""
+    yield f"{'pairs' if is_permutation else 'groups'} of devices: {', '.join(shown)}{more}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.replace("`", "'").split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def communication_line(kernels: Kernels, moved: str) -> str:
+    """Return `communication: 4 collectives, 68 MiB per device, ≈ 0.15 ms, 3 overlapped`.
+
+    Empty without collectives.
+
+    Args:
+        moved: the bytes on one device, in words.
+    """
+    collectives = kernels.graph.collectives
+    if not collectives:
+        return ""
+    parts = [count(len(collectives), "collective"), f"{moved} per device", _total(kernels)]
+    overlapped = [one for one in collectives if one.collective and one.collective.is_async]
+    if overlapped:
+        part = "all" if len(overlapped) == len(collectives) else f"{len(overlapped)}"
+        parts.append(f"{part} overlapped with other kernels")
+    else:
+        parts.append("not overlapped")
+    return f"communication: {', '.join(parts)}"
+
+
+def _total(kernels: Kernels) -> str:
+    """Return the time of all collectives; a lower bound if it is unknown for some of them."""
+    graph = kernels.graph
+    if graph.branches:
+        return "time unknown"
+    times = [estimate(kernel, kernels.target) for kernel in graph.collectives]
+    estimates = [seconds for seconds in times if seconds is not None]
+    if not estimates:
+        return "time unknown"
+    if len(estimates) < len(times) or not graph.moved_known:
+        return f"≥ {units.time(sum(estimates))}"
+    return _about(sum(estimates))
+
+
+def rows(kernels: Kernels) -> list[Sequence[str]]:
+    """Return a row for each collective: its kind, bytes, scope, time and line."""
+    table: list[Sequence[str]] = []
+    for kernel in kernels.graph.collectives:
+        if (collective := kernel.collective) is None:
+            continue
+        seconds = estimate(kernel, kernels.target)
+        at = line(kernels, kernel)
+        table.append(
+            (
+                collective.kind,
+                f"{units.size(collective.bytes)}{runs(kernel, kernels.graph)}",
+                scope(collective),
+                _about(seconds) if seconds is not None else "?",
+                str(at) if at is not None else "",
+            )
+        )
+    return table
