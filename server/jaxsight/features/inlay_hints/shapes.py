@@ -8,29 +8,43 @@ from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
 from jaxsight.features.model import Hint
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
-from jaxsight.text.markdown import escaped, span
+from jaxsight.text.markdown import escaped, prose, span
 from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
 _LONGEST = 48
 
 
-def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Iterator[Hint]:
-    """Yield a hint for each assignment target that holds an array, or a pytree of arrays."""
+def shape_hints(
+    targets: Iterable[tuple[Range, Observation]], view: View, kernels: Kernels | None = None
+) -> Iterator[Hint]:
+    """Yield a hint for each assignment target that holds an array, or a pytree of arrays.
+
+    Args:
+        targets: ranges of assignment targets with what was observed there.
+        view: the function that they were observed in.
+        kernels: its kernels, if they are those of the same text.
+    """
     notice = stale.notice(view)
     for range, observation in targets:
         values = [value for value in view.seen(observation) if trees.has_array(value.text)]
         if not values:
             continue
+        chosen = shardings.chosen_sharding(kernels, range, values) if kernels is not None else None
+        axes, choice = "", ""
+        if kernels is not None and chosen is not None and not is_replicated(chosen):
+            axes, choice = f" {chosen_axes(chosen)}", prose(words(kernels, chosen))
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(values, observation.more)}",
-            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more)))),
+            f": {stale.mark(view)}{_label(values, observation.more)}{axes}",
+            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more), choice))),
             view.stale,
             attached=True,
         )
@@ -81,9 +95,15 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
-        for hint in shape_hints(targets, view):
+        for hint in shape_hints(targets, view, _current(shown, view)):
             hints[hint.range] = hint
     yield from hints.values()
+
+
+def _current(shown: Shown, view: View) -> Kernels | None:
+    """Return a function's kernels if they are those of the trace that hints show."""
+    kernels = shown.kernels(view)
+    return None if kernels is None or view.stale or kernels.view.stale else kernels
 
 
 KIND = Kind(("shapes",), _hints)

@@ -35,6 +35,13 @@ def scope(collective: Collective) -> str:
     return f"in groups of {collective.group_size}"
 
 
+def kernel_title(kernel: Kernel) -> str:
+    """Return `⇄ all-reduce over data` for a collective, the description of another kernel."""
+    if kernel.collective is None:
+        return kernel.what
+    return f"{SIGN} {kernel.what} {scope(kernel.collective)}".rstrip()
+
+
 def runs(kernel: Kernel, graph: Graph) -> str:
     """Return ` × 12` for a kernel in a loop, ` × ?` if the number of iterations is unknown."""
     if any(graph.loops[index].trips is None for index in kernel.loops):
@@ -81,7 +88,7 @@ def described(kernels: Kernels, index: int) -> list[str]:
         return []
     operation = f" ({collective.reduction})" if collective.reduction else ""
     data = f"{units.size(collective.bytes)} on each device"
-    times = runs(kernel, kernels.graph)
+    times = runs(kernel, kernels.graph).replace(" × ", ", iterations: ")
     title = f"kernel {index + 1}: {collective.kind}{operation} {scope(collective)}".rstrip()
     return [
         f"{title}, {data}{times}",
@@ -107,10 +114,20 @@ def _reason(kernels: Kernels, kernel: Kernel, collective: Collective) -> str:
 def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Iterator[str]:
     """Yield the shardings of the operands and results of a collective's operations."""
     paths = set(kernel.equations or kernel.feeds)
-    known = [chosen for chosen in kernels.compiled.shardings if chosen.equation in paths]
-    for chosen in [chosen for chosen in known if chosen.operands][:_SHARDINGS]:
+    results: defaultdict[str, list[Chosen]] = defaultdict(list)
+    for chosen in kernels.compiled.shardings:
+        if chosen.equation in paths:
+            results[chosen.equation].append(chosen)
+    # An equation with several results, such as a scan, is no single operation.
+    known = [one[0] for one in results.values() if len(one) == 1]
+    for chosen in known[:_SHARDINGS]:
+        result = f"`{shardings.sharded_type(chosen)}`"
         operands = " and ".join(f"`{_divided(operand)}`" for operand in chosen.operands)
-        yield f"from {operands} to `{shardings.sharded_type(chosen)}`{_lost(chosen, collective)}"
+        yield (
+            f"from {operands} to {result}{_lost(chosen, collective)}"
+            if operands
+            else (f"result {result}")
+        )
 
 
 def _lost(chosen: Chosen, collective: Collective) -> str:
