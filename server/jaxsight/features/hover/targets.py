@@ -48,7 +48,8 @@ def _distributed(view: View, result: Result) -> str:
         return ""
     facts = [prose(fact) for fact in distribution_lines(kernels)]
     title = f"**{escaped(_name(kernels.compiled, result))}**"
-    return "\n\n".join([" · ".join([title, *facts]), *_collectives(kernels)])
+    listed = "\n".join([title, "", *(f"* {fact}" for fact in facts)])
+    return "\n\n".join([listed, *_collectives(kernels)])
 
 
 def _collectives(kernels: Kernels) -> Iterator[str]:

@@ -111,14 +111,18 @@ def memory_lines(kernels: Kernels) -> list[str]:
 def distribution_lines(kernels: Kernels) -> list[str]:
     """Return the mesh, the communication and the memory of a program for several devices."""
     compiled = kernels.compiled
-    distribution = kernels.lowered.distribution
-    meshes = distribution.meshes if distribution is not None else ()
-    named = dict.fromkeys(mesh.text for mesh in meshes if mesh.axes)
-    lines = [f"mesh: {'; '.join(named)}"] if named else []
+    lines = [f"mesh: {named}"] if (named := meshes(kernels)) else []
     lines += filter(None, [communication_line(kernels, moved_figure(kernels.graph))])
     if memory := _memory_of_device(compiled, kernels.target):
         lines.append(memory)
     return lines
+
+
+def meshes(kernels: Kernels) -> str:
+    """Return the axes of a program's meshes, each once: `data=2, model=4`."""
+    distribution = kernels.lowered.distribution
+    named = distribution.meshes if distribution is not None else ()
+    return "; ".join(dict.fromkeys(mesh.text for mesh in named if mesh.axes))
 
 
 def _memory_of_device(compiled: Compiled, target: Target) -> str:
