@@ -521,7 +521,7 @@ def test_kernels_of_several_devices_as_json_say_whose_figures_they_are(project: 
         assert collective["kind"] == "all-reduce"
         assert collective["axes"] == ["model"]
         assert collective["groups"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-        assert collective["lines"] == [14]
+        assert collective["lines"] == [15]
         assert collective["inserted"]
 
 
@@ -572,6 +572,11 @@ def test_targets_are_listed_with_what_they_need(project: Path) -> None:
     told = {each["target"]: each for each in json.loads(done.stdout)}
     assert told["cpu"]["state"] == "ready"
     assert {"cuda:h100", "cuda:a100", "tpu:v5e", "tpu:7x"} <= told.keys()
+    several = {name: told[name]["several"] for name in ("cpu", "cuda:h100", "tpu:v5e", "tpu:7x")}
+    assert several == {
+        "cpu": "cpu:8", "cuda:h100": "cuda:h100x8", "tpu:v5e": "tpu:v5e:2x4",
+        "tpu:7x": "tpu:7x:2x2x1",
+    }  # fmt: skip
     assert all(each["state"] in ("ready", "needs", "cannot") for each in told.values())
     assert all(each["detail"] for each in told.values())
 

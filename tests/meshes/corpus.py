@@ -20,13 +20,23 @@ class Program:
     function: str
     arguments: str
     """A Python expression in the file's module, where `A(dtype, *shape)` is an input."""
-    quick: bool = False
-    """Whether the tests check it when they have to be quick."""
+
+    @property
+    def needs_eight(self) -> bool:
+        """Whether the file asks for a mesh of all devices that is one of eight."""
+        return self.file in _ALL_EIGHT
 
     @property
     def name(self) -> str:
         """The name in `[tool.jaxsight.examples]`."""
         return f"{Path(self.file).stem}:{self.function}"
+
+
+_ALL_EIGHT = (
+    "jax_tutorials/distributed_arrays.py",
+    "flax/fsdp_and_optimizer.py",
+    "flax/flax_on_pjit.py",
+)
 
 
 def _many(file: str, **functions: str) -> list[Program]:
@@ -40,6 +50,12 @@ _MLP = f"{_WEIGHTS}, (A('f32',32,784), A('f32',32,8))"
 _PIPELINE = "A('f32',8,16,16), A('f32',8,16), A('f32',4,2,16)"
 _LINE = "A('f32',16)"
 _RING = ", ".join(["A('f32',2,1024,4,32)"] * 3)
+
+_CHUNKS = (
+    "A('f32',16,2,4,64,32), A('f32',16,2,4,64,32), A('f32',16,2,4,64,32), A('f32',16,2,4,64),"
+    " A('f32',2,4,32,32)"
+)
+_WEIGHTED = "jax.random.key(0), {'w': A('f32',64,32), 'b': A('f32',32)}, A('f32',64)"
 
 PROGRAMS = [
     *_many(
@@ -117,14 +133,30 @@ PROGRAMS = [
         " named_sharding('data'))",
     ),
     *_many(
+        "flax/fsdp_and_optimizer.py",
+        **{
+            "MLP.__call__": "mesh: mesh; MLP(8, 32, 8, nnx.Rngs(0)),"
+            " jax.device_put(np.zeros((32, 8)), named_sharding('data'))"
+        },
+    ),
+    *_many(
+        "flax/data_parallel_with_jit.py",
+        **{
+            "MLP.__call__": "MLP(1, 64, 1, rngs=nnx.Rngs(0)),"
+            " jax.device_put(np.zeros((16, 1)), data_sharding)"
+        },
+    ),
+    *_many(
         "flax/flax_gspmd.py",
         init_sharded_linear="mesh: auto_mesh; jax.random.key(0)",
     ),
     *_many(
         "flax/minigpt.py",
         **{
-            "TransformerBlock.__call__": "TransformerBlock(32, 4, 64,"
-            " rngs=nnx.Rngs(0)), jax.device_put(jnp.zeros((4, 16, 32)), P('batch'))"
+            "TransformerBlock.__call__": "TransformerBlock(32, 4, 64, rngs=nnx.Rngs(0)),"
+            " jax.device_put(jnp.zeros((4, 16, 32)), P('batch'))",
+            "TokenAndPositionEmbedding.__call__": "TokenAndPositionEmbedding(16, 64, 32,"
+            " rngs=nnx.Rngs(0)), jax.device_put(jnp.zeros((4, 16), int), P('batch'))",
         },
     ),
     *_many(
@@ -139,23 +171,34 @@ PROGRAMS = [
     *_many("maxtext/non_spmd.py", example_step=""),
     *_many(
         "maxtext/run_gdn_cp.py",
-        context_parallel="A('f32',16,2,4,64,32), A('f32',16,2,4,64,32), A('f32',16,2,4,64,32),"
-        " A('f32',16,2,4,64), A('f32',2,4,32,32)",
+        context_parallel=_CHUNKS,
+        context_parallel_gradient=_CHUNKS,
     ),
-    *_many("ringattention/run_ring_attention.py", attention=_RING, attention_gradient=_RING),
+    *_many(
+        "ringattention/run_ring_attention.py",
+        attention=_RING,
+        attention_gradient=_RING,
+        inference="A('f32',2,1,4,32), A('f32',2,1024,4,32), A('f32',2,1024,4,32), A('bool',2,1,1,1024)",
+    ),
     *_many("pmpp/run_pmpp.py", smooth="A('f32',64,32,32)", laplacian="A('f32',64,64,64)"),
     *_many(
         "shardes/run_contraction.py",
-        gather_weights="jax.random.key(0), {'w': A('f32',64,32), 'b': A('f32',32)}, A('f32',64)",
-        sum_updates="jax.random.key(0), {'w': A('f32',64,32), 'b': A('f32',32)}, A('f32',64)",
+        gather_weights=_WEIGHTED,
+        sum_updates=_WEIGHTED,
+        regenerate_noise=_WEIGHTED,
     ),
-    *_many("tunix/run_llama.py", step="abstract, A('i32',8,64)"),
+    *_many("tunix/run_llama.py", step="abstract, A('i32',8,64)", forward="abstract, A('i32',8,64)"),
     *_many(
         "excerpts/run_excerpts.py",
         combine_experts="A('f32',16,8,32), A('f32',8,32,64)",
         balance_experts="A('i32',8,16,2)",
         merge_attention="A('f32',64,16,32), A('f32',64,16), A('f32',64,16,32), A('f32',64,16)",
         fsdp_gradient="A('f32',64,128)",
+    ),
+    *_many(
+        "excerpts/run_pencils.py",
+        exchange_halo="A('f32',32,32,16)",
+        turn_pencils="A('f32',32,32,32)",
     ),
     *_many("excerpts/run_local_reshape.py", add_noise="A('f32',16,32), A('f32',512)"),
 ]

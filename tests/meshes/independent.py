@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 KINDS = (
     "all-reduce",
@@ -52,27 +52,37 @@ class _Instruction:
 def collectives(hlo: str, devices: int) -> Counter[Moved]:
     """Return how often one run of the program executes each collective.
 
-    A loop whose number of iterations is not known counts once.
+    A loop whose number of iterations is not known counts once. XLA for TPU writes a collective that
+    overlaps with other work as a chain of fusions, which counts once, and a reduce-scatter as the
+    fusion `all-reduce-scatter`.
     """
     computations, entry = _computations(hlo)
     total: Counter[Moved] = Counter()
-    for instruction, times, within in _executed(computations, entry, 1):
+    for instruction, times, name in _executed(computations, entry, 1):
+        within = computations[name]
         moved = _moved(instruction, within, devices)
-        if moved is not None:
-            total[moved] += times
+        if moved is None or ("chain_id=" in instruction.text and not _starts(within)):
+            continue
+        if name.startswith("all-reduce-scatter") and moved.kind == "all-reduce":
+            moved = replace(moved, kind="reduce-scatter")
+        total[moved] += times
     return total
+
+
+def _starts(within: dict[str, _Instruction]) -> bool:
+    return any('"AsyncCollectiveStart"' in each.text for each in within.values())
 
 
 def _executed(
     computations: dict[str, dict[str, _Instruction]], name: str, times: int
-) -> Iterator[tuple[_Instruction, int, dict[str, _Instruction]]]:
-    within = computations.get(name, {})
-    for instruction in within.values():
-        yield instruction, times, within
+) -> Iterator[tuple[_Instruction, int, str]]:
+    for instruction in computations.get(name, {}).values():
+        yield instruction, times, name
         if instruction.opcode in ("reduce", "sort", "scatter", "map", "reduce-window"):
             continue
-        trips = _TRIPS.search(instruction.text)
-        inner = times * int(trips[1]) if trips and instruction.opcode == "while" else times
+        inner = times
+        if instruction.opcode == "while":
+            inner *= _trips(computations, instruction)
         if instruction.opcode.startswith(KINDS) or instruction.opcode in (
             "async-done",
             "async-update",
@@ -83,6 +93,19 @@ def _executed(
             called += [each.strip().lstrip("%") for each in branches.split(",")]
         for each in dict.fromkeys(called):
             yield from _executed(computations, each, inner)
+
+
+def _trips(computations: dict[str, dict[str, _Instruction]], loop: _Instruction) -> int:
+    """Return how often a loop runs: as XLA says, or what its counter, from 0, is compared with."""
+    if known := _TRIPS.search(loop.text):
+        return int(known[1])
+    condition = re.search(r"condition=%?([\w.\-~]+)", loop.text)
+    within = computations.get(condition[1], {}) if condition else {}
+    for each in within.values():
+        if each.opcode == "compare" and "direction=LT" in each.text:
+            limit = re.search(r"constant\((\d+)\)", within[each.operands[1]].text)
+            return int(limit[1]) if limit else 1
+    return 1
 
 
 def _moved(

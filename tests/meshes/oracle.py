@@ -68,7 +68,7 @@ def _hlo(namespace: dict[str, Any], function: str, arguments: str) -> str:
     import jax
     import jax.numpy as jnp
 
-    dtypes = {"f32": jnp.float32, "bf16": jnp.bfloat16, "i32": jnp.int32}
+    dtypes = {"f32": jnp.float32, "bf16": jnp.bfloat16, "i32": jnp.int32, "bool": bool}
     known = {
         "A": lambda dtype, *shape: jax.ShapeDtypeStruct(shape, dtypes[dtype]),
         "jax": jax,

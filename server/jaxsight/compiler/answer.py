@@ -7,12 +7,13 @@ import binascii
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from jaxsight.compiler import attempts, devices
 from jaxsight.compiler.compat import xla
 from jaxsight.compiler.hlo import read
-from jaxsight.compiler.hlo.distributed import shardings
+from jaxsight.compiler.hlo.distributed import rematerializations, shardings
 from jaxsight.compiler.hlo.shapes import sizes
 from jaxsight.targets.target import parse
 from jaxsight.timeline import mark
@@ -60,6 +61,20 @@ def answer(
         return NotCompiled(request.id, "target", str(error))
     except xla.Refused as error:
         return NotCompiled(request.id, error.kind, str(error))
+    answer = _described(request, compiled)
+    return replace(
+        answer,
+        how=_how(prepared.devices),
+        seconds=seconds,
+        platform=prepared.devices.platform_version,
+        notes=(*_notes(prepared.notes, answer.graph), *differences),
+        devices=distribution.devices,
+    )
+
+
+def _described(request: Compile, compiled: xla.Compilation) -> Compiled:
+    """Return what XLA's texts and figures say of a program, without how it was compiled."""
+    meshes = request.distribution.meshes if request.distribution is not None else ()
     graph = read(
         compiled.hlo,
         constants=request.constants,
@@ -67,27 +82,23 @@ def answer(
         platform=parse(request.target).platform,
         trips=dict(request.trips),
         communicates=request.communicates,
-        meshes=distribution.meshes,
+        meshes=meshes,
     )
     mark("kernels read")
     return Compiled(
         id=request.id,
         target=request.target,
-        how=_how(prepared.devices),
+        how="",
         graph=graph,
         memory=_memory(compiled),
         hlo=compiled.hlo,
-        seconds=seconds,
+        seconds=0.0,
         flops=compiled.flops,
         jaxlib=xla.JAXLIB,
-        platform=prepared.devices.platform_version,
         aliases=aliases(compiled.hlo),
-        notes=(*_notes(prepared.notes, graph), *differences),
         is_complete=compiled.is_complete,
-        devices=distribution.devices,
-        shardings=shardings.read(compiled.unpartitioned, distribution.meshes)
-        if compiled.unpartitioned
-        else (),
+        shardings=shardings.read(compiled.unpartitioned, meshes) if compiled.unpartitioned else (),
+        rematerialized=rematerializations.read(compiled.log),
     )
 
 

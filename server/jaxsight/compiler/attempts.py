@@ -29,6 +29,8 @@ _MOSAIC = b"mosaic_gpu"
 _MOSAIC_FAILED = "Pass pipeline failed"
 _ALGORITHM = re.compile(r"Unsupported algorithm on the current device\(s\): (ALG_\w+)")
 _DTYPES = (("BF16", "bfloat16"), ("F8", "float8"), ("TF32", "TF32"), ("F16", "float16"))
+_CUSTOM_PARTITIONING = re.compile(r"CustomSPMDPartitioning|custom partitioning", re.IGNORECASE)
+"""The target of `jax.custom_partitioning`, whose Python functions XLA calls while it compiles."""
 _CUDNN = re.compile(r"cudnn|\bdnn\b", re.IGNORECASE)
 
 
@@ -104,6 +106,10 @@ def explained(message: str, target: Target) -> str:
         dtype = next((name for part, name in _DTYPES if part in algorithm[1]), "")
         product = f"no {dtype} matmul" if dtype else "no such matmul"
         return f"{target.title} has {product} ({algorithm[1]}): use another dtype"
+    if _CUSTOM_PARTITIONING.search(message):
+        return (
+            "`custom_partitioning` calls Python while XLA compiles, which only the program can do"
+        )
     if target.chip is not None and _CUDNN.search(message):
         return f"cuDNN can compile this only on the device itself ({target.title})"
     return message

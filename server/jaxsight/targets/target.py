@@ -144,6 +144,17 @@ def parse_short(text: str) -> Target:
     return parse(_with_platform(text.strip().lower()) or text)
 
 
+def counted(target: Target, devices: int) -> str:
+    """Return the name of a target for at least so many of its devices, e.g. `cuda:h100x8`."""
+    match target.chip:
+        case None:
+            return f"{target.platform}:{devices}"
+        case Gpu():
+            return f"{target.platform}:{target.chip.name}x{devices}"
+        case Tpu():
+            return f"tpu:{target.chip.name}:{target.chip.slice_for(devices)}"
+
+
 def _with_platform(wanted: str) -> str:
     """Return a name that begins with a chip, with the chip's platform; empty for other names."""
     chip = wanted.partition(":")[0]

@@ -33,6 +33,7 @@ SIZES = "def f(x):\n    return x * float(mesh.size) * 3.0 * float(jax.device_cou
             8,
         ),
         ("mesh = Mesh([jax.devices()[i] for i in range(4)], ('x',))", 4, 4),
+        ("mesh = Mesh([jax.local_devices()[i] for i in range(4)], ('x',))", 4, 4),
         ("mesh = jax.make_mesh((jax.device_count() // 4, 4), ('x', 'y'))", 4, 4),
         (
             "import jax.experimental.mesh_utils as utils\n"

@@ -122,13 +122,14 @@ UNKNOWN = "neither it nor the target names their number"
     [
         ("mesh = Mesh(jax.devices(), ('x',))", "1 device"),
         ("mesh = jax.make_mesh((len(jax.devices()),), ('x',))", "1 device"),
+        ("mesh = Mesh(np.array(jax.local_devices()), ('x',))", "1 device"),
         ("mesh = jax.make_mesh((jax.device_count() // 2, 2), ('x', 'y'))", "2 devices"),
     ],
 )
 def test_a_mesh_of_an_unknown_number_of_devices_has_a_caveat(
     tracer: Driver, statement: str, seen: str
 ) -> None:
-    source = MESH + statement + "\n" + SIZES
+    source = f"{MESH}{statement}\ndef f(x):\n    return x * float(mesh.size)\n"
     reasons = [each.reason for each in tracer.trace(source, file="unknown.py").caveats]
     assert reasons == [f"sees {seen}: {UNKNOWN}"]
     assert tracer.trace(source, file="unknown.py", devices=4).caveats == ()

@@ -16,18 +16,25 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.targets.target import Target, names, parse
+from jaxsight.targets.target import Target, counted, names, parse
 from jaxsight.text.inert import one_line
 from jaxsight.workers.compilation import environments, installation
 
 _ASK = "import importlib.metadata as m; print(m.version('jax'))"
 
+_SEVERAL = 8
+"""The number of devices of the examples in JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """A target and its state: `ready`, `needs` (to be installed) or `cannot`, with details."""
+    """A target and its state: `ready`, `needs` (to be installed) or `cannot`, with details.
+
+    `several` is the name of the target for 8 devices.
+    """
 
     target: str
+    several: str
     title: str
     state: str
     detail: str
@@ -70,7 +77,11 @@ def _list_targets(python: str | None, as_json: bool) -> int:
     printer.print(table)
     environment = f"JAX {one_line(jax)} in {one_line(interpreter)}."
     remote = "Use ssh://HOST or ssh://HOST/TARGET to compile on another machine."
-    printer.print(styled((f"\n{environment} {remote}", "dim")))
+    several = (
+        "For several devices, a program's mesh decides how many; to fix their number, use e.g. "
+        "cpu:8, cuda:h100x8 or tpu:v5e:4x4."
+    )
+    printer.print(styled((f"\n{environment} {remote}\n{several}", "dim")))
     return 0
 
 
@@ -113,7 +124,7 @@ def _target_state(name: str, jax: str) -> TargetState:
     """Return the state of a target for programs lowered by a version of JAX."""
     target = parse(name)
     state, detail = _own_device(target) if target.chip is None else _distant_chip(target, jax)
-    return TargetState(name, target.title, state, detail)
+    return TargetState(name, counted(target, _SEVERAL), target.title, state, detail)
 
 
 def _own_device(target: Target) -> tuple[str, str]:

@@ -35,7 +35,7 @@ _NO_ELEMENT = "list index out of range"
 is doubled until there are enough.
 """
 _COUNT = r"(?:\blen\(\s*(?:jax\.)?(?:local_)?devices\([^()]*\)\s*\)|\b(?:local_)?device_count\(\))"
-_READS_DEVICES = re.compile(r"\bdevices\(|device_count\(")
+_READS_DEVICES = re.compile(r"\b(?:local_)?devices\(|device_count\(")
 _COUNTED = re.compile(rf"\b(\w+)\s*=\s*(?:jax\.)?{_COUNT}\s*(?:#.*)?$", re.MULTILINE)
 """`n = jax.device_count()`, a name that a condition may compare."""
 _OWN_CHECKS = (AssertionError, RuntimeError, ValueError, SystemExit)

@@ -101,8 +101,8 @@ class Namespaces:
     def _wanted(self, request: Trace, namespace: FileNamespace) -> _Wanted | None:
         """Return the devices for a request; `None` if any number is as good."""
         setters = tuple(chunk.key for chunk in request.chunks if devices.mentioned(chunk.text))
-        least = request.mesh.size if request.mesh is not None else 1
-        least = least if least <= MOST else 1  # It is refused with the inputs.
+        size = request.mesh.size if request.mesh is not None else 1
+        least = size if size <= MOST else 1  # larger meshes are refused with the inputs
         if request.devices:
             if least > request.devices:
                 raise _too_few(request)

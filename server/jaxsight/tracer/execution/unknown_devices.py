@@ -16,7 +16,7 @@ from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import Caveat
 
 _NUMBERED = re.compile(r"devices\([^()]*\)\s*\[[\w\s:]*\]")
-_READS = re.compile(r"\bdevices\(|device_count\(")
+_READS = re.compile(r"\b(?:local_)?devices\(|device_count\(")
 _CHOOSES = re.compile(r"\bif\b")
 _DISTRIBUTES = re.compile(r"[Mm]esh|pmap|[Ss]harding")
 

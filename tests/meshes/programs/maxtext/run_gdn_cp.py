@@ -21,3 +21,8 @@ def context_parallel(w, u, k, g, h_init):
         out_specs=(P("context"), P()),
         check_vma=False,
     )(w, u, k, g, h_init)
+
+
+def context_parallel_gradient(w, u, k, g, h_init):
+    """Differentiate the final state."""
+    return jax.grad(lambda h: context_parallel(w, u, k, g, h)[1].sum())(h_init)

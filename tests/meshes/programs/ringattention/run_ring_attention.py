@@ -4,6 +4,7 @@ import functools
 
 import jax
 from jax.sharding import PartitionSpec as P
+from ringattention_inference import ring_attention_inference
 from ringattention_jax import ring_attention
 
 AUTO = jax.sharding.AxisType.Auto
@@ -39,3 +40,16 @@ def attention(q, k, v):
 def attention_gradient(q, k, v):
     """Differentiate the sum of the results."""
     return jax.grad(lambda *inputs: attention(*inputs).sum(), argnums=(0, 1, 2))(q, k, v)
+
+
+@jax.jit
+def inference(q, k, v, mask):
+    """Attend with a mask, and one query for each row."""
+
+    def on_device(q, k, v, mask):
+        return ring_attention_inference(q, k, v, mask, "sp", True)
+
+    query, whole = P("dp", None, None, None), P("dp", None, None, None)
+    return jax.shard_map(
+        on_device, mesh=mesh, in_specs=(query, SPEC, SPEC, whole), out_specs=query, check_vma=False
+    )(q, k, v, mask)

@@ -46,3 +46,9 @@ def step(state, tokens):
     gradients = jax.grad(loss)(state, tokens)
     updated = jax.tree.map(lambda p, g: p - 0.1 * g, state, gradients)
     return jax.lax.with_sharding_constraint(updated, SHARDINGS)
+
+
+def forward(state, tokens):
+    """Return the loss, with parameters and tokens divided over both axes."""
+    state = jax.lax.with_sharding_constraint(state, SHARDINGS)
+    return loss(state, jax.lax.with_sharding_constraint(tokens, TOKENS))

@@ -1,0 +1,3 @@
+"""Collectives and shardings of programs for several devices, counted in other ways than the
+product's.
+"""
