@@ -182,3 +182,15 @@ async def test_a_target_of_more_devices_says_how_many_are_used(
     assert totals.label.endswith("· 4 of cpu:8")
     assert all("4 devices of" in h.tooltip for h in hints if h.label.startswith("⇄"))
     session.close(path)
+
+
+async def test_after_an_edit_the_last_choice_is_marked(session: Session, tmp_path: Path) -> None:
+    path = opened(session, tmp_path, ALL_REDUCE, barriers=False, collectives=False)
+    await session.hints(path, wait=True)
+    edited = ALL_REDUCE.replace("return result", "return jnp.sort(result) + jnp.cumsum(result)")
+    session.change(path, edited)
+    labels = [hint.label for hint in await session.hints(path)]
+    assert {": f32[64,256] ~@ (data, model)", ": f32[64,256] @ (data, model)"} & {
+        label.replace(": ~f32[64,256] @", ": f32[64,256] @") for label in labels
+    }
+    session.close(path)

@@ -30,17 +30,14 @@ def shape_hints(
     Args:
         targets: ranges of assignment targets with what was observed there.
         view: the function that they were observed in.
-        kernels: its kernels, if they are those of the same text.
+        kernels: its kernels, which may be those of an older text.
     """
     notice = stale.notice(view)
     for range, observation in targets:
         values = [value for value in view.seen(observation) if trees.has_array(value.text)]
         if not values:
             continue
-        chosen = shardings.chosen_sharding(kernels, range, values) if kernels is not None else None
-        axes, choice = "", ""
-        if kernels is not None and chosen is not None and not is_replicated(chosen):
-            axes, choice = f" {chosen_axes(chosen)}", prose(words(kernels, chosen))
+        axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
             f": {stale.mark(view)}{_label(values, observation.more)}{axes}",
@@ -48,6 +45,23 @@ def shape_hints(
             view.stale,
             attached=True,
         )
+
+
+def _choice(
+    kernels: Kernels | None, range: Range, values: list[Seen], view: View
+) -> tuple[str, str]:
+    """Return the axes that the partitioner chose, ` @ (data, -)`, and a paragraph about them.
+
+    Until the current text is compiled they are those of the last program, with a mark. Both are
+    empty for a replicated value, and if the choice is unknown.
+    """
+    chosen = shardings.chosen_sharding(kernels, range, values) if kernels is not None else None
+    if kernels is None or chosen is None or is_replicated(chosen):
+        return "", ""
+    mark = "" if view.stale else stale.mark(kernels.view)
+    notice = "" if view.stale else stale.notice(kernels.view)
+    text = "\n\n".join(filter(None, (notice, prose(words(kernels, chosen)))))
+    return f" {mark}{chosen_axes(chosen)}", text
 
 
 def _label(values: list[Seen], more: int) -> str:
@@ -95,15 +109,9 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
-        for hint in shape_hints(targets, view, _current(shown, view)):
+        for hint in shape_hints(targets, view, shown.kernels(view)):
             hints[hint.range] = hint
     yield from hints.values()
-
-
-def _current(shown: Shown, view: View) -> Kernels | None:
-    """Return a function's kernels if they are those of the trace that hints show."""
-    kernels = shown.kernels(view)
-    return None if kernels is None or view.stale or kernels.view.stale else kernels
 
 
 KIND = Kind(("shapes",), _hints)
