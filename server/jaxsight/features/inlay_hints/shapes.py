@@ -109,9 +109,16 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
-        for hint in shape_hints(targets, view, shown.kernels(view)):
+        for hint in shape_hints(targets, view, _kernels(shown, view)):
             hints[hint.range] = hint
     yield from hints.values()
+
+
+def _kernels(shown: Shown, view: View) -> Kernels | None:
+    """Return a function's kernels; if its newest trace failed, those of its last one."""
+    name = view.subject.name
+    views = (view, *(other for other in shown.views if other.subject.name == name))
+    return next(filter(None, map(shown.kernels, views)), None)
 
 
 KIND = Kind(("shapes",), _hints)
