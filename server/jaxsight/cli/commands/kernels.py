@@ -321,6 +321,8 @@ def _total(kernels: Kernels) -> str:
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
     if not kernels.graph.launches_known:
         reasons.append("loops of unknown length excluded")
+    if not reasons:
+        reasons.append("collectives that overlap with other kernels may take longer")
     return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
 
 
