@@ -201,3 +201,18 @@ async def test_after_an_edit_the_last_choice_stays_and_is_marked(
     # A program that is compiled at once needs no mark.
     assert labels & {f": f32[64,256] {mark} (data, model)" for mark in marks}
     session.close(path)
+
+
+async def test_documents_mark_collectives(session: Session, tmp_path: Path) -> None:
+    path = opened(session, tmp_path, ALL_REDUCE)
+    listed = (await session.show(path, "product", "kernels")).text
+    assert "mesh: data=2, model=4\n" in listed
+    assert "communication: 1 collective, 16 KiB per device, time unknown, not overlapped" in listed
+    (line,) = [line for line in listed.splitlines() if line.startswith("⇄")]
+    assert "all-reduce (add) over model, 16 KiB on each device; inserted by the partition" in line
+    hlo = (await session.show(path, "product", "hlo")).text
+    (line,) = [line for line in hlo.splitlines() if "⇄" in line]
+    comment = "  // ⇄ all-reduce 16 KiB over model, inserted by the partitioner"
+    assert "all-reduce(" in line
+    assert line.endswith(comment)
+    session.close(path)

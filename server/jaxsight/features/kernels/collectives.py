@@ -119,7 +119,7 @@ def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Itera
         if chosen.equation in paths:
             results[chosen.equation].append(chosen)
     # An equation with several results, such as a scan, is no single operation.
-    known = [one[0] for one in results.values() if len(one) == 1]
+    known = [chosen[0] for chosen in results.values() if len(chosen) == 1]
     for chosen in known[:_SHARDINGS]:
         result = f"`{shardings.sharded_type(chosen)}`"
         operands = " and ".join(f"`{_divided(operand)}`" for operand in chosen.operands)
@@ -149,8 +149,13 @@ def time(kernels: Kernels, kernel: Kernel) -> str:
     """Return how long a collective takes by the roofline model, and whether it is overlapped."""
     seconds = estimate(kernel, kernels.target)
     amount = f"{_about(seconds)} by the roofline model" if seconds is not None else "time unknown"
-    is_async = kernel.collective is not None and kernel.collective.is_async
-    return f"{amount}, overlapped with other kernels" if is_async else f"{amount}, not overlapped"
+    overlaps = is_async(kernel)
+    return f"{amount}, overlapped with other kernels" if overlaps else f"{amount}, not overlapped"
+
+
+def is_async(kernel: Kernel) -> bool:
+    """Return whether other kernels run between a collective's start and its end."""
+    return kernel.collective is not None and kernel.collective.is_async
 
 
 def _about(seconds: float) -> str:
@@ -190,7 +195,7 @@ def communication_line(kernels: Kernels, moved: str) -> str:
     if not collectives:
         return ""
     parts = [count(len(collectives), "collective"), f"{moved} per device", _total(kernels)]
-    overlapped = [one for one in collectives if one.collective and one.collective.is_async]
+    overlapped = [kernel for kernel in collectives if is_async(kernel)]
     if overlapped:
         part = "all" if len(overlapped) == len(collectives) else f"{len(overlapped)}"
         parts.append(f"{part} overlapped with other kernels")
