@@ -191,3 +191,43 @@ async def test_panel_and_documents_say_what_was_not_run(tmp_path: Path) -> None:
         assert first == f"# note: line 5: {reason}"
         assert following[0].startswith("{ lambda")
         assert min(link["line"] for link in jaxpr["links"]) > 0
+
+
+SHARDED = '''\
+import jax
+from jax.sharding import AxisType
+
+mesh = jax.make_mesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+
+def product(x, w):
+    """
+    Example inputs:
+        mesh = mesh
+        x: f32[64@data, 256@model]
+        w: f32[256@model, 128]
+    """
+    return x @ w
+'''
+
+
+async def test_panel_has_the_collectives_and_layouts_of_several_devices(tmp_path: Path) -> None:
+    uri = (tmp_path / "sharded.py").as_uri()
+    async with opened(VSCODE, tmp_path, target="cpu:8") as editor:
+        editor.open(uri, SHARDED)
+        shown = await editor.ask("jaxsight/panel", uri=uri, function="product")
+        drawn = shown["drawn"]
+        assert (drawn["devices"], drawn["mesh"]) == (8, "data=2, model=4")
+        (kernel,) = [kernel for kernel in drawn["kernels"] if kernel["collective"]]
+        collective = kernel["collective"]
+        assert kernel["kind"] == "collective"
+        assert (collective["kind"], collective["scope"]) == ("all-reduce", "over model")
+        assert (collective["bytes"], collective["inserted"]) == (16384, True)
+        assert collective["groups"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert "inserted by the partitioner (Shardy) for `x @ w`" in kernel["description"]
+        divided = [each["divided"] for each in drawn["equations"] if each["text"] == "x @ w"]
+        assert {
+            "text": "f32[64@data,128]",
+            "local": "f32[32,128]",
+            "cells": [[[0, 1, 2, 3]], [[4, 5, 6, 7]]],
+        } in divided

@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from jaxsight.features.kernels.collectives import summed
-from jaxsight.features.kernels.summary import change, communication, headline, origin
+from jaxsight.features.kernels.collectives import scope, summed
+from jaxsight.features.kernels.summary import (
+    change,
+    communication,
+    headline,
+    origin,
+)
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Branch, Collective, Graph, Kernel, Loop
 from jaxsight.wire.messages.compiling import Compiled, Memory
@@ -94,3 +99,32 @@ def test_a_comparison_of_programs_for_several_devices_is_per_device() -> None:
         "devices 1 → 8 · collectives 0 → 1 · moved 0 B → 2 MiB per device"
     )
     assert change(after, after) == "the same"
+
+
+@pytest.mark.parametrize(
+    ("communication", "words"),
+    [
+        (Collective("all-gather", 1, axes=("data", "model")), "over data, model"),
+        (Collective("all-gather", 1, groups=((0, 1, 2, 3), (4, 5, 6, 7))), "in groups of 4"),
+        (Collective("collective-permute", 1, groups=((0, 1), (1, 0))), "between 2 pairs"),
+        (Collective("collective-permute", 1), ""),
+    ],
+)
+def test_groups_that_are_no_axes_have_a_size(communication: Collective, words: str) -> None:
+    assert scope(communication) == words
+
+
+def test_collectives_of_a_kind_are_summed_where_they_run_as_often() -> None:
+    graph = Graph("m", (), loops=(Loop("w", 12), Loop("v", None)))
+    kernels = [
+        collective(32),
+        collective(4),
+        collective(2, runs=12, loop=0),
+        collective(1, loop=1),
+        FUSION,
+    ]
+    assert summed(kernels, graph) == [
+        "2 all-reduces 36 MiB over data",
+        "all-reduce 2 MiB over data × 12",
+        "all-reduce 1 MiB over data × ?",
+    ]

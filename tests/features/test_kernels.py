@@ -18,7 +18,7 @@ from tests.features.test_fixtures import FIXTURES, check
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
-TARGETS = {"h100": "cuda:h100", "cpu": "cpu"}
+TARGETS = {"h100": "cuda:h100", "cpu": "cpu", "h100x8": "cuda:h100x8"}
 RELEASE = (0, 12)
 """What XLA fuses depends on its version: the fixtures are of this one."""
 
@@ -36,13 +36,14 @@ async def session() -> AsyncIterator[Session]:
 async def test_kernels_and_barriers(name: str, session: Session, update_fixtures: bool) -> None:
     file = FIXTURES / "kernels" / f"{name}.py"
     target = TARGETS[name.rpartition("_")[2]]
-    settings = {"python": sys.executable, "target": target, "inlayHints": {"shapes": False}}
+    hints: dict[str, object] = {"shapes": target.endswith("x8")}
+    settings = {"python": sys.executable, "target": target, "inlayHints": hints}
     session.configure([str(FIXTURES)], settings)
     source = without_hints(file.read_text(encoding="utf-8"))
     session.open(str(file), source)
-    hints = await session.hints(str(file), wait=True)
+    shown = await session.hints(str(file), wait=True)
     session.close(str(file))
-    check(file, with_hints(source, hints), update_fixtures)
+    check(file, with_hints(source, shown), update_fixtures)
 
 
 EDITED = '''\

@@ -132,6 +132,18 @@ class Repro:
 
 
 @dataclass(frozen=True, slots=True)
+class Divided:
+    """How the result of an equation is divided over devices."""
+
+    text: str
+    """Its global type with the axes: `f32[8@data,16]`."""
+    local: str
+    """Its type on one device; empty if unknown."""
+    cells: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    """For each row and column of parts, the devices that have it; empty if that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """An equation of the program, with the user's text of it and its place."""
 
@@ -140,6 +152,8 @@ class Part:
     outputs: tuple[str, ...]
     text: str = ""
     range: Range | None = None
+    divided: Divided | None = None
+    """`None` for one device, several results, and if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +173,10 @@ class Drawn:
     seconds: tuple[float | None, ...]
     """A roofline estimate of all launches of each kernel; `None` for chips without known rates."""
     equations: tuple[Part, ...]
+    collectives: tuple[tuple[str, ...], ...] = ()
+    """What is known about each collective, in words, in the order of the graph's."""
+    mesh: str = ""
+    """The axes of the program's meshes: `data=2, model=4`."""
     before: Compiled | None = None
     """The program of the saved file, if it differs."""
     notes: tuple[str, ...] = ()

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 
+from jaxsight.features.kernels import shardings
+from jaxsight.features.kernels.collectives import described
 from jaxsight.features.kernels.launches import undecided
-from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
-from jaxsight.features.model import Drawn, Panel, Part
+from jaxsight.features.kernels.layout import layout
+from jaxsight.features.kernels.summary import change, headline, memory_lines, meshes, origin
+from jaxsight.features.model import Divided, Drawn, Panel, Part
 from jaxsight.features.named_function import compiled_function
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
@@ -21,6 +24,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.source.text import Position
 from jaxsight.targets.roofline import estimate
+from jaxsight.wire.meshes import Chosen
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -75,6 +79,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     compiled, graph = kernels.compiled, kernels.graph
     if before is not None and before.target != compiled.target:
         before = None
+    divided = _divided(kernels)
     return Drawn(
         compiled,
         headline(compiled, kernels.target),
@@ -88,12 +93,39 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
                 equation.outputs,
                 _short(kernels.places.text(path)),
                 kernels.place(path),
+                divided.get(path),
             )
             for path, equation in kernels.equations.items()
         ),
+        tuple(
+            tuple(described(kernels, index))
+            for index, kernel in enumerate(graph.kernels)
+            if kernel.collective is not None
+        ),
+        meshes(kernels),
         before if before is not compiled else None,
         (*memory_lines(kernels), *undecided(kernels)),
         change(before, compiled) if before is not None else "",
+    )
+
+
+def _divided(kernels: Kernels) -> dict[str, Divided]:
+    """Return how the results of equations are divided, of those with a single known result."""
+    results: dict[str, list[Chosen]] = {}
+    for chosen in kernels.compiled.shardings:
+        results.setdefault(chosen.equation, []).append(chosen)
+    return {
+        path: _laid_out(kernels, known[0]) for path, known in results.items() if len(known) == 1
+    }
+
+
+def _laid_out(kernels: Kernels, chosen: Chosen) -> Divided:
+    mesh = shardings.mesh_of(kernels, chosen)
+    grid = layout(mesh, chosen.spec) if mesh is not None else None
+    return Divided(
+        shardings.sharded_type(chosen),
+        shardings.local_type(chosen, mesh) if mesh is not None else "",
+        grid.cells if grid is not None else (),
     )
 
 

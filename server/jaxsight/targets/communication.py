@@ -65,7 +65,7 @@ def seconds(kernel: Kernel, target: Target) -> float | None:
     sent = _sent(collective)
     if sent is None or not _connected(collective, links):
         return None
-    rate = links.rate(getattr(target, "topology", ""))
+    rate = links.rate(target.topology)
     if sent and not rate:
         return None
     return kernel.runs * sent / rate if sent else 0.0

@@ -6,9 +6,10 @@ import { type Difference, difference } from "./diff";
 import { h, set, write } from "./dom";
 import { GraphView } from "./graph_view";
 import type { Layout } from "./layout";
+import { layoutDetails } from "./layout_picture";
 import { listed } from "./listed";
 import { MemoryView } from "./memory_view";
-import type { Content, Following, Host, Kind, Place, Position, Shown, ToPanel } from "./messages";
+import type { Content, Divided, Following, Host, Kind, Place, Position, Shown, ToPanel } from "./messages";
 import { distinct, linesAt, Model, unique } from "./model";
 import type { Scene } from "./scene";
 import { Tabs } from "./tabs";
@@ -27,6 +28,8 @@ export class App {
   private readonly graph: GraphView;
   private readonly memory: MemoryView;
   private readonly texts: Readonly<Record<Exclude<TabName, "graph" | "memory">, TextView>>;
+  /** How the value at the cursor is divided over devices. */
+  private divided: Divided | undefined;
   private readonly details = h("aside", { "aria-live": "polite" });
   private readonly banner = h("div", { class: "banner", role: "status", hidden: true });
   private readonly status = h("footer", { role: "status" });
@@ -287,6 +290,11 @@ export class App {
       return;
     }
     const { uri, position } = this.cursor;
+    const divided = this.model?.dividedAt(uri, position);
+    if (divided?.text !== this.divided?.text) {
+      this.divided = divided;
+      this.tellDetails();
+    }
     const tab = this.tabs.current;
     if (tab === "graph") {
       this.graph.light(this.model?.kernelsAt(uri, position) ?? []);
@@ -420,6 +428,9 @@ export class App {
           this.reveal(places, focus);
         }),
       );
+    }
+    if (model !== undefined && this.divided !== undefined) {
+      this.details.append(layoutDetails(this.divided, model.drawn));
     }
     this.element.classList.toggle("comparing", this.comparing);
     this.details.hidden = this.details.childElementCount === 0;

@@ -4,6 +4,7 @@ import type { Difference } from "./diff";
 import { h, on } from "./dom";
 import type { Drawn, Equation, Kernel, KernelBefore, Place, Value } from "./messages";
 import type { Model } from "./model";
+import { titled } from "./scene";
 import { count, duration, flops, launchFigure, size, times } from "./words";
 
 type Reveal = (places: readonly Place[], focus: boolean) => void;
@@ -25,13 +26,19 @@ export function kernelDetails(model: Model, index: number, reveal: Reveal): HTML
   return h(
     "section",
     { class: "details", "aria-label": `Kernel ${index + 1}` },
-    h("h2", {}, `${index + 1}  ${kernel.what}`),
+    h("h2", {}, `${index + 1}  ${titled(kernel)}`),
     h("p", {}, facts.join(" · ")),
     h("p", { class: "flow" }, `in ${values(kernel.inputs)}`),
     h("p", { class: "flow" }, `out ${values(kernel.outputs)}`),
+    ...(kernel.description.length > 0 ? [communication(kernel.description)] : []),
     equationList(equations, (each) => (again.has(each.path) ? " (recomputed)" : ""), reveal),
     ...(fed.length > 0 ? [h("h3", {}, "feeds"), equationList(fed, () => "", reveal)] : []),
   );
+}
+
+/** What is known of a collective; its title stands above. */
+function communication(lines: readonly string[]): HTMLElement {
+  return h("ul", { class: "communication" }, ...lines.slice(1).map((line) => h("li", {}, line)));
 }
 
 /** `launched 7 times`; nothing for one launch. */

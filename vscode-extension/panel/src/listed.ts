@@ -3,6 +3,7 @@
 import { plainInMarkdown } from "./inert";
 import type { Shown } from "./messages";
 import { Model } from "./model";
+import { titled } from "./scene";
 import { launchFigure, size } from "./words";
 
 export function listed(shown: Shown): string {
@@ -16,7 +17,7 @@ export function listed(shown: Shown): string {
       size(values.reduce((sum, value) => sum + value.bytes, 0));
     const fed = model.fedLines(index).join(", ");
     const lines = model.linesOf(index).join(", ") || (fed && `for ${fed}`);
-    return `| ${index + 1} | ${plainInMarkdown(kernel.what)} | ${kernel.launchesKnown ? launchFigure(kernel) : "?"} | ${bytes(kernel.inputs)} | ${bytes(kernel.outputs)} | ${plainInMarkdown(kernel.endsBecause)} | ${lines} |`;
+    return `| ${index + 1} | ${plainInMarkdown(titled(kernel))} | ${kernel.launchesKnown ? launchFigure(kernel) : "?"} | ${bytes(kernel.inputs)} | ${bytes(kernel.outputs)} | ${plainInMarkdown(kernel.endsBecause)} | ${lines} |`;
   });
   return [
     `**${plainInMarkdown(shown.function)}**: ${plainInMarkdown(drawn.headline)}`,

@@ -26,6 +26,9 @@ export class MemoryView {
     if (drawn === undefined) {
       return;
     }
+    if (drawn.devices > 1) {
+      this.element.append(h("p", { class: "quiet" }, `Memory of one of ${drawn.devices} devices.`));
+    }
     this.element.append(totals(drawn));
     const largest = [...drawn.temporaries].sort((a, b) => b.value.bytes - a.value.bytes);
     this.element.append(

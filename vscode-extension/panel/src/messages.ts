@@ -34,6 +34,29 @@ export interface Launches {
   readonly launchesKnown: boolean;
 }
 
+/** What a kernel communicates; bytes are those on one device. */
+export interface Collective {
+  readonly kind: string;
+  readonly bytes: number;
+  readonly axes: readonly string[];
+  /** Devices that communicate with each other; pairs of source and target for `collective-permute`. */
+  readonly groups: readonly (readonly number[])[];
+  readonly inserted: boolean;
+  readonly async: boolean;
+  /** `over data`, `in groups of 4`; empty where nobody knows. */
+  readonly scope: string;
+}
+
+/** How the result of an equation is divided over devices. */
+export interface Divided {
+  /** `f32[8@data,16]` */
+  readonly text: string;
+  /** Its type on one device; empty where nobody knows. */
+  readonly local: string;
+  /** For each row and column of parts, the devices that have it. */
+  readonly cells: readonly (readonly (readonly number[])[])[];
+}
+
 /** A kernel; its launches are those while its arm is taken. */
 export interface KernelBefore extends Launches {
   readonly name: string;
@@ -54,11 +77,14 @@ export interface KernelBefore extends Launches {
   readonly recomputes: readonly string[];
   /** The line of the HLO that it stands on, from 0. */
   readonly line: number;
+  readonly collective: Collective | null;
 }
 
 export interface Kernel extends KernelBefore {
   /** An estimate, of all launches. */
   readonly seconds: number | null;
+  /** What is known of a collective, for people. */
+  readonly description: readonly string[];
 }
 
 export interface End {
@@ -112,6 +138,7 @@ export interface Equation {
   /** What the user wrote there. */
   readonly text: string;
   readonly place: Place | null;
+  readonly divided: Divided | null;
 }
 
 /** Bytes; -1 where nobody knows. */
@@ -133,6 +160,10 @@ export interface Before extends Launches {
 export interface Drawn extends Launches {
   readonly headline: string;
   readonly device: string;
+  /** All figures are those of one of them. */
+  readonly devices: number;
+  /** `data=2, model=4`; empty for one device. */
+  readonly mesh: string;
   /** `null` until the program is compiled completely. */
   readonly memory: Memory | null;
   readonly kernels: readonly Kernel[];

@@ -1,6 +1,6 @@
 /** A function's kernels, ready to be asked: which equations, places and kernels belong together. Knows nothing of how they are drawn. */
 
-import type { Drawn, Equation, Kernel, Link, Place, Position, Range } from "./messages";
+import type { Divided, Drawn, Equation, Kernel, Link, Place, Position, Range } from "./messages";
 
 export class Model {
   private readonly equations: ReadonlyMap<string, Equation>;
@@ -88,6 +88,16 @@ export class Model {
     const over = here.filter((each) => each.place !== null && onLine(each.place.range, position.line));
     const chosen = around.length > 0 ? innermost(around) : begun.length > 0 ? begun : innermost(over);
     return unique(chosen.flatMap((each) => this.computing.get(each.path) ?? []));
+  }
+
+  /** How the value of the innermost expression around a position is divided; nothing where that is not certain. */
+  dividedAt(uri: string, position: Position): Divided | undefined {
+    const around = this.drawn.equations.filter(
+      (each) => each.place?.uri === uri && holds(each.place.range, position),
+    );
+    const known = innermost(around).flatMap((each) => each.divided ?? []);
+    const [first] = known;
+    return known.every((each) => each.text === first?.text) ? first : undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 /** What is drawn of a graph while some boxes are closed: nodes with their texts, and one edge between any two, however many values pass. */
 
 import { type Box, boxed, boxesOf, closedAtFirst, type Item, summary } from "./boxes";
-import type { End, Value } from "./messages";
+import type { Collective, End, KernelBefore, Value } from "./messages";
 import type { Model } from "./model";
 import { count, duration, short, size, times } from "./words";
 
@@ -114,17 +114,28 @@ function kernelNode(model: Model, index: number): SceneNode {
   const all = model.sources(index).map((text) => short(text, LONGEST));
   const sources = all.length > SOURCES ? [...all.slice(0, SOURCES - 1), `… ${all.length - SOURCES + 1} more`] : all;
   const time = kernel.seconds === null || kernel.launches === 0 ? "" : `≈ ${duration(kernel.seconds)}`;
-  const reason = UNSAID.has(kernel.endsBecause) ? "" : `⊣ ${kernel.endsBecause}`;
+  const { collective } = kernel;
+  const unsaid = UNSAID.has(kernel.endsBecause);
+  const reason = collective !== null ? moved(collective) : unsaid ? "" : `⊣ ${kernel.endsBecause}`;
   return {
     id: `k${index}`,
     kind: "kernel",
     tone: kernel.kind,
-    title: `${index + 1}  ${short(kernel.what, LONGEST)}${times(kernel)}`,
+    title: `${index + 1}  ${short(titled(kernel), LONGEST)}${times(kernel)}`,
     sources,
     foot: [reason, time].filter((part) => part !== "").join("  ·  "),
     kernels: [index],
     children: [],
   };
+}
+
+/** `⇄ all-reduce over data`; of other kernels what they are. */
+export function titled(kernel: KernelBefore): string {
+  return kernel.collective === null ? kernel.what : `⇄ ${kernel.what} ${kernel.collective.scope}`.trim();
+}
+
+function moved({ bytes, inserted }: Collective): string {
+  return `${size(bytes)} on each device${inserted ? ", inserted" : ""}`;
 }
 
 function boxNode(model: Model, box: Box, children: readonly SceneNode[] | undefined): SceneNode {

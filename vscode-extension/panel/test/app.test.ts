@@ -101,6 +101,23 @@ test("the cursor lights its kernels", async () => {
   assert.deepEqual(marked("lit"), ["k6"]);
 });
 
+test("the layout of the value at the cursor is drawn, and a collective is described", async () => {
+  const collective = { kind: "all-reduce", bytes: 64, axes: ["x"], groups: [[0, 1]], inserted: true, async: false, scope: "over x" };
+  const description = ["kernel 7: all-reduce over x", "inserted by the partitioner for `m @ v`"];
+  const { drawn } = SHOWN;
+  const kernels = drawn.kernels.map((kernel, index) => (index === 6 ? { ...kernel, kind: "collective", collective, description } : kernel));
+  const divided = { text: "f32[64@x]", local: "f32[32]", cells: [[[0], [1]]] };
+  const equations = drawn.equations.map((equation) => ({ ...equation, divided }));
+  await hear(show({ drawn: { ...drawn, kernels, equations, devices: 2, mesh: "x=2" } }));
+  await hear({ type: "cursor", uri: URI, position: { line: 9, character: 26 } });
+  assert.match(found(".layout").textContent, /^f32\[64@x\]per device f32\[32\] · mesh x=2/);
+  assert.deepEqual([...app.element.querySelectorAll(".parts text")].map((part) => part.textContent), ["0", "1"]);
+  found('.node[data-id="k6"]').dispatchEvent(new page.MouseEvent("dblclick", { bubbles: true }) as never);
+  await settled();
+  assert.deepEqual([...app.element.querySelectorAll(".communication li")].map((line) => line.textContent), description.slice(1));
+  assert.match(found(".memory-area").textContent, /^Memory of one of 2 devices\./);
+});
+
 test("keys walk to a kernel and on to its source", async () => {
   await hear(show());
   const graph = found(".graph-area");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import type { Equation } from "../src/messages";
 import { linesAt, Model } from "../src/model";
 import { SHOWN, TEXTS, URI } from "./nested";
 
@@ -33,4 +34,22 @@ test("the cursor finds the lines of a text that stand for the innermost expressi
   const text = TEXTS.jaxpr.text.split("\n");
   assert.match(text[lines[0] ?? -1] ?? "", /dot_general/);
   assert.deepEqual(linesAt(TEXTS.jaxpr.links, URI, { line: 0, character: 0 }), []);
+});
+
+test("the layout at a position is that of the innermost expression, if all of its equations agree", () => {
+  const place = { uri: URI, range: { start: { line: 3, character: 4 }, end: { line: 3, character: 9 } } };
+  const equation = (path: string, text: string): Equation => ({
+    path,
+    primitive: "add",
+    outputs: [],
+    text: "a + b",
+    place,
+    divided: { text, local: "", cells: [[[0], [1]]] },
+  });
+  const at = (...texts: string[]): string | undefined => {
+    const equations = texts.map((text, index) => equation(String(index), text));
+    return new Model({ ...SHOWN.drawn, equations }).dividedAt(URI, { line: 3, character: 5 })?.text;
+  };
+  assert.equal(at("f32[8@x]", "f32[8@x]"), "f32[8@x]");
+  assert.equal(at("f32[8@x]", "f32[8]"), undefined);
 });

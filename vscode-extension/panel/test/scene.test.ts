@@ -40,6 +40,27 @@ test("a kernel shows what the user wrote, why it ends, its launches and its time
   assert.equal(node.foot, "⊣ reduction  ·  ≈ 63.1 µs");
 });
 
+test("a collective shows its axes, its bytes and who asked for it", () => {
+  const { drawn } = SHOWN;
+  const collective = {
+    kind: "all-reduce",
+    bytes: 32 * 1024 * 1024,
+    axes: ["data"],
+    groups: [[0, 4]],
+    inserted: true,
+    async: false,
+    scope: "over data",
+  };
+  const kernels = drawn.kernels.map((kernel, index) =>
+    index === 0 ? { ...kernel, kind: "collective", what: "all-reduce", endsBecause: "collective", seconds: null, collective } : kernel,
+  );
+  const { nodes } = new Boxes(new Model({ ...drawn, kernels })).scene();
+  const node = named(nodes, /^1 /);
+  assert.equal(node.title, "1  ⇄ all-reduce over data");
+  assert.equal(node.tone, "collective");
+  assert.equal(node.foot, "32 MiB on each device, inserted");
+});
+
 test("a closed box stands for its kernels, and has their edges", () => {
   const boxes = new Boxes(new Model(SHOWN.drawn));
   boxes.toggle("loop0");

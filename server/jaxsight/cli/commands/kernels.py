@@ -19,6 +19,7 @@ from jaxsight.cli.output.printing import Printer, Table, cells, print_document, 
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches
+from jaxsight.features.kernels.collectives import kernel_title
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
 from jaxsight.files import reading
@@ -271,7 +272,7 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
         seconds = estimate(kernel, kernels.target)
         row = cells(
             str(index + 1),
-            "  " * len(kernel.loops) + kernel.what,
+            "  " * len(kernel.loops) + kernel_title(kernel),
             str(kernel.launches),
             units.size(kernel.bytes_in),
             units.size(kernel.bytes_out),
@@ -320,6 +321,8 @@ def _total(kernels: Kernels) -> str:
     reasons = [f"no estimate for kernel{plural} {numbers}{more}"] if unknown else []
     if not kernels.graph.launches_known:
         reasons.append("loops of unknown length excluded")
+    if not reasons:
+        reasons.append("collectives that overlap with other kernels may take longer")
     return f"total ≥ {units.time(estimated.seconds)} ({'; '.join(reasons)})"
 
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from jaxsight.features import caveats
+from jaxsight.features.hover.shardings import chosen_layouts, traced_layouts
 from jaxsight.features.hover.targets import target_rows
 from jaxsight.features.hover.text import (
     expression_hover,
@@ -26,6 +27,7 @@ from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.observations import Observation
 from jaxsight.workers.compilation.queue import Urgency
 
 PATIENCE = 1.5
@@ -129,17 +131,24 @@ def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | No
         observation = view.observed.get(place)
         if observation is not None and observation.values:
             source = view.module.slice_text(place)
-            compiled = _compiled_words(engine, view, place)
-            return expression_hover(source, place, observation, view, compiled)
+            compiled, layouts = _compiled_words(engine, view, place, observation)
+            return expression_hover(source, place, observation, view, compiled, layouts)
     return None
 
 
-def _compiled_words(engine: Engine, view: View, place: Range) -> str:
-    """Return how an expression was compiled for the first target; empty if unknown."""
+def _compiled_words(
+    engine: Engine, view: View, place: Range, observation: Observation
+) -> tuple[str, str]:
+    """Return how an expression was compiled for the first target, and how it is laid out.
+
+    The second is Markdown. Either is empty if unknown.
+    """
+    layouts = traced_layouts(view.seen(observation))
     kernels = engine.programs.kernels(view)
     if kernels is None or kernels.view.stale != view.stale:
-        return ""
-    return expression_words(kernels, place)
+        return "", layouts
+    chosen = chosen_layouts(kernels, place, view.seen(observation))
+    return expression_words(kernels, place), layouts or chosen
 
 
 async def _target_words(engine: Engine, view: View) -> str:
@@ -177,7 +186,7 @@ async def _target_words(engine: Engine, view: View) -> str:
         for task in tasks:
             if not task.done():
                 engine.waiting.go_on(task, path)
-    words = target_rows(results)
+    words = target_rows(view, results)
     if waiting:
         words += f"\n\n*compiling for {', '.join(waiting)}…*"
     return words.strip()

@@ -1,11 +1,16 @@
-"""What is said about the sharding of a value, besides its type."""
+"""What is said about the sharding of a value, besides its type, and pictures of it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from jaxsight.text.markdown import span
-from jaxsight.wire.meshes import MANUAL
+from jaxsight.features.kernels import shardings as chosen_shardings
+from jaxsight.features.kernels.layout import layout, picture
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.text import Range
+from jaxsight.text.markdown import fenced, prose, span
+from jaxsight.wire.meshes import MANUAL, Chosen
 from jaxsight.wire.observations import Seen
 
 _SIZES = re.compile(r"\[([^\[\]]*)\]")
@@ -46,3 +51,38 @@ def _local(value: Seen) -> str:
     shape = tuple(int(size) for size in _SIZE.findall(match[1]))
     local = value.sharding.local_shape(shape) if len(shape) == len(value.sharding.spec) else shape
     return f"{value.text[: match.start()]}[{','.join(map(str, local))}]"
+
+
+def traced_layouts(values: Sequence[Seen]) -> str:
+    """Return a picture of the parts of a value whose sharding is traced, in Markdown.
+
+    Empty if it is replicated, not an array, or if there are several values.
+    """
+    shardings = {value.sharding for value in values}
+    sharding = shardings.pop() if len(shardings) == 1 else None
+    if sharding is None or not any(sharding.spec) or MANUAL in sharding.mesh.types:
+        return ""
+    grid = layout(sharding.mesh, sharding.spec)
+    return fenced(picture(grid), "text") if grid is not None else ""
+
+
+def chosen_layouts(kernels: Kernels, place: Range, values: Sequence[Seen]) -> str:
+    """Return the sharding that the partitioner chose for an expression, in Markdown.
+
+    Empty if it is unknown, or traced, or if the expression has several values.
+    """
+    chosen = chosen_sharding(kernels, place, values)
+    if chosen is None:
+        return ""
+    parts = [prose(chosen_shardings.words(kernels, chosen))]
+    if drawn := chosen_shardings.shown_layout(kernels, chosen):
+        parts.append(fenced(drawn, "text"))
+    return "\n\n".join(parts)
+
+
+def chosen_sharding(kernels: Kernels, place: Range, values: Sequence[Seen]) -> Chosen | None:
+    """Return the sharding that the partitioner chose for an expression, if it is known."""
+    texts = {value.text for value in values}
+    if len(texts) != 1 or any(value.sharding is not None for value in values):
+        return None
+    return chosen_shardings.of_expression(kernels, place, texts.pop())

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from jaxsight.features.kernels import collectives
 from jaxsight.features.kernels.launches import launch_figure
-from jaxsight.features.kernels.summary import how, temporary_memory
+from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
 from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.markdown import escaped, prose
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
+_COLLECTIVES = 12
+"""Number of collectives that a table has."""
 
-def target_rows(results: Sequence[Result]) -> str:
-    """Return a Markdown table with a row for each target, for a hover."""
+
+def target_rows(view: View, results: Sequence[Result]) -> str:
+    """Return a Markdown table with a row for each target, for a hover.
+
+    Programs for several devices follow: their mesh, memory and collectives.
+    """
     rows = ["| target | kernels | launches | temporaries | compiled |", "|---|---|---|---|---|"]
     troubles = []
     for result in results:
@@ -28,7 +37,28 @@ def target_rows(results: Sequence[Result]) -> str:
             case Trouble(message=message):
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
-    return "\n\n".join([*parts, *troubles])
+    distributed = [text for result in results if (text := _distributed(view, result))]
+    return "\n\n".join([*parts, *distributed, *troubles])
+
+
+def _distributed(view: View, result: Result) -> str:
+    """Return what is known about a program for several devices; empty for one device."""
+    kernels = Kernels.of(view, result)
+    if kernels is None or kernels.compiled.devices == 1:
+        return ""
+    facts = [prose(fact) for fact in distribution_lines(kernels)]
+    title = f"**{escaped(_name(kernels.compiled, result))}**"
+    listed = "\n".join([title, "", *(f"* {fact}" for fact in facts)])
+    return "\n\n".join([listed, *_collectives(kernels)])
+
+
+def _collectives(kernels: Kernels) -> Iterator[str]:
+    rows = collectives.rows(kernels)
+    if rows:
+        shown = [f"| {' | '.join(map(escaped, row))} |" for row in rows[:_COLLECTIVES]]
+        yield "\n".join(["| collective | bytes | | time | line |", "|---|---|---|---|---|", *shown])
+    if len(rows) > _COLLECTIVES:
+        yield f"and {len(rows) - _COLLECTIVES} more"
 
 
 def _name(compiled: Compiled, result: Result) -> str:

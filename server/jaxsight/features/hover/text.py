@@ -61,7 +61,12 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
 
 
 def expression_hover(
-    source: str, range: Range, observation: Observation, view: View, became: str = ""
+    source: str,
+    range: Range,
+    observation: Observation,
+    view: View,
+    became: str = "",
+    layouts: str = "",
 ) -> Hover:
     """Return the hover of an expression, assignment target or parameter: its types.
 
@@ -69,6 +74,7 @@ def expression_hover(
         source: its current text.
         range: its current range.
         became: the kernels that compute it.
+        layouts: Markdown of how its parts are laid out over devices.
     """
     lines = []
     name = shortened(source)
@@ -85,6 +91,8 @@ def expression_hover(
     notes.append(f"in {span(subject.name)}{inputs}")
     notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))
+    if layouts:
+        lines.append(layouts)
     if became:
         lines.append(prose(became))
     return _hover(range, lines, view)

@@ -8,32 +8,60 @@ from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
 from jaxsight.features.model import Hint
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
-from jaxsight.text.markdown import escaped, span
+from jaxsight.text.markdown import escaped, prose, span
 from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
 _LONGEST = 48
 
 
-def shape_hints(targets: Iterable[tuple[Range, Observation]], view: View) -> Iterator[Hint]:
-    """Yield a hint for each assignment target that holds an array, or a pytree of arrays."""
+def shape_hints(
+    targets: Iterable[tuple[Range, Observation]], view: View, kernels: Kernels | None = None
+) -> Iterator[Hint]:
+    """Yield a hint for each assignment target that holds an array, or a pytree of arrays.
+
+    Args:
+        targets: ranges of assignment targets with what was observed there.
+        view: the function that they were observed in.
+        kernels: its kernels, which may be those of an older text.
+    """
     notice = stale.notice(view)
     for range, observation in targets:
         values = [value for value in view.seen(observation) if trees.has_array(value.text)]
         if not values:
             continue
+        axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(values, observation.more)}",
-            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more)))),
+            f": {stale.mark(view)}{_label(values, observation.more)}{axes}",
+            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more), choice))),
             view.stale,
             attached=True,
         )
+
+
+def _choice(
+    kernels: Kernels | None, range: Range, values: list[Seen], view: View
+) -> tuple[str, str]:
+    """Return the axes that the partitioner chose, ` @ (data, -)`, and a paragraph about them.
+
+    Until the current text is compiled they are those of the last program, with a mark. Both are
+    empty for a replicated value, and if the choice is unknown.
+    """
+    chosen = shardings.chosen_sharding(kernels, range, values) if kernels is not None else None
+    if kernels is None or chosen is None or is_replicated(chosen):
+        return "", ""
+    mark = "" if view.stale else stale.mark(kernels.view)
+    notice = "" if view.stale else stale.notice(kernels.view)
+    text = "\n\n".join(filter(None, (notice, prose(words(kernels, chosen)))))
+    return f" {mark}{chosen_axes(chosen)}", text
 
 
 def _label(values: list[Seen], more: int) -> str:
@@ -81,9 +109,16 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
-        for hint in shape_hints(targets, view):
+        for hint in shape_hints(targets, view, _kernels(shown, view)):
             hints[hint.range] = hint
     yield from hints.values()
+
+
+def _kernels(shown: Shown, view: View) -> Kernels | None:
+    """Return a function's kernels; if its newest trace failed, those of its last one."""
+    name = view.subject.name
+    views = (view, *(other for other in shown.views if other.subject.name == name))
+    return next(filter(None, map(shown.kernels, views)), None)
 
 
 KIND = Kind(("shapes",), _hints)

@@ -35,6 +35,24 @@ def scope(collective: Collective) -> str:
     return f"in groups of {collective.group_size}"
 
 
+def kernel_title(kernel: Kernel) -> str:
+    """Return `⇄ all-reduce over data` for a collective, the description of another kernel."""
+    if kernel.collective is None:
+        return kernel.what
+    return f"{SIGN} {kernel.what} {scope(kernel.collective)}".rstrip()
+
+
+def collective_text(kernel: Kernel) -> str:
+    """Return `all-reduce 32 MiB over data`, with the bytes on one device, and its runs."""
+    collective = kernel.collective
+    if collective is None:
+        return kernel.what
+    axes = f" {where}" if (where := scope(collective)) else ""
+    times = f", {kernel.runs} times" if kernel.runs > 1 else ""
+    inserted = ", inserted by the partitioner" if collective.inserted else ""
+    return f"{collective.kind} {units.size(collective.bytes)}{axes}{times}{inserted}"
+
+
 def runs(kernel: Kernel, graph: Graph) -> str:
     """Return ` × 12` for a kernel in a loop, ` × ?` if the number of iterations is unknown."""
     if any(graph.loops[index].trips is None for index in kernel.loops):
@@ -81,7 +99,7 @@ def described(kernels: Kernels, index: int) -> list[str]:
         return []
     operation = f" ({collective.reduction})" if collective.reduction else ""
     data = f"{units.size(collective.bytes)} on each device"
-    times = runs(kernel, kernels.graph)
+    times = runs(kernel, kernels.graph).replace(" × ", ", iterations: ")
     title = f"kernel {index + 1}: {collective.kind}{operation} {scope(collective)}".rstrip()
     return [
         f"{title}, {data}{times}",
@@ -107,10 +125,20 @@ def _reason(kernels: Kernels, kernel: Kernel, collective: Collective) -> str:
 def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Iterator[str]:
     """Yield the shardings of the operands and results of a collective's operations."""
     paths = set(kernel.equations or kernel.feeds)
-    known = [chosen for chosen in kernels.compiled.shardings if chosen.equation in paths]
-    for chosen in [chosen for chosen in known if chosen.operands][:_SHARDINGS]:
+    results: defaultdict[str, list[Chosen]] = defaultdict(list)
+    for chosen in kernels.compiled.shardings:
+        if chosen.equation in paths:
+            results[chosen.equation].append(chosen)
+    # An equation with several results, such as a scan, is no single operation.
+    known = [chosen[0] for chosen in results.values() if len(chosen) == 1]
+    for chosen in known[:_SHARDINGS]:
+        result = f"`{shardings.sharded_type(chosen)}`"
         operands = " and ".join(f"`{_divided(operand)}`" for operand in chosen.operands)
-        yield f"from {operands} to `{shardings.sharded_type(chosen)}`{_lost(chosen, collective)}"
+        yield (
+            f"from {operands} to {result}{_lost(chosen, collective)}"
+            if operands
+            else (f"result {result}")
+        )
 
 
 def _lost(chosen: Chosen, collective: Collective) -> str:
@@ -132,8 +160,13 @@ def time(kernels: Kernels, kernel: Kernel) -> str:
     """Return how long a collective takes by the roofline model, and whether it is overlapped."""
     seconds = estimate(kernel, kernels.target)
     amount = f"{_about(seconds)} by the roofline model" if seconds is not None else "time unknown"
-    is_async = kernel.collective is not None and kernel.collective.is_async
-    return f"{amount}, overlapped with other kernels" if is_async else f"{amount}, not overlapped"
+    overlaps = is_async(kernel)
+    return f"{amount}, overlapped with other kernels" if overlaps else f"{amount}, not overlapped"
+
+
+def is_async(kernel: Kernel) -> bool:
+    """Return whether other kernels run between a collective's start and its end."""
+    return kernel.collective is not None and kernel.collective.is_async
 
 
 def _about(seconds: float) -> str:
@@ -173,7 +206,7 @@ def communication_line(kernels: Kernels, moved: str) -> str:
     if not collectives:
         return ""
     parts = [count(len(collectives), "collective"), f"{moved} per device", _total(kernels)]
-    overlapped = [one for one in collectives if one.collective and one.collective.is_async]
+    overlapped = [kernel for kernel in collectives if is_async(kernel)]
     if overlapped:
         part = "all" if len(overlapped) == len(collectives) else f"{len(overlapped)}"
         parts.append(f"{part} overlapped with other kernels")

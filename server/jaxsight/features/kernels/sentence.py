@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxsight.features.kernels import collectives
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text import units
 from jaxsight.wire.kernel_graph import Kernel
@@ -14,6 +15,9 @@ def sentence(kernels: Kernels, index: int, kernel: Kernel) -> str:
     if kernel.launches == 0:
         times = ", never launched as the number of iterations is known"
     feeding = f" {purpose}" if (purpose := kernels.feeding(kernel)) else ""
+    if kernel.collective is not None:
+        title, reason, *_ = collectives.described(kernels, index)
+        return f"{collectives.SIGN} {title}; {reason}; {collectives.time(kernels, kernel)}"
     return (
         f"kernel {index + 1}: {kernel.what}{feeding}{times}, {flow}; fusion boundary: "
         f"{kernels.reason(kernel)}"

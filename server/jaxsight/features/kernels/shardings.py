@@ -1,8 +1,8 @@
 """The shardings that the partitioner chose for expressions, whose axes are automatic.
 
 They are read from the program before it was partitioned, and belong to equations. An expression's
-value is the result of the last equation that is written there and has its global type; where that
-is not certain, no sharding is shown.
+value is the result of an equation that is written there and has its global type; where several have
+different shardings, none is shown.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from jaxsight.features.kernels.layout import layout, picture
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
 from jaxsight.text.units import count
-from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.meshes import Chosen, Mesh, Sharding
 
 _TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
@@ -45,18 +45,22 @@ def of_expression(kernels: Kernels, place: Range, type: str) -> Chosen | None:
         return None
     for range in (place, *_values(kernels, place)):
         paths = [path for path in kernels.equations if kernels.place(path) == range]
-        for path in sorted(paths, key=equation_order, reverse=True):
-            chosen = kernels.sharding(path, wanted)
-            if chosen is not None:
-                return chosen
+        results = (kernels.sharding(path, wanted) for path in paths)
+        known = [chosen for chosen in results if chosen is not None]
+        if known:
+            is_certain = len({(chosen.spec, chosen.unreduced) for chosen in known}) == 1
+            return known[0] if is_certain else None
     return _of_parameter(kernels, place, wanted)
 
 
 def _of_parameter(kernels: Kernels, place: Range, type: str) -> Chosen | None:
     """Return the sharding of a parameter of the function by its name, unless it is bound again."""
     name = kernels.view.module.slice_text(place)
-    if not name.isidentifier() or any(_bound(kernels, name)):
+    own = kernels.view.subject_range
+    if not name.isidentifier() or place.start not in own or any(_bound(kernels, place, name)):
         return None
+    if _parameters(kernels, place, name) != 1:
+        return None  # an inner function has such a parameter too
     named = (chosen for own, chosen in kernels.argument_shardings if own == name)
     return next((chosen for chosen in named if chosen.type == type), None)
 
@@ -65,18 +69,27 @@ def _values(kernels: Kernels, place: Range) -> Iterator[Range]:
     """Yield the range of the value that a name has, if exactly one statement assigns it."""
     name = kernels.view.module.slice_text(place)
     if name.isidentifier():
-        ranges = list(_bound(kernels, name))
+        ranges = list(_bound(kernels, place, name))
         if len(ranges) == 1 and ranges[0] is not None:
             yield ranges[0]
 
 
-def _bound(kernels: Kernels, name: str) -> Iterator[Range | None]:
-    """Yield the range of the value of each binding of a name in the function's statement.
+def _parameters(kernels: Kernels, place: Range, name: str) -> int:
+    """Return how many functions of the statement at a place have a parameter of a name."""
+    chunk = kernels.view.module.chunk_at(place.start)
+    if chunk is None or chunk.broken is not None:
+        return 0
+    nodes = ast.walk(tree_of(chunk.text))
+    return sum(isinstance(node, ast.arg) and node.arg == name for node in nodes)
+
+
+def _bound(kernels: Kernels, place: Range, name: str) -> Iterator[Range | None]:
+    """Yield the range of the value of each binding of a name in the statement at a place.
 
     `None` for a binding that is not a plain assignment.
     """
     view = kernels.view
-    chunk = view.module.chunk_at(view.subject_range.start)
+    chunk = view.module.chunk_at(place.start)
     if chunk is None or chunk.broken is not None:
         return
     source = SourceText(chunk.text)
@@ -108,6 +121,18 @@ def _axes(axes: Sequence[str]) -> str:
     if not axes:
         return ""
     return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+
+
+def chosen_axes(chosen: Chosen) -> str:
+    """Return the axes of a sharding after a type, as the compiler's choice: `@ (data, -)`.
+
+    Each dimension has its axis, or `-`, or several as `(data, model)`.
+    """
+    names = [
+        f"({', '.join(axes)})" if len(axes) > 1 else next(iter(axes), "-") for axes in chosen.spec
+    ]
+    unreduced = f" unreduced {', '.join(chosen.unreduced)}" if chosen.unreduced else ""
+    return f"@ ({', '.join(names)}){unreduced}"
 
 
 def is_replicated(chosen: Chosen) -> bool:
@@ -163,3 +188,10 @@ def words(kernels: Kernels, chosen: Chosen) -> str:
     if chosen.unreduced:
         parts.append(f"not yet summed over {', '.join(chosen.unreduced)}")
     return " · ".join([*parts, choice])
+
+
+def shown_layout(kernels: Kernels, chosen: Chosen) -> str:
+    """Return a picture of which devices have which part of a value; empty if it is replicated."""
+    mesh = mesh_of(kernels, chosen)
+    grid = layout(mesh, chosen.spec) if mesh is not None and any(chosen.spec) else None
+    return picture(grid) if grid is not None else ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from jaxsight.features.kernels.collectives import communication_line
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
-from jaxsight.targets.chips import Tpu
+from jaxsight.targets.chips import Gpu, Tpu
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.text.units import count
@@ -94,7 +95,7 @@ def memory_lines(kernels: Kernels) -> list[str]:
     graph = kernels.graph
     lines = []
     if kernels.compiled.devices > 1:
-        lines.append("all figures are those of one device")
+        lines += ["all figures are those of one device", *distribution_lines(kernels)]
     if size := sum(constant.value.bytes for constant in graph.constants):
         of_it = folded(kernels.compiled)
         parts = f", of which {units.size(of_it)} folded" if of_it else ""
@@ -102,6 +103,35 @@ def memory_lines(kernels: Kernels) -> list[str]:
     if most := max((kernel.workspace for kernel in graph.kernels), default=0):
         lines.append(f"workspace: up to {units.size(most)} per library call, in the temporaries")
     return [*lines, *map(str, kernels.donations)]
+
+
+def distribution_lines(kernels: Kernels) -> list[str]:
+    """Return the mesh, the communication and the memory of a program for several devices."""
+    compiled = kernels.compiled
+    lines = [f"mesh: {named}"] if (named := meshes(kernels)) else []
+    lines += filter(None, [communication_line(kernels, moved_figure(kernels.graph))])
+    if memory := _memory_of_device(compiled, kernels.target):
+        lines.append(memory)
+    return lines
+
+
+def meshes(kernels: Kernels) -> str:
+    """Return the axes of a program's meshes, each once: `data=2, model=4`."""
+    distribution = kernels.lowered.distribution
+    named = distribution.meshes if distribution is not None else ()
+    return "; ".join(dict.fromkeys(mesh.text for mesh in named if mesh.axes))
+
+
+def _memory_of_device(compiled: Compiled, target: Target) -> str:
+    """Return `memory per device: 148 MiB of 80 GiB`; empty if it is not known."""
+    sizes = compiled.memory
+    parts = (sizes.arguments, sizes.outputs, sizes.temporaries, sizes.aliased)
+    if not compiled.is_complete or min(parts) < 0:
+        return ""
+    total = sizes.arguments + sizes.outputs + sizes.temporaries - sizes.aliased
+    chip = target.chip
+    of = f" of {units.size(chip.memory)}" if isinstance(chip, Gpu) else ""
+    return f"memory per device: {units.size(total)}{of} (arguments, outputs and temporaries)"
 
 
 def _where(target: Target) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features import caveats
+from jaxsight.features.kernels import collectives
 from jaxsight.features.kernels.launches import undecided
 from jaxsight.features.kernels.summary import memory_lines, origin
 from jaxsight.queries.programs.kernels import Kernels
@@ -15,7 +16,7 @@ def table(kernels: Kernels) -> str:
     rows = ["| | kernel | launches | in | out | fusion boundary |", "|---|---|---|---|---|---|"]
     shown = kernels.graph.kernels[:20]
     for index, kernel in enumerate(shown):
-        description = f"{kernel.what} {kernels.feeding(kernel)}".rstrip()
+        description = f"{collectives.kernel_title(kernel)} {kernels.feeding(kernel)}".rstrip()
         rows.append(
             f"| {index + 1} | {escaped(description)} | {kernel.launches} | "
             f"{units.size(kernel.bytes_in)} | "

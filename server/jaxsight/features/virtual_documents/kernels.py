@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
 from jaxsight.features.model import Linked, Shown
@@ -47,7 +48,7 @@ def _listed(kernels: Kernels, title: str) -> Shown:
 
 
 def _hlo(kernels: Kernels, title: str) -> Shown:
-    """Return the optimized HLO, each line linked to its equation."""
+    """Return the optimized HLO, each line linked to its equation; comments mark collectives."""
     links = []
     for number, line in enumerate(kernels.compiled.hlo.split("\n")):
         start = line.find('op_name="')
@@ -57,4 +58,13 @@ def _hlo(kernels: Kernels, title: str) -> Shown:
         if path:
             links.append(Linked(number, path, kernels.place(path)))
     view = kernels.view
-    return Shown(title, kernels.compiled.hlo, tuple(links), view.stale, caveats=view.caveats)
+    return Shown(title, _marked(kernels), tuple(links), view.stale, caveats=view.caveats)
+
+
+def _marked(kernels: Kernels) -> str:
+    """Return the HLO with a comment after each collective; HLO's comments begin with `//`."""
+    lines = kernels.compiled.hlo.split("\n")
+    for kernel in kernels.graph.collectives:
+        if kernel.instruction < len(lines):
+            lines[kernel.instruction] += f"  // {SIGN} {collective_text(kernel)}"
+    return "\n".join(lines)

@@ -17,11 +17,22 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
-from jaxsight.features.model import Drawn, Panel, Part
+from jaxsight.features.kernels.collectives import scope
+from jaxsight.features.model import Divided, Drawn, Panel, Part
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.kernel_graph import Branch, Constant, Edge, Graph, Kernel, Loop, Temporary, Value
+from jaxsight.wire.kernel_graph import (
+    Branch,
+    Collective,
+    Constant,
+    Edge,
+    Graph,
+    Kernel,
+    Loop,
+    Temporary,
+    Value,
+)
 from jaxsight.wire.messages.compiling import Compiled, Memory
 from jaxsight.wire.messages.requests import STYLES
 from jaxsight.workers.compilation.environments import ready
@@ -109,13 +120,21 @@ def _location(context: Context, path: str, range: Range | None) -> Json | None:
 
 def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
     graph = drawn.compiled.graph
+    described = iter(drawn.collectives)
     above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale
     return {
         **_figures(drawn.compiled),
         "headline": " · ".join([drawn.headline, *caveats.marks(panel.caveats)]),
         "device": drawn.device,
+        "devices": drawn.compiled.devices,
+        "mesh": drawn.mesh,
         "kernels": [
-            {**_kernel(kernel, graph, above), "endsBecause": reason, "seconds": seconds}
+            {
+                **_kernel(kernel, graph, above),
+                "endsBecause": reason,
+                "seconds": seconds,
+                "description": list(next(described, ())) if kernel.collective else [],
+            }
             for kernel, reason, seconds in zip(
                 graph.kernels, drawn.reasons, drawn.seconds, strict=True
             )
@@ -194,6 +213,19 @@ def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
         "launchesKnown": all(graph.loops[index].trips is not None for index in kernel.loops),
         "recomputes": list(kernel.recomputes),
         "line": kernel.instruction + above,
+        "collective": _collective(kernel.collective) if kernel.collective else None,
+    }
+
+
+def _collective(collective: Collective) -> Json:
+    return {
+        "kind": collective.kind,
+        "bytes": collective.bytes,
+        "axes": list(collective.axes),
+        "groups": [list(group) for group in collective.groups],
+        "inserted": collective.inserted,
+        "async": collective.is_async,
+        "scope": scope(collective),
     }
 
 
@@ -247,4 +279,13 @@ def _equation(context: Context, path: str, equation: Part) -> Json:
         "outputs": list(equation.outputs),
         "text": equation.text,
         "place": _location(context, path, equation.range),
+        "divided": _divided(equation.divided) if equation.divided is not None else None,
+    }
+
+
+def _divided(divided: Divided) -> Json:
+    return {
+        "text": divided.text,
+        "local": divided.local,
+        "cells": [[list(cell) for cell in row] for row in divided.cells],
     }

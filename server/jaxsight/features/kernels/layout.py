@@ -1,0 +1,99 @@
+"""How an array is laid out over devices: a grid of its parts, and a picture of it as text.
+
+As `jax.debug.visualize_array_sharding` draws it: rows and columns are the parts of two dimensions,
+each with the devices that have it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TypeVar
+
+from jaxsight.wire.meshes import Mesh, Spec
+
+_Item = TypeVar("_Item")
+
+_ROWS, _COLUMNS = 5, 8
+"""Number of parts that a picture shows in each direction."""
+_NAMED = 4
+"""Number of devices that a part names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The parts of an array over two of its dimensions, and the devices that have each.
+
+    `dimensions` are those of rows and columns; a vector has columns only.
+    """
+
+    dimensions: tuple[int, ...]
+    cells: tuple[tuple[tuple[int, ...], ...], ...]
+    """For each row, for each column, the devices in ascending order."""
+
+
+def layout(mesh: Mesh, spec: Spec) -> Layout | None:
+    """Return the layout of an array with a dimension for each entry of a spec.
+
+    Returns `None` for scalars, for arrays that more than two dimensions are divided of, and for
+    axes that the mesh does not have.
+    """
+    divided = [index for index, axes in enumerate(spec) if axes]
+    names = [name for name, _ in mesh.axes]
+    if not spec or len(divided) > 2 or any(n not in names for axes in spec for n in axes):
+        return None
+    others = [index for index in range(len(spec)) if index not in divided]
+    shown = tuple(sorted([*divided, *others[: max(0, min(2, len(spec)) - len(divided))]]))
+    sizes = dict(mesh.axes)
+    counts = [1, *(_product(sizes, spec[index]) for index in shown)][-2:]
+    cells: list[list[list[int]]] = [[[] for _ in range(counts[1])] for _ in range(counts[0])]
+    for number, position in enumerate(itertools.product(*(range(size) for _, size in mesh.axes))):
+        at = dict(zip(names, position, strict=True))
+        parts = [0, *(_part(sizes, at, spec[index]) for index in shown)][-2:]
+        cells[parts[0]][parts[1]].append(mesh.devices[number] if mesh.devices else number)
+    return Layout(shown, tuple(tuple(tuple(sorted(cell)) for cell in row) for row in cells))
+
+
+def _product(sizes: dict[str, int], axes: tuple[str, ...]) -> int:
+    result = 1
+    for axis in axes:
+        result *= sizes[axis]
+    return result
+
+
+def _part(sizes: dict[str, int], at: dict[str, int], axes: tuple[str, ...]) -> int:
+    """Return the index of the part that a device has: the first axis is the major one."""
+    index = 0
+    for axis in axes:
+        index = index * sizes[axis] + at[axis]
+    return index
+
+
+def picture(shown: Layout) -> str:
+    """Return a layout as a table of box characters, at most 12 lines high."""
+    hidden: tuple[tuple[int, ...] | None, ...] = (None,) * len(shown.cells[0])
+    some = [row if row is not None else hidden for row in _some(shown.cells, _ROWS)]
+    rows = [[_devices(cell) for cell in _some(row, _COLUMNS)] for row in some]
+    width = max(len(text) for row in rows for text in row) + 2
+    lines = ["│".join(["", *(text.center(width) for text in row), ""]) for row in rows]
+    bars = ["─" * width] * len(rows[0])
+    between = f"├{'┼'.join(bars)}┤"
+    body = [lines[0], *itertools.chain.from_iterable((between, line) for line in lines[1:])]
+    return "\n".join([f"┌{'┬'.join(bars)}┐", *body, f"└{'┴'.join(bars)}┘"])
+
+
+def _some(items: tuple[_Item, ...], most: int) -> list[_Item | None]:
+    """Return items, with `None` in place of the middle of a long sequence."""
+    if len(items) <= most:
+        return list(items)
+    return [*items[: most - 2], None, items[-1]]
+
+
+def _devices(cell: tuple[int, ...] | None) -> str:
+    if cell is None:
+        return "⋯"
+    if len(cell) > 2 and cell[-1] - cell[0] == len(cell) - 1:
+        return f"{cell[0]}–{cell[-1]}"
+    if len(cell) > _NAMED:
+        return f"{', '.join(map(str, cell[: _NAMED - 1]))}, …"
+    return ", ".join(map(str, cell))
