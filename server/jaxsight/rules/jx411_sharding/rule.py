@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.failure_text import first_paragraph, jax_page
+from jaxsight.rules.program.divided import divided_type, shape_of
+from jaxsight.rules.program.steps import ELEMENTWISE, elements
 from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import maker_of, stripped
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
-from jaxsight.rules.wording import cut
 from jaxsight.text.units import size
+from jaxsight.wire.kernel_graph import Collective
+from jaxsight.wire.meshes import Chosen, Divided
 from jaxsight.wire.observations import Failure
 
 RULE = Rule(
@@ -18,6 +22,7 @@ RULE = Rule(
     "sharding",
     "Mismatched shardings, or implicit communication.",
     severity="warning",
+    unless="JX422",
 )
 
 _COLLECTIVES = frozenset(
@@ -25,6 +30,9 @@ _COLLECTIVES = frozenset(
      "reduce_scatter", "all_to_all", "ppermute", "pbroadcast", "sharding_constraint", "reshard",
      "pgather", "ragged_all_to_all", "all_gather_reduced", "unreduced_psum"}
 )  # fmt: skip
+
+_RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
+"""Collectives that move data without computing anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +62,99 @@ def explain(failure: Failure, expression: str, line: str) -> Violation | None:
 
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
-    """Yield the collectives of the target's program at equations that ask for none."""
+    """Yield the collectives that only change shardings, where the program asks for none.
+
+    Sums over divided dimensions are not reported, nor are gathers of parameters for products:
+    both are what the shardings of the inputs ask for.
+    """
     if view.compiled is None:
         return
+    chosen = {each.equation: each for each in view.compiled.shardings}
     reported: set[str] = set()
     for kernel in view.compiled.graph.kernels:
-        if kernel.kind != "collective":
+        collective = kernel.collective
+        if collective is None or not collective.inserted or collective.kind not in _RESHARDS:
             continue
-        paths = [path for path in kernel.equations if path in view.flow.steps]
+        paths = [path for path in (kernel.equations or kernel.feeds) if path in view.flow.steps]
         if any(view.flow.steps[path].primitive in _COLLECTIVES for path in paths):
             continue
-        at = next(
-            (path for path in (kernel.ends_at, *reversed(paths)) if path in view.flow.steps), ""
-        )
-        if not at or at in reported:
+        for path in reversed(paths):
+            known = chosen.get(path)
+            operand = _resharded(view, path, known, collective) if known is not None else None
+            if known is None or operand is None or path in reported:
+                continue
+            reported.add(path)
+            yield _violation(path, known, operand, collective)
+            break
+
+
+def _violation(path: str, known: Chosen, operand: Divided, collective: Collective) -> Violation:
+    axes = ", ".join(collective.axes)
+    return Violation(
+        f"implicit {collective.kind} ({size(collective.bytes)} per device) over {axes}"
+        " changes a sharding",
+        path,
+        help="constrain the operand or the result with `jax.lax.with_sharding_constraint`",
+        notes=(
+            f"an operand is `{divided_type(operand.type, operand.spec)}`, the result "
+            f"`{divided_type(known.type, known.spec)}`",
+            "the partitioner inserted it: the program has no collective here",
+        ),
+        data=ImplicitCollective(collective.kind, collective.bytes),
+    )
+
+
+def _resharded(
+    view: ProgramView, path: str, known: Chosen, collective: Collective
+) -> Divided | None:
+    """Return the operand that a collective changes the sharding of; `None` if it is not certain.
+
+    It is divided over all axes of the collective, and the result has it divided otherwise.
+    """
+    step = view.flow.steps[path]
+    for operand in known.operands:
+        over = {axis for axes in operand.spec for axis in axes}
+        if not collective.axes or not over.issuperset(collective.axes):
             continue
-        reported.add(at)
-        yield Violation(
-            f"implicit {cut(kernel.what, 30)} ({size(kernel.bytes_out)}) reconciles shardings",
-            at,
-            help="constrain the layout with `jax.lax.with_sharding_constraint`",
-            notes=("the compiler inserted it: the program has no collective here",),
-            data=ImplicitCollective(kernel.what, kernel.bytes_out),
-        )
+        same_shape = shape_of(operand.type) == shape_of(known.type)
+        if same_shape and operand.spec == known.spec:
+            continue
+        values = [
+            number
+            for number in step.operands
+            if view.flow.value(number).shape == shape_of(operand.type)
+        ]
+        if not values:
+            continue
+        if step.primitive in ELEMENTWISE and not _disagrees(operand, known):
+            continue
+        if step.primitive not in ELEMENTWISE and any(_is_placed(view, each) for each in values):
+            continue
+        if any(_is_small_input(view, each) for each in values):
+            continue
+        return operand
+    return None
+
+
+def _disagrees(operand: Divided, known: Chosen) -> bool:
+    """Return whether another operand of an elementwise operation is divided otherwise.
+
+    If all agree, the sharding of the result is asked for by what reads it.
+    """
+    return shape_of(operand.type) == shape_of(known.type) and any(
+        other.spec != operand.spec and shape_of(other.type) == shape_of(operand.type)
+        for other in known.operands
+    )
+
+
+def _is_placed(view: ProgramView, number: int) -> bool:
+    """Return whether a value is an input, or one whose sharding the program sets itself."""
+    maker = maker_of(view.flow, number)
+    return maker is None or maker.primitive in _COLLECTIVES
+
+
+def _is_small_input(view: ProgramView, number: int) -> bool:
+    """Return whether a value is broadcast from an input, such as the bias of a layer."""
+    inner = stripped(view.flow, number)
+    is_input = view.flow.made_by(inner) is None
+    return is_input and elements(view.flow.value(inner)) < elements(view.flow.value(number))

@@ -1,0 +1,60 @@
+"""JX423: a program needs more memory than a device of the target has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.text.units import size
+from jaxsight.wire.messages.compiling import Incomplete
+
+RULE = Rule(
+    "JX423",
+    "device-memory",
+    "The program needs more memory than the device has.",
+    severity="warning",
+)
+_SLACK = 2
+"""Allowance for padding, and for temporaries inside library calls."""
+
+
+@RULE.finds_in_kernels
+def find(view: ProgramView) -> Iterator[Violation]:
+    """Yield one finding if arguments, results and temporaries exceed the chip's memory.
+
+    Raises:
+        Incomplete: the compile ended before the sizes were known.
+    """
+    if view.compiled is None or view.target is None or view.target.chip is None:
+        return
+    capacity = view.target.chip.memory
+    graph, memory = view.compiled.graph, view.compiled.memory
+    fixed = sum(value.bytes for value in (*graph.parameters, *graph.outputs))
+    written = sum(kernel.bytes_out + kernel.workspace for kernel in graph.kernels)
+    if fixed + written * _SLACK <= capacity:
+        return  # each temporary is the result of a kernel
+    if not view.compiled.is_complete:
+        raise Incomplete
+    temporaries = memory.temporaries
+    if temporaries < 0 or memory.arguments < 0 or memory.outputs < 0:
+        return
+    results = memory.outputs - max(memory.aliased, 0)
+    needed = memory.arguments + results + temporaries
+    if needed <= capacity:
+        return
+    several = view.compiled.devices > 1
+    each = " on each device" if several else ""
+    yield Violation(
+        f"needs {size(needed)}{each}, {view.target.chip.title} has {size(capacity)}",
+        help="divide large arrays over a mesh axis, donate inputs, or chunk the work"
+        if several
+        else "divide large arrays over several devices, donate inputs, or chunk the work",
+        notes=(
+            (
+                f"arguments {size(memory.arguments)}, results that are not in donated buffers "
+                f"{size(results)}, temporaries {size(temporaries)}"
+            ),
+        ),
+    )

@@ -1,0 +1,34 @@
+"""Types of arrays that are divided over the axes of a mesh, as notation has them."""
+
+from __future__ import annotations
+
+import re
+
+from jaxsight.wire.meshes import Spec
+
+_TYPE = re.compile(r"(\w+)\[([\d,]*)\]")
+
+
+def shape_of(text: str) -> tuple[int, ...]:
+    """Return the shape of a type as HLO prints it; empty if it is not an array."""
+    match = _TYPE.fullmatch(text)
+    return tuple(map(int, filter(None, match[2].split(",")))) if match is not None else ()
+
+
+def divided_type(text: str, spec: Spec) -> str:
+    """Return `f32[8@data,16]` for a type as HLO prints it, and how it is divided."""
+    match = _TYPE.fullmatch(text)
+    if match is None:
+        return text
+    sizes = [
+        f"{size}{_axes(axes)}"
+        for size, axes in zip(shape_of(text), (*spec, *[()] * len(shape_of(text))), strict=False)
+    ]
+    return f"{match[1]}[{','.join(sizes)}]"
+
+
+def _axes(axes: tuple[str, ...]) -> str:
+    """Return axes after the size of a dimension, as jaxprs write them."""
+    if len(axes) > 1:
+        return f"@({','.join(axes)})"
+    return f"@{axes[0]}" if axes else ""
