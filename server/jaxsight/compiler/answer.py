@@ -137,7 +137,7 @@ def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
         ),
         devices.SORTS: any(map(_may_be_cubs, graph.kernels)),
     }
-    return tuple(note for note in notes if about[note])
+    return tuple(note for note in notes if about.get(note, True))
 
 
 def _may_be_cubs(kernel: Kernel) -> bool:

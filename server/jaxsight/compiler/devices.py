@@ -63,8 +63,13 @@ def _devices(name: str, count: int) -> Prepared:
                     described, {"xla_gpu_cuda_data_dir": stand_ins.folder()}, (GUESSED, SORTS)
                 )
             case Tpu() as tpu:
-                topology = target.topology or tpu.slice_for(count)
-                return Prepared(xla.described("tpu", topology_name=tpu.described(topology)))
+                is_whole = count == target.devices
+                topology = target.topology if is_whole else tpu.slice_for(count)
+                described = xla.described("tpu", topology_name=tpu.described(topology))
+                # libtpu refuses some programs for a part of a slice.
+                part = f"compiled for a slice of {topology}: the program spans {count} devices of"
+                notes = (f"{part} {target.devices}",) if target.topology and not is_whole else ()
+                return Prepared(described, notes=notes)
             case None:
                 return Prepared(xla.local(target.platform, count))
     except (xla.NoDevice, UnknownTarget) as error:
