@@ -75,7 +75,7 @@ def total(graph: Graph, target: Target) -> Total | None:
 
     Loops of unknown length count with no iteration.
     Collectives beside which other kernels run count as hidden by them, but the program takes at
-    least as long as the links need for all collectives.
+    least as long as all collectives take.
     """
     if target.chip is None or graph.branches:
         return None
@@ -86,14 +86,14 @@ def total(graph: Graph, target: Target) -> Total | None:
     estimates = [seconds for seconds in times if seconds is not None]
     if not estimates:
         return None
-    hidden = [
-        seconds or 0.0
+    sending = [
+        (kernel.collective.is_async, seconds or 0.0)
         for kernel, seconds in zip(graph.kernels, times, strict=True)
-        if kernel.collective is not None and kernel.collective.is_async
+        if kernel.collective is not None
     ]
-    sending = communication.communication(graph, target)
+    hidden = [seconds for is_async, seconds in sending if is_async]
     return Total(
-        max(sum(estimates) - sum(hidden), sending.seconds if sending else 0.0),
+        max(sum(estimates) - sum(hidden), sum(seconds for _, seconds in sending)),
         len(estimates) < len(times) or not graph.launches_known or bool(hidden),
     )
 
