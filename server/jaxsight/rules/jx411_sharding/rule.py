@@ -96,8 +96,10 @@ def _violation(path: str, known: Chosen, operand: Divided, collective: Collectiv
         path,
         help="constrain the operand or the result with `jax.lax.with_sharding_constraint`",
         notes=(
-            f"an operand is `{divided_type(operand.type, operand.spec)}`, the result "
-            f"`{divided_type(known.type, known.spec)}`",
+            (
+                f"an operand is `{divided_type(operand.type, operand.spec)}`, the result "
+                f"`{divided_type(known.type, known.spec)}`"
+            ),
             "the partitioner inserted it: the program has no collective here",
         ),
         data=ImplicitCollective(collective.kind, collective.bytes),
