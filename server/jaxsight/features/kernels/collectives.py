@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jaxsight.features.kernels import shardings
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
+from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
 from jaxsight.text.units import count
@@ -159,7 +160,9 @@ def _divided(operand: Divided) -> str:
 def time(kernels: Kernels, kernel: Kernel) -> str:
     """Return how long a collective takes by the roofline model, and whether it is overlapped."""
     seconds = estimate(kernel, kernels.target)
-    amount = f"{_about(seconds)} by the roofline model" if seconds is not None else "time unknown"
+    amount = "time unknown"
+    if seconds is not None:
+        amount = f"{_about(seconds)}{_links(kernels)} by the roofline model"
     overlaps = is_async(kernel)
     return f"{amount}, overlapped with other kernels" if overlaps else f"{amount}, not overlapped"
 
@@ -225,8 +228,15 @@ def _total(kernels: Kernels) -> str:
     if not estimates:
         return "time unknown"
     if len(estimates) < len(times) or not graph.moved_known:
-        return f"≥ {units.time(sum(estimates))}"
-    return _about(sum(estimates))
+        return f"≥ {units.time(sum(estimates))}{_links(kernels)}"
+    return f"{_about(sum(estimates))}{_links(kernels)}"
+
+
+def _links(kernels: Kernels) -> str:
+    """Return ` over NVLink`: the links that the estimates are of."""
+    chip = kernels.target.chip
+    links = LINKS.get(chip.name) if chip is not None else None
+    return f" over {links.name}" if links is not None else ""
 
 
 def rows(kernels: Kernels) -> list[Sequence[str]]:

@@ -1,0 +1,100 @@
+"""JX424: each iteration of a loop reshards the same array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.rules.program.divided import shape_of
+from jaxsight.rules.program.steps import captured
+from jaxsight.rules.program.view import ProgramView
+from jaxsight.rules.program.walks import stripped
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import Violation
+from jaxsight.text.units import count, size
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.meshes import Chosen
+from jaxsight.wire.program import Body, Step
+
+RULE = Rule(
+    "JX424",
+    "resharding-in-loop",
+    "Each iteration of a loop reshards the same array.",
+    severity="warning",
+)
+_RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
+
+
+@RULE.finds_in_kernels
+def find(view: ProgramView) -> Iterator[Violation]:
+    """Yield the collectives in loops that only reshard an array which the loop does not change.
+
+    Slices of an array, such as the weights of one of the layers that `scan` runs over, differ in
+    each iteration.
+    """
+    if view.compiled is None:
+        return
+    chosen = {each.equation: each for each in view.compiled.shardings}
+    reported: set[str] = set()
+    for kernel in view.compiled.graph.kernels:
+        collective = kernel.collective
+        if collective is None or not collective.inserted or collective.kind not in _RESHARDS:
+            continue
+        if not collective.axes or kernel.runs < 2:
+            continue
+        for path in kernel.equations or kernel.feeds:
+            known, loop = chosen.get(path), view.flow.parent.get(path)
+            if known is None or loop is None or path in reported:
+                continue
+            if not _reshards_captured(view, path, loop, _resharded(known, kernel)):
+                continue
+            reported.add(path)
+            yield Violation(
+                f"each iteration reshards the same array: {collective.kind} of "
+                f"{size(collective.bytes)} × {kernel.runs}",
+                path,
+                help="reshard it before the loop with `jax.lax.with_sharding_constraint`",
+                notes=(
+                    f"over {', '.join(collective.axes)}, on each device",
+                    f"the loop is {view.quoted(loop.path)}, {count(kernel.runs, 'iteration')}",
+                ),
+                related=((loop.path, "the loop"),),
+            )
+            break
+
+
+def _resharded(known: Chosen, kernel: Kernel) -> set[tuple[int, ...]]:
+    """Return the global shapes of the operands that a collective reshards.
+
+    If the shardings of operands are unknown, it is what an all-gather returns.
+    """
+    collective = kernel.collective
+    if collective is None:
+        return set()
+    if not known.operands and collective.kind == "all-gather":
+        return {shape_of(value.text) for value in kernel.outputs}
+    return {
+        shape_of(operand.type)
+        for operand in known.operands
+        if {axis for names in operand.spec for axis in names}.issuperset(collective.axes)
+    }
+
+
+def _reshards_captured(
+    view: ProgramView, path: str, loop: Step, shapes: set[tuple[int, ...]]
+) -> bool:
+    """Return whether all operands of some shapes are the same in each iteration."""
+    flow = view.flow
+    unchanged = {number for body in loop.bodies for number in _unchanged(loop, body)}
+    step = flow.steps.get(path)
+    operands = step.operands if step is not None else ()
+    values = [each for each in operands if flow.value(each).shape in shapes]
+    return bool(values) and all(stripped(flow, each) in unchanged for each in values)
+
+
+def _unchanged(loop: Step, body: Body) -> tuple[int, ...]:
+    """Return the inputs of a loop's body that are the same in each iteration."""
+    if loop.primitive == "scan":
+        return body.inputs[: len(captured(loop))]
+    if loop.primitive == "while":
+        return body.inputs[: len(body.inputs) - len(loop.results)]
+    return ()
