@@ -31,7 +31,7 @@ from jaxsight.sourcerizer.values import public_names
 
 if __name__ == "__main__":  # before JAX starts: collectives need devices
     os.environ["XLA_FLAGS"] = (
-        os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+        os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
     )
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
 

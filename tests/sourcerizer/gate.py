@@ -57,6 +57,11 @@ def x64(enabled: bool) -> Iterator[None]:
         yield
 
 
+def on(mesh: Any) -> contextlib.AbstractContextManager[Any]:
+    """Under a mesh that is set, if any."""
+    return contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh)
+
+
 @contextlib.contextmanager
 def recursion(limit: int | None) -> Iterator[None]:
     """Under this limit of Python's, or the usual one."""

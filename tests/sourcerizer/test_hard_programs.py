@@ -2,7 +2,7 @@
 JAX before 0.12.
 
 `--every-setting` runs each off and on, on each JAX. They run in processes of their own, because
-some need four devices, which is settled before JAX starts.
+some need eight devices, which is settled before JAX starts.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MODULES = (
-    "arrays", "calls", "devices", "effects", "kernels", "linear_algebra", "loops", "primitives",
-    "randomness", "rare", "signatures", "transforms", "values",
+    "arrays", "calls", "devices", "effects", "kernels", "linear_algebra", "loops", "meshes",
+    "primitives", "randomness", "rare", "signatures", "transforms", "values",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import time
 import traceback
 
 os.environ["XLA_FLAGS"] = (
-    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 )
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -39,7 +39,7 @@ def main() -> int:
     from tests.sourcerizer.programs.registry import Call, all_programs
 
     def run_plainly(call: Call) -> None:
-        with gate.recursion(call.recursion):
+        with gate.recursion(call.recursion), gate.on(call.mesh):
             function, args = gate.arrays_only(call.function, call)
             jax.make_jaxpr(function)(*args)
             if call.bits and not any(isinstance(a, jax.ShapeDtypeStruct) for a in args):

@@ -19,7 +19,7 @@ def check(program: Program, x64: bool, **options: Any) -> gate.Passed | None:
     with gate.x64(x64):
         call = program.make()
         try:
-            with gate.recursion(call.recursion):
+            with gate.recursion(call.recursion), gate.on(call.mesh):
                 passed = gate.check(
                     call, imports=program.imports, gradient=program.gradient, **options
                 )

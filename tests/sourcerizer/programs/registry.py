@@ -29,6 +29,8 @@ class Call:
     """Whether two runs of the function itself give the same bits (and a CPU can run it)."""
     orders: int | None = None
     """How many orders of its rules are compared, where each order is larger than the one before."""
+    mesh: Any = None
+    """The mesh that is set where it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,12 @@ def called(
     _bits: bool = True,
     _recursion: int | None = None,
     _orders: int | None = None,
+    _mesh: Any = None,
     **kwargs: Any,
 ) -> Call:
-    return Call(function, args, kwargs, recursion=_recursion, bits=_bits, orders=_orders)
+    return Call(
+        function, args, kwargs, recursion=_recursion, bits=_bits, orders=_orders, mesh=_mesh
+    )
 
 
 def program(
