@@ -99,6 +99,8 @@ def _of_jax(subject: object) -> Expr:
             return _call_by_path(subject, [_spec_part(part) for part in subject])
         case jax.sharding.NamedSharding() | jax.sharding.SingleDeviceSharding():
             return _sharding(subject)
+        case jax.sharding.AbstractMesh() if getattr(subject, "abstract_device", None) is not None:
+            return abstract_mesh(subject)
         case jax.sharding.AbstractMesh():
             types = [] if not subject.axis_names else [value(tuple(subject.axis_types))]
             sizes, names = value(subject.axis_sizes), value(subject.axis_names)
