@@ -130,6 +130,9 @@ def _resharded(
             continue
         if step.primitive in ELEMENTWISE and not _disagrees(operand, known):
             continue
+        kept = {axis for axes in known.spec for axis in axes}
+        if step.primitive not in ELEMENTWISE and not kept.isdisjoint(collective.axes):
+            continue  # another operand may be the one that is moved
         if step.primitive not in ELEMENTWISE and any(_is_placed(view, each) for each in values):
             continue
         if any(_is_small_input(view, each) for each in values):
@@ -152,7 +155,7 @@ def _disagrees(operand: Divided, known: Chosen) -> bool:
 def _is_placed(view: ProgramView, number: int) -> bool:
     """Return whether a value is an input, or one whose sharding the program sets itself."""
     maker = maker_of(view.flow, number)
-    return maker is None or maker.primitive in _COLLECTIVES
+    return maker is None or maker.primitive in _COLLECTIVES | {"optimization_barrier"}
 
 
 def _is_small_input(view: ProgramView, number: int) -> bool:
