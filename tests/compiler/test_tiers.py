@@ -98,7 +98,7 @@ def opened(session: Session, folder: Path, more: str = "", *, hints: bool = Fals
     settings = {
         "python": sys.executable,
         "target": "cpu",
-        "inlayHints": {"kernels": hints, "barriers": hints},
+        "inlayHints": {"kernels": hints, "barriers": hints, "collectives": hints},
     }
     session.configure([str(folder)], settings)
     session.open(path, FUNCTION.format(more=more))
