@@ -24,6 +24,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compiled, Folding, Incomplete
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Miscompiled, Outlined, Traced
@@ -198,6 +199,7 @@ def _found(
         compiled=result.outcome
         if result is not None and isinstance(result.outcome, Compiled)
         else None,
+        meshes=_meshes(result),
     )
     for rule, find in rules:
         try:
@@ -212,6 +214,13 @@ def _found(
         for violation in violations:
             finding = _in_program(rule, view, places, violation)
             yield replace(finding, notes=(*finding.notes, *_devices(program_view.compiled)))
+
+
+def _meshes(result: Result | None) -> tuple[Mesh, ...]:
+    """Return the meshes of a compiled program."""
+    lowered = result.lowered if result is not None else None
+    distribution = lowered.distribution if lowered is not None else None
+    return distribution.meshes if distribution is not None else ()
 
 
 def _devices(compiled: Compiled | None) -> Iterator[str]:

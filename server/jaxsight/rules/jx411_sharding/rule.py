@@ -31,6 +31,8 @@ _COLLECTIVES = frozenset(
      "pgather", "ragged_all_to_all", "all_gather_reduced", "unreduced_psum"}
 )  # fmt: skip
 
+_UNEVEN = "axis sizes that are not evenly divisible"
+
 _RESHARDS = frozenset({"all-gather", "all-to-all", "collective-permute"})
 """Collectives that move data without computing anything."""
 
@@ -47,9 +49,12 @@ class ImplicitCollective:
 
 @RULE.explains
 def explain(failure: Failure, expression: str, line: str) -> Violation | None:
-    """Recognize errors about the specs of `shard_map`, and about explicit shardings."""
+    """Recognize errors about the specs of `shard_map`, and about explicit shardings.
+
+    Axes that do not divide an argument are JX427's.
+    """
     message = failure.message
-    sharded = "shard_map" in message and ("spec" in message or "divisible" in message)
+    sharded = "shard_map" in message and "spec" in message and _UNEVEN not in message
     typed = (
         failure.type.rpartition(".")[2] in ("ShardingTypeError",)
         or "sharding mismatch" in message.lower()

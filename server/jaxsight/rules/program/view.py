@@ -11,6 +11,7 @@ from functools import cached_property
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.wording import short
 from jaxsight.targets.target import Target
+from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Fold, Runtime
 from jaxsight.wire.observations import Warned
@@ -33,6 +34,8 @@ class ProgramView:
     platform: str = ""
     """That of the first target that is asked for: `cpu`, `cuda`, `rocm` or `tpu`."""
     compiled: Compiled | None = None
+    meshes: tuple[Mesh, ...] = ()
+    """The meshes that the compiled program names, without duplicates."""
     folding: Folding | None = None
     """How long that compiles with constant folding and without, where it was measured."""
     runtime: Runtime = field(default=Runtime())
