@@ -355,20 +355,11 @@ class Scope(Variables):
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
-        filled: Expr = fill(expr, operands)
-        if isinstance(filled, Call) and any(
-            isinstance(argument, Once) for argument in filled.items
-        ):
-            arguments = (
-                self._once(argument) if isinstance(argument, Once) else argument
-                for argument in filled.items
-            )
-            return Call(filled.function, tuple(arguments))
-        return filled
+        return self.once(fill(expr, operands))
 
-    def _once(self, shared: Once) -> Expr:
-        """Return the name of an expression that is written at the top of the module."""
-        return self.writer.constants.named(flat(shared.value), shared.base, shared.value)
+    def once(self, expr: Expr) -> Expr:
+        """Return an expression with the names of its parts that the module has once."""
+        return self.writer.constants.once(expr)
 
 
 def _uses(needed: Sequence[Any], outputs: Sequence[JaxprAtom]) -> dict[int, int]:
