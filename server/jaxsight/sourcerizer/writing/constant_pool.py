@@ -13,7 +13,16 @@ from jaxsight.interpreters.compat.staging import is_ref
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.errors import TooLarge, Unwritable
 from jaxsight.sourcerizer.options import Constants
-from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, is_identifier, parsed
+from jaxsight.sourcerizer.text.exprs import (
+    NONE,
+    Atom,
+    Expr,
+    Once,
+    call,
+    is_identifier,
+    parsed,
+    without_once,
+)
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import ModuleNames
 from jaxsight.sourcerizer.text.statements import Assign, Statement
@@ -78,9 +87,12 @@ class ConstantPool:
 
     def once(self, expr: Expr) -> Expr:
         """Return an expression with the names of its parts that the module has once."""
-        return without_once(
-            expr, lambda part: self.named(flat(part.value), part.base, part.value)
-        )
+
+        def name_of(part: Once) -> Expr:
+            return self.named(flat(part.value), part.base, part.value)
+
+        replaced: Expr = without_once(expr, name_of)
+        return replaced
 
     def _assigned(self, key: object, value: object, base: str, expr: Expr) -> Expr:
         entry = self._exprs.get(key)

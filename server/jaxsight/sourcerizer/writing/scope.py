@@ -44,16 +44,13 @@ from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
-    Call,
     Expr,
     Lambda,
-    Once,
     call,
     fill,
     is_number,
     uses_python,
 )
-from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import after_expression, suggested
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Return
 from jaxsight.sourcerizer.values import scalars
@@ -216,7 +213,7 @@ class Scope(Variables):
     def _place(self, start: int, equation: Any) -> None:
         """Put the statements from `start` on under the equation's context, if it is unusual."""
         try:
-            managers = contexts(equation.ctx)
+            managers = [self.once(manager) for manager in contexts(equation.ctx)]
         except Unwritable as error:
             raise Unsourceable(equation.primitive.name, str(error), place(equation)) from error
         names = scope_of(equation) if self.writer.options.scopes else ""

@@ -134,9 +134,7 @@ class Variables:
 
     def operands(self, atoms: Sequence[JaxprAtom], binders: Sequence[Var]) -> list[Expr]:
         """Return arguments for the inputs of an inner program."""
-        return [
-            self._argument(atom, binder) for atom, binder in zip(atoms, binders, strict=True)
-        ]
+        return [self._argument(atom, binder) for atom, binder in zip(atoms, binders, strict=True)]
 
     def _argument(self, atom: JaxprAtom, binder: Var) -> Expr:
         """Return an argument for an input; a literal over a mesh stays over it."""
