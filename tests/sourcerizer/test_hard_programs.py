@@ -56,5 +56,6 @@ def test_some_of_each_module():
         "a_primitive_of_ones_own", "custom_linear_solve_of", "complex_numbers",
         "remat_with_its_defaults", "gradient_of_a_shard_map", "fori_with_traced_bounds",
         "mantissas_and_exponents", "typed_keys_in", "named_tuples_in", "gradient_of_norm",
+        "pipeline_of_stages",
     )  # fmt: skip
     assert not failures("--x64", "off", *named)

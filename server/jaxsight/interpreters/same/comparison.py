@@ -352,7 +352,16 @@ def _same_operands(lhs: Equation, rhs: Equation, same: bool) -> None:
 def _same_aval(part: str, lhs: Aval, rhs: Aval) -> None:
     if lhs is rhs or lhs == rhs:
         return
-    raise Parted(f"type of {part}", _aval_text(lhs), _aval_text(rhs))
+    texts = _aval_text(lhs), _aval_text(rhs)
+    if texts[0] == texts[1]:
+        texts = f"{texts[0]} {_mesh_text(lhs)}", f"{texts[1]} {_mesh_text(rhs)}"
+    raise Parted(f"type of {part}", *texts)
+
+
+def _mesh_text(aval: Aval) -> str:
+    """Return the mesh of a type, with the kinds of its axes."""
+    mesh = getattr(getattr(aval, "sharding", None), "mesh", None)
+    return f"over {mesh}" if mesh is not None and mesh.axis_names else "over no mesh"
 
 
 def _aval_text(aval: Aval) -> str:

@@ -46,6 +46,12 @@ def shard_map(params: dict[str, Any]) -> ShardMap:
     )
 
 
+def has_mesh(aval: object) -> bool:
+    """Return whether the type of a value has a mesh, even if no axis divides the value."""
+    mesh: Any = getattr(getattr(aval, "sharding", None), "mesh", None)
+    return mesh is not None and bool(mesh.axis_names)
+
+
 @contextlib.contextmanager
 def inside(mapped: ShardMap) -> Iterator[None]:
     """Enter the context of a `shard_map`'s body: axis names, manual mesh, variance check."""

@@ -297,6 +297,20 @@ def fill(expr: Any, slots: Sequence[Expr]) -> Any:
     return rebuilt(expr, lambda leaf: slots[leaf.index] if isinstance(leaf, Slot) else leaf)
 
 
+def without_once(expr: Any, named: Callable[[Once], Expr]) -> Any:
+    """Return `expr` with each part that is written once replaced by its name."""
+    kind = type(expr)
+    if kind is Once:
+        return named(expr)
+    if kind is Lambda:
+        return Lambda(expr.parameters, without_once(expr.body, named))
+    parts = parts_of(expr)
+    replaced = [without_once(part, named) for part in parts]
+    if all(part is before for part, before in zip(replaced, parts, strict=True)):
+        return expr
+    return with_parts(expr, tuple(replaced))
+
+
 def parsed(text: str) -> Expr:
     """Return jaxsight's own text as an expression that can be laid out.
 

@@ -9,7 +9,7 @@ import dataclasses
 import enum
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
@@ -23,6 +23,7 @@ from jaxsight.sourcerizer.text.exprs import (
     Attribute,
     Expr,
     Keyword,
+    Once,
     Sequence_,
     call,
     dict_,
@@ -127,6 +128,20 @@ def _sharding(sharding: Any) -> Expr:
     return call("jax.sharding.NamedSharding", mesh, value(sharding.spec), **memory_kind)
 
 
+def placements(sharding: Any) -> Iterator[Expr]:
+    """Yield spellings of the `out_sharding` of a function: its spec under a set mesh, or whole."""
+    if sharding is None:
+        return
+    if not jax.sharding.get_abstract_mesh().empty:
+        yield value(sharding.spec)
+    if _is_around(sharding.mesh):
+        yield value(sharding)
+        return
+    mesh = sharding.mesh
+    concrete = of_first_devices(mesh) if isinstance(mesh, jax.sharding.AbstractMesh) else mesh
+    yield call("jax.sharding.NamedSharding", value(concrete or mesh), value(sharding.spec))
+
+
 def _structure(structure: jax.tree_util.PyTreeDef) -> Expr:
     """Return the structure of a tree of zeros, whose containers have expressions."""
     try:
@@ -163,16 +178,21 @@ def _is_around(mesh: Any) -> bool:
 
 def abstract_mesh(mesh: Any) -> Expr:
     """Return a mesh without devices, or that of the machine's first devices of its kind."""
-    kind = getattr(mesh, "abstract_device", None)
-    if kind is None:
+    if getattr(mesh, "abstract_device", None) is None:
         return value(mesh)
-    count = math.prod(mesh.axis_sizes)
-    if count <= len(jax.devices()):
-        devices = np.array(jax.devices()[:count]).reshape(mesh.axis_sizes)
-        concrete = jax.sharding.Mesh(devices, mesh.axis_names, axis_types=mesh.axis_types)
-        if concrete.abstract_mesh == mesh:
-            return Attribute(value(concrete), "abstract_mesh")
+    concrete = of_first_devices(mesh)
+    if concrete is not None and concrete.abstract_mesh == mesh:
+        return Attribute(value(concrete), "abstract_mesh")
     raise Unwritable(mesh, "its devices are not present")
+
+
+def of_first_devices(mesh: Any) -> jax.sharding.Mesh | None:
+    """Return an abstract mesh with the machine's first devices; None if there are too few."""
+    devices = jax.devices()[: math.prod(mesh.axis_sizes)]
+    if len(devices) < math.prod(mesh.axis_sizes) or not mesh.axis_names:
+        return None
+    array = np.array(devices).reshape(mesh.axis_sizes)
+    return jax.sharding.Mesh(array, mesh.axis_names, axis_types=mesh.axis_types)
 
 
 def _spec_part(part: object) -> Expr:
@@ -182,20 +202,34 @@ def _spec_part(part: object) -> Expr:
 
 
 def _mesh(mesh: jax.sharding.Mesh) -> Expr:
-    """Return a mesh of the machine's devices, by their positions."""
-    shape, names = mesh.devices.shape, mesh.axis_names
-    if not names:
+    """Return a mesh of the machine's devices, which a module has once."""
+    if not mesh.axis_names:
         raise Unwritable(mesh, "it has no devices")
-    types = {"axis_types": value(tuple(mesh.axis_types))} if names else {}
+    return Once("_MESH", _usual_mesh(mesh) or _mesh_of_positions(mesh))
+
+
+def _usual_mesh(mesh: jax.sharding.Mesh) -> Expr | None:
+    """Return a call of `jax.make_mesh`, or None if it has other devices, or in another order."""
+    shape, names, types = mesh.devices.shape, mesh.axis_names, tuple(mesh.axis_types)
+    try:
+        usual = jax.make_mesh(shape, names, axis_types=types)
+    except ValueError:
+        return None
+    if usual != mesh:
+        return None
+    return call("jax.make_mesh", value(shape), value(names), axis_types=value(types))
+
+
+def _mesh_of_positions(mesh: jax.sharding.Mesh) -> Expr:
+    """Return a mesh of devices by their positions."""
     ids = [jax.devices().index(device) for device in mesh.devices.flat]
     if ids == list(range(len(ids))):
         devices: Expr = Atom(f"jax.devices()[:{len(ids)}]")
     else:
         devices = list_(Atom(f"jax.devices()[{index}]") for index in ids)
-    array = call("np.array", devices)
-    return call(
-        "jax.sharding.Mesh", call(Attribute(array, "reshape"), value(shape)), value(names), **types
-    )
+    placed = call(Attribute(call("np.array", devices), "reshape"), value(mesh.devices.shape))
+    types = value(tuple(mesh.axis_types))
+    return call("jax.sharding.Mesh", placed, value(mesh.axis_names), axis_types=types)
 
 
 def _array(array: np.ndarray[Any, Any]) -> Expr:

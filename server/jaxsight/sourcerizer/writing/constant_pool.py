@@ -13,7 +13,16 @@ from jaxsight.interpreters.compat.staging import is_ref
 from jaxsight.interpreters.same.tokens import value_token
 from jaxsight.sourcerizer.errors import TooLarge, Unwritable
 from jaxsight.sourcerizer.options import Constants
-from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, call, is_identifier, parsed
+from jaxsight.sourcerizer.text.exprs import (
+    NONE,
+    Atom,
+    Expr,
+    Once,
+    call,
+    is_identifier,
+    parsed,
+    without_once,
+)
 from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import ModuleNames
 from jaxsight.sourcerizer.text.statements import Assign, Statement
@@ -53,7 +62,7 @@ class ConstantPool:
         expr = same[1] if same is not None else self._new_constant(value)
         if same is None and where is not None and flat(expr) not in self.stored:
             name = self._names.fresh("_CONSTANT")
-            placed = call("jax.device_put", expr, spelling.value(where))
+            placed = call("jax.device_put", expr, self.once(spelling.value(where)))
             self.derived.append(Assign(name, placed))
             expr = Atom(name)
         self._exprs[id(value)] = self._exprs[token] = (value, expr)
@@ -75,6 +84,15 @@ class ConstantPool:
     def named(self, value: object, base: str, expr: Expr) -> Expr:
         """Return a name at the top of the module for a hashable value with expression `expr`."""
         return self._assigned(("named", value), value, base, expr)
+
+    def once(self, expr: Expr) -> Expr:
+        """Return an expression with the names of its parts that the module has once."""
+
+        def name_of(part: Once) -> Expr:
+            return self.named(flat(part.value), part.base, part.value)
+
+        replaced: Expr = without_once(expr, name_of)
+        return replaced
 
     def _assigned(self, key: object, value: object, base: str, expr: Expr) -> Expr:
         entry = self._exprs.get(key)

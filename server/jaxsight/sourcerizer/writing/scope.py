@@ -44,16 +44,13 @@ from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import (
     NONE,
     Atom,
-    Call,
     Expr,
     Lambda,
-    Once,
     call,
     fill,
     is_number,
     uses_python,
 )
-from jaxsight.sourcerizer.text.layout import flat
 from jaxsight.sourcerizer.text.names import after_expression, suggested
 from jaxsight.sourcerizer.text.statements import Assign, Effect, Function, Return
 from jaxsight.sourcerizer.values import scalars
@@ -216,7 +213,7 @@ class Scope(Variables):
     def _place(self, start: int, equation: Any) -> None:
         """Put the statements from `start` on under the equation's context, if it is unusual."""
         try:
-            managers = contexts(equation.ctx)
+            managers = [self.once(manager) for manager in contexts(equation.ctx)]
         except Unwritable as error:
             raise Unsourceable(equation.primitive.name, str(error), place(equation)) from error
         names = scope_of(equation) if self.writer.options.scopes else ""
@@ -355,20 +352,11 @@ class Scope(Variables):
         operands = [self.read(var) for var in variables]
         if operands and all(map(is_number, operands)) and uses_python(expr):
             operands = [call("jnp.asarray", operand) for operand in operands]
-        filled: Expr = fill(expr, operands)
-        if isinstance(filled, Call) and any(
-            isinstance(argument, Once) for argument in filled.items
-        ):
-            arguments = (
-                self._once(argument) if isinstance(argument, Once) else argument
-                for argument in filled.items
-            )
-            return Call(filled.function, tuple(arguments))
-        return filled
+        return self.once(fill(expr, operands))
 
-    def _once(self, shared: Once) -> Expr:
-        """Return the name of an expression that is written at the top of the module."""
-        return self.writer.constants.named(flat(shared.value), shared.base, shared.value)
+    def once(self, expr: Expr) -> Expr:
+        """Return an expression with the names of its parts that the module has once."""
+        return self.writer.constants.once(expr)
 
 
 def _uses(needed: Sequence[Any], outputs: Sequence[JaxprAtom]) -> dict[int, int]:

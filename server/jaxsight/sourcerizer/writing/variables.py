@@ -13,13 +13,22 @@ from jaxsight.interpreters.base import Environment
 from jaxsight.interpreters.compat.jaxpr_types import Atom as JaxprAtom
 from jaxsight.interpreters.compat.jaxpr_types import Var
 from jaxsight.interpreters.compat.staging import Program, is_literal
+from jaxsight.sourcerizer.compat.meshes import has_mesh
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.folding.steps import NOTHING
-from jaxsight.sourcerizer.text.exprs import NONE, Atom, Expr, Star, is_identifier, tuple_
+from jaxsight.sourcerizer.text.exprs import (
+    NONE,
+    Atom,
+    Expr,
+    Star,
+    call,
+    is_identifier,
+    tuple_,
+)
 from jaxsight.sourcerizer.text.names import Names
 from jaxsight.sourcerizer.text.paths import Path
 from jaxsight.sourcerizer.text.statements import Assign, Statement
-from jaxsight.sourcerizer.values.scalars import scalar
+from jaxsight.sourcerizer.values.scalars import dtype, scalar
 from jaxsight.sourcerizer.writing.writer import Writer
 
 MANY = 6
@@ -118,17 +127,22 @@ class Variables:
         """
         if not is_literal(atom):
             return self.read(atom)
-        dtype = getattr(atom.aval, "dtype", None)
+        own = getattr(atom.aval, "dtype", None)
         value = np.asarray(atom.val)
         weak = bool(getattr(atom.aval, "weak_type", False)) if weak is None else weak
-        return scalar(value if dtype is None else value.astype(dtype), weak)
+        return scalar(value if own is None else value.astype(own), weak)
 
     def operands(self, atoms: Sequence[JaxprAtom], binders: Sequence[Var]) -> list[Expr]:
         """Return arguments for the inputs of an inner program."""
-        return [
-            self.operand(atom, bool(getattr(binder.aval, "weak_type", False)))
-            for atom, binder in zip(atoms, binders, strict=True)
-        ]
+        return [self._argument(atom, binder) for atom, binder in zip(atoms, binders, strict=True)]
+
+    def _argument(self, atom: JaxprAtom, binder: Var) -> Expr:
+        """Return an argument for an input; a literal over a mesh stays over it."""
+        weak = bool(getattr(binder.aval, "weak_type", False))
+        if not (is_literal(atom) and has_mesh(atom.aval) and has_mesh(binder.aval)):
+            return self.operand(atom, weak)
+        number = self.operand(atom, weak=True)
+        return call("lax.full", Atom("()"), number, *([] if weak else [dtype(atom.aval.dtype)]))
 
     def parameters(self, variables: Sequence[Var], bases: Sequence[str] | None = None) -> list[str]:
         """Return names for the inputs of this function."""

@@ -16,7 +16,7 @@ from jaxsight.sourcerizer.proof.prover import Proved
 from jaxsight.sourcerizer.text.exprs import Atom, Attribute, Expr, call, tuple_
 from jaxsight.sourcerizer.text.statements import Assign
 from jaxsight.sourcerizer.values import scalars
-from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.values.spelling import of_first_devices, value
 from jaxsight.sourcerizer.writing.results import argument_bases, nested_results, sequence
 from jaxsight.sourcerizer.writing.scope import Scope
 
@@ -34,9 +34,7 @@ def shard_map(scope: Scope, equation: Any) -> Proved:
         body = scope.function("shard", program, [], parameters, sequence)
     options: dict[str, Expr] = {}
     if isinstance(mapped_program.mesh, jax.sharding.Mesh):
-        options["mesh"] = scope.writer.constants.named(
-            mapped_program.mesh, "_MESH", value(mapped_program.mesh)
-        )
+        options["mesh"] = scope.once(value(mapped_program.mesh))
     options["in_specs"] = tuple_(value(spec) for spec in mapped_program.in_specs)
     options["out_specs"] = sequence([value(spec) for spec in mapped_program.out_specs])
     if not mapped_program.is_whole:
@@ -192,15 +190,11 @@ def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = Fal
     An abstract mesh becomes one of the machine's first devices; raise `Unwritable` if there are too
     few.
     """
-    concrete = sharding.mesh if mesh is None else mesh
+    concrete: Any = sharding.mesh if mesh is None else mesh
     if isinstance(concrete, jax.sharding.AbstractMesh):
-        devices = jax.devices()[: concrete.size]
-        if len(devices) < concrete.size:
-            raise Unwritable(concrete, "fewer devices are present")
-        import numpy as np
-
-        array = np.array(devices).reshape(concrete.axis_sizes)
-        concrete = jax.sharding.Mesh(array, concrete.axis_names, axis_types=concrete.axis_types)
+        concrete = of_first_devices(concrete)
+        if concrete is None:
+            raise Unwritable(sharding.mesh, "fewer devices are present")
     mesh_expr = value(concrete)
     over = Attribute(mesh_expr, "abstract_mesh") if abstract else mesh_expr
     return call("jax.sharding.NamedSharding", over, value(spec))

@@ -9,7 +9,7 @@ from jaxsight.sourcerizer.equations.registry import LAX
 from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, call, list_
 from jaxsight.sourcerizer.values import scalars
-from jaxsight.sourcerizer.values.spelling import value
+from jaxsight.sourcerizer.values.spelling import placements, value
 
 
 @LAX("iota")
@@ -37,9 +37,10 @@ def broadcast_in_dim(view: View) -> Iterator[Expr]:
     if not dimensions:
         yield call("jnp.full", value(shape), x)
         yield call("jnp.full", value(shape), x, scalars.dtype(output.dtype))
-    if (sharding := view.params.get("sharding")) is not None:
-        here = call("jax.sharding.get_abstract_mesh")
-        placed = call("jax.sharding.NamedSharding", here, value(sharding.spec))
+    for placed in placements(view.params.get("sharding")):
+        if not dimensions:
+            dtype = scalars.dtype(output.dtype)
+            yield call("lax.full", value(shape), x, dtype, sharding=placed)
         yield call("lax.broadcast_in_dim", x, value(shape), value(dimensions), out_sharding=placed)
 
 
@@ -49,6 +50,11 @@ def reshape(view: View) -> Iterator[Expr]:
         sizes = value(view.params["new_sizes"])
         yield call("lax.reshape", *view.operands, sizes)
         yield call("lax.reshape", *view.operands, sizes, **keywords(view, "dimensions"))
+        for placed in placements(view.params.get("sharding")):
+            options = {"out_sharding": placed}
+            if view.params.get("dimensions") is not None:
+                options = {**keywords(view, "dimensions"), **options}
+            yield call("lax.reshape", *view.operands, sizes, **options)
 
 
 @LAX("squeeze")
