@@ -63,7 +63,7 @@ class Capture:
         from jaxsight.repro.capturing.recorder import Recorder
         from jaxsight.repro.compat import configuration, executions, host_callbacks
 
-        self._baseline = configuration.defaults() if imported_before else configuration.values()
+        self._baseline = configuration.defaults() if imported_before else configuration.at_start()
         self.recorder = recorder = Recorder(
             self.folder, self._baseline, self._tracker.current, finds_nan=self._finds_nan
         )
