@@ -30,14 +30,42 @@ class _Unknown(Exception):
 
 def call_at(frame: FrameType, instruction: int) -> SourceCall | None:
     """Return the call at an instruction of a frame, or None if it cannot be read."""
+    node = _node_at(frame, instruction)
+    try:
+        return _call(node, frame) if node is not None else None
+    except _Unknown:
+        return None
+
+
+def argument_at(frame: FrameType, instruction: int, position: int, name: str) -> Any:
+    """Return one argument of the call at an instruction of a frame, or None if it cannot be read.
+
+    Args:
+        position: its position among the parameters of the function.
+        name: its name, if it is passed by it.
+    """
+    node = _node_at(frame, instruction)
+    if node is None:
+        return None
+    named = [keyword.value for keyword in node.keywords if keyword.arg == name]
+    positional = [] if any(isinstance(arg, ast.Starred) for arg in node.args) else node.args
+    try:
+        for argument in (*positional[position : position + 1], *named):
+            return _value(argument, frame)
+    except _Unknown:
+        pass
+    return None
+
+
+def _node_at(frame: FrameType, instruction: int) -> ast.Call | None:
     text = _text_at(frame, instruction)
     if text is None:
         return None
     try:
         node = ast.parse(textwrap.dedent(text).strip(), mode="eval").body
-        return _call(node, frame) if isinstance(node, ast.Call) else None
-    except (SyntaxError, ValueError, _Unknown):
+    except (SyntaxError, ValueError):
         return None
+    return node if isinstance(node, ast.Call) else None
 
 
 def _text_at(frame: FrameType, instruction: int) -> str | None:
