@@ -55,7 +55,7 @@ class Restarting:
         shutil.rmtree(self.case / case.PROGRAMS, ignore_errors=True)
         os.chdir(self.folder)
         command = [sys.executable, *sys.orig_argv[1:]]
-        os.execve(sys.executable, command, {**self.environment, VARIABLE: str(count)})  # noqa: S606
+        os.execve(sys.executable, command, {**self.environment, VARIABLE: str(count)})
 
 
 def use_target(request: Trace) -> None:

@@ -18,7 +18,7 @@ from jaxsight.repro.capturing.call_tree.records import (
     Call,
     Step,
 )
-from jaxsight.repro.capturing.call_tree.source_calls import argument_at, call_at
+from jaxsight.repro.capturing.call_tree.source_calls import argument_at, call_at, operands_at
 from jaxsight.repro.capturing.call_tree.wrapping import is_jax_file, is_ours
 from jaxsight.repro.capturing.raised import raised_of
 
@@ -104,10 +104,14 @@ def _users(frames: Sequence[FrameType]) -> list[int]:
 def _called(
     frame: FrameType, instruction: int, values: Values, jitted: Jitted
 ) -> Step | Call | None:
-    """Return the call of a function written in C that raised an error, if it is one of JAX's."""
+    """Return the call or the operation of a frame that raised an error, if it is one of JAX's."""
     call = call_at(frame, instruction)
     if call is None:
-        return None
+        operation = operands_at(frame, instruction)
+        if operation is None:
+            return None
+        symbol, *operands = operation
+        return Step("operator", symbol, values.arguments(operands, {}))
     options = jitted(call.function)
     inner = values.arguments(call.args, call.kwargs)
     if options is not None:
