@@ -420,7 +420,7 @@ def test_devices_shardings_keys_and_donation_are_kept(tmp_path: Path) -> None:
     assert done.code == 0, done.stdout + done.stderr
     for words in (
         "--xla_force_host_platform_device_count=4",
-        "jax.make_mesh((4,), ('data',))",
+        'jax.make_mesh((4,), ("data",), axis_types=(',
         "donate_argnums=0",
         "jax.random.key(7)",
         "x * 3.0",

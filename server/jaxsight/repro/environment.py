@@ -14,7 +14,14 @@ _PACKAGES = ("jax", "jaxlib", "numpy")
 _PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "jax-metal")
 
 _VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
-_IGNORED = ("JAX_COMPILATION_CACHE", "JAX_DUMP", "JAX_LOG", "JAX_TRACEBACK", "JAX_PERSISTENT")
+_IGNORED = (
+    "JAX_NUM_CPU_DEVICES",
+    "JAX_COMPILATION_CACHE",
+    "JAX_DUMP",
+    "JAX_LOG",
+    "JAX_TRACEBACK",
+    "JAX_PERSISTENT",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxsight.interpreters.compat import dtypes
+from jaxsight.repro import meshes
+from jaxsight.wire.meshes import Mesh
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,16 +23,18 @@ class Value:
         kind: `jax`, `numpy` or `python` (a number).
         weak: whether its type is weak.
         key: the name of a PRNG key's implementation, or empty.
-        axes: names and sizes of the axes of the mesh that it is distributed over.
-        spec: the mesh axes of each of its dimensions.
+        mesh: the mesh that it is distributed over.
+        spec: the mesh axes of each of its dimensions, as its `PartitionSpec` has them.
+        device: the position of its device in `jax.devices()`, if it is another than the first.
     """
 
     data: Any
     kind: str = "jax"
     weak: bool = False
     key: str = ""
-    axes: tuple[tuple[str, int], ...] = ()
+    mesh: Mesh | None = None
     spec: tuple[Any, ...] = ()
+    device: int = 0
 
 
 def value_of(argument: object) -> Value:
@@ -46,19 +50,33 @@ def value_of(argument: object) -> Value:
         return Value(np.array(argument), "numpy")
     if not isinstance(argument, jax.Array):
         raise TypeError(f"{type(argument).__name__} is not an array")
-    axes, spec = _layout(argument)
+    mesh, spec = _distribution(argument)
+    device = _device(argument)
     if dtypes.is_key(argument.aval):
         data = np.array(jax.random.key_data(argument))
-        return Value(data, key=str(jax.random.key_impl(argument)), axes=axes, spec=spec)
+        key = str(jax.random.key_impl(argument))
+        return Value(data, key=key, mesh=mesh, spec=spec, device=device)
     weak = bool(getattr(argument, "weak_type", False))
-    return Value(np.asarray(argument), weak=weak, axes=axes, spec=spec)
+    return Value(np.asarray(argument), weak=weak, mesh=mesh, spec=spec, device=device)
 
 
-def _layout(argument: jax.Array) -> tuple[tuple[tuple[str, int], ...], tuple[Any, ...]]:
+def _distribution(argument: jax.Array) -> tuple[Mesh | None, tuple[Any, ...]]:
     sharding = argument.sharding
     if not isinstance(sharding, NamedSharding) or sharding.mesh.size == 1:
-        return (), ()
-    return tuple(sharding.mesh.shape.items()), tuple(sharding.spec)
+        return None, ()
+    mesh = sharding.mesh
+    assert isinstance(mesh, jax.sharding.Mesh)
+    return meshes.mesh_of(mesh), tuple(sharding.spec)
+
+
+def _device(argument: jax.Array) -> int:
+    """Return the position of the device that an array was put on; 0 if it is on several."""
+    devices = argument.devices()
+    if len(devices) != 1 or not argument.committed:
+        return 0
+    present = jax.devices()
+    (device,) = devices
+    return present.index(device) if device in present else 0
 
 
 def array_of(value: Value) -> Any:
@@ -71,12 +89,12 @@ def array_of(value: Value) -> Any:
         array = _weak(value.data)
     else:
         array = jax.numpy.asarray(value.data)
-    if not value.axes:
+    if value.device:
+        return jax.device_put(array, jax.devices()[value.device])
+    if value.mesh is None:
         return array
-    names, sizes = zip(*value.axes, strict=True)
-    mesh = jax.make_mesh(sizes, names)
     spec_of: Any = PartitionSpec
-    return jax.device_put(array, NamedSharding(mesh, spec_of(*value.spec)))
+    return jax.device_put(array, NamedSharding(meshes.made(value.mesh), spec_of(*value.spec)))
 
 
 def _weak(data: Any) -> jax.Array:

@@ -16,10 +16,12 @@ from typing import Any
 import jax
 
 from jaxsight.interpreters.compat.staging import is_jaxpr
+from jaxsight.repro import meshes
 from jaxsight.repro.capturing import case
 from jaxsight.repro.capturing.host_calls import HostCalls
 from jaxsight.repro.compat import configuration, pickling
 from jaxsight.repro.values import Value, has_nan, value_of
+from jaxsight.wire.meshes import Mesh
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class Recorder:
         self._current = 0
         self._is_first = False
         self._values: list[Value] = []
+        self._mesh: Mesh | None = None
         self._lock = threading.Lock()
         (folder / case.PROGRAMS).mkdir(parents=True, exist_ok=True)
         self._slot = case.Slot(folder, case.CURRENT)
@@ -80,6 +83,9 @@ class Recorder:
 
     def traced(self, starts: bool) -> None:
         """Note that JAX starts to trace, or that it executes or has returned."""
+        if starts:
+            with contextlib.suppress(ValueError):
+                self._mesh = meshes.current()
         with contextlib.suppress(OSError):
             self._tracing.mark(starts)
 
@@ -94,7 +100,7 @@ class Recorder:
         values = pickle.dumps(self._values, pickle.HIGHEST_PROTOCOL)
         if known is None:
             options = configuration.changed(self._baseline)
-            program = pickling.dumps(options, (primitive, dict(parameters)))
+            program = pickling.dumps(options, meshes.current(), (primitive, dict(parameters)))
             case.write(self.folder, case.program_file(number), program)
             case.write(self.folder, case.first_file(number), values)
             self._numbers[key] = (number, kept)
@@ -118,7 +124,7 @@ class Recorder:
         if tree is not None:
             with contextlib.suppress(*_CANNOT_WRITE):
                 options = configuration.changed(self._baseline)
-                case.write(self.folder, name, pickling.dumps(options, tree))
+                case.write(self.folder, name, pickling.dumps(options, self._mesh, tree))
 
     def failed(self, error: BaseException) -> None:
         """Note that the execution in flight raised."""

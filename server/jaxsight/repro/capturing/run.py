@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jaxsight.files import reading
 from jaxsight.repro import environment
 from jaxsight.repro.after_import import AfterImport
-from jaxsight.repro.capturing import case, stacks
+from jaxsight.repro.capturing import case, more_devices, stacks
 from jaxsight.repro.capturing.call_tree.tracker import Tracker
 from jaxsight.repro.failures import FINISHED, HANG, Failure, failure_of
 from jaxsight.wire.frames import HEADER, decode
@@ -63,7 +63,7 @@ class Capture:
         from jaxsight.repro.capturing.recorder import Recorder
         from jaxsight.repro.compat import configuration, executions, host_callbacks
 
-        self._baseline = configuration.defaults() if imported_before else configuration.values()
+        self._baseline = configuration.defaults() if imported_before else configuration.at_start()
         self.recorder = recorder = Recorder(
             self.folder, self._baseline, self._tracker.current, finds_nan=self._finds_nan
         )
@@ -167,21 +167,27 @@ def _run_pytest(arguments: list[str], capture: Capture) -> int:
     return int(pytest.main([*arguments], plugins=[pytest_plugin.Plugin(capture.folder, Capture)]))
 
 
-def _run_function(arguments: list[str], _: Capture) -> int:
+def _run_function(arguments: list[str], capture: Capture) -> int:
     request = decode(Path(arguments[0]).read_bytes()[HEADER.size :])
     assert isinstance(request, Trace)
     texts = [reading.text(argument) for argument in arguments[1:]]
+    more_devices.use_target(request)
+    restarting = more_devices.Restarting(capture.folder)
     for folder in (Path(request.root, "src"), Path(request.root), Path(request.file).parent):
         sys.path.insert(0, str(folder))
     sys.argv = [request.file]
-    if texts:
-        namespace = _run_text(texts[0], request.file)
-    else:
-        namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
-    # It imports JAX, whose settings the file may have made.
-    from jaxsight.repro.capturing.call_function import call_function
+    try:
+        if texts:
+            namespace = _run_text(texts[0], request.file)
+        else:
+            namespace = runpy.run_path(request.file, run_name=Path(request.file).stem)
+        # It imports JAX, whose settings the file may have made.
+        from jaxsight.repro.capturing.call_function import call_function
 
-    call_function(request, namespace)
+        call_function(request, namespace)
+    except BaseException as error:
+        restarting.demanded(error, request, texts[0] if texts else reading.text(request.file))
+        raise
     return 0
 
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
+
+from jaxsight.repro.compat import backends
 
 _update: Callable[[str, object], None] = jax.config.update
 
@@ -36,9 +40,33 @@ _PREFIXES = (
 """Options about logs, dumps and caches."""
 
 
+_DEVICES = "jax_num_cpu_devices"
+
+_FORCED = re.compile(r"--?xla_force_host_platform_device_count=(\d+)")
+
+
 def values() -> dict[str, object]:
     """Return every option with the value that applies in this thread now."""
     return dict(jax.config.values)
+
+
+def at_start() -> dict[str, object]:
+    """Return the options before a program changes any; of devices, what `XLA_FLAGS` says."""
+    return {**values(), _DEVICES: _flagged()}
+
+
+def _flagged() -> int:
+    """Return how many simulated devices `XLA_FLAGS` asks for."""
+    forced = _FORCED.findall(os.environ.get("XLA_FLAGS", ""))
+    return int(forced[-1]) if forced else 1
+
+
+def _simulated() -> int:
+    """Return how many simulated devices there are, or will be, without initializing any."""
+    if backends.are_initialized() and jax.default_backend() == "cpu":
+        return jax.device_count()
+    option: Any = values().get(_DEVICES, -1)
+    return option if option > 0 else _flagged()
 
 
 @functools.cache
@@ -47,9 +75,10 @@ def defaults() -> dict[str, object]:
     command = [sys.executable, "-c", "import jax; print(dict(jax.config.values))"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     names = values()
-    return {
+    known = {
         name: ast.literal_eval(text) for name, text in _ITEM.findall(done.stdout) if name in names
     }
+    return {**known, _DEVICES: _flagged()}
 
 
 _ITEM = re.compile(r"'(jax_\w+)': (True|False|None|-?[\d.]+|'[^']*')")
@@ -57,10 +86,14 @@ _ITEM = re.compile(r"'(jax_\w+)': (True|False|None|-?[\d.]+|'[^']*')")
 
 
 def changed(baseline: Mapping[str, object]) -> dict[str, object]:
-    """Return the options that were changed since a baseline and that a file can set again."""
+    """Return the options that were changed since a baseline and that a file can set again.
+
+    The number of simulated devices is among them however it was set, unless `XLA_FLAGS` had it
+    when JAX was imported, which the file sets.
+    """
     return {
         name: value
-        for name, value in values().items()
+        for name, value in {**values(), _DEVICES: _simulated()}.items()
         if name in baseline
         and not name.startswith(_PREFIXES)
         and value != baseline[name]

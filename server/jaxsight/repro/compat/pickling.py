@@ -113,7 +113,7 @@ def _reduced_array(value: Any) -> Any:
         data = np.asarray(jax.random.key_data(value))
         return _key, (data, str(jax.random.key_impl(value)))
     distributed = value_of(value)
-    if distributed.axes:
+    if distributed.mesh is not None or distributed.device:
         return array_of, (distributed,)
     return np.array, (distributed.data,)
 

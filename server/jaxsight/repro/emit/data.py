@@ -12,11 +12,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsight.repro import meshes
 from jaxsight.repro.values import Value, array_of
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Atom, Expr, Index
 from jaxsight.sourcerizer.text.layout import flat
-from jaxsight.sourcerizer.values import constants, scalars
+from jaxsight.sourcerizer.values import constants, scalars, spelling
+from jaxsight.wire.meshes import Mesh
 
 LARGEST_INLINE = 4 << 10
 """Bytes of an array that is written into the text; larger ones go to the file beside it."""
@@ -33,6 +35,7 @@ class Data:
     def __init__(self, *, has_unpack: bool = False) -> None:
         """Begin; `has_unpack` says that the module defines the function that unpacks arrays."""
         self._packed: list[str] = []
+        self._meshes: dict[Mesh, str] = {}
         self._has_unpack = has_unpack
         self.stored: dict[str, Any] = {}
         """Arrays of the file beside the repro, by name."""
@@ -44,6 +47,10 @@ class Data:
             return lines
         self._has_unpack = True
         return [*constants.UNPACK, "", "", *lines]
+
+    def mesh_lines(self) -> list[str]:
+        """Return the lines that define the meshes of arguments."""
+        return [f"{name} = {meshes.text(mesh)}" for mesh, name in self._meshes.items()]
 
     def tree(self, argument: Argument, name: str) -> str:
         """Return the expression of a pytree; `name` begins the names of stored arrays."""
@@ -74,17 +81,21 @@ class Data:
         if value.kind == "numpy":
             return self._of_numpy(value.data, name)
         expression = self._of_array(value, name)
-        if not value.axes:
+        if value.device:
+            return f"jax.device_put({expression}, jax.devices()[{value.device}])"
+        if value.mesh is None:
             return expression
-        names, sizes = zip(*value.axes, strict=True)
-        spec = ", ".join(map(repr, value.spec))
-        sharding = (
-            f"jax.NamedSharding(jax.make_mesh({sizes!r}, {names!r}), jax.P({spec}))"
-            if hasattr(jax, "P")
-            else f"jax.sharding.NamedSharding(jax.make_mesh({sizes!r}, {names!r}), "
-            f"jax.sharding.PartitionSpec({spec}))"
-        )
+        make_spec: Any = jax.sharding.PartitionSpec
+        spec = flat(spelling.value(make_spec(*value.spec)))
+        sharding = f"jax.sharding.NamedSharding({self._mesh(value.mesh)}, {spec})"
         return f"jax.device_put({expression}, {sharding})"
+
+    def _mesh(self, mesh: Mesh) -> str:
+        """Return the name of a mesh, which `inputs` defines."""
+        if mesh not in self._meshes:
+            number = len(self._meshes)
+            self._meshes[mesh] = f"mesh_{number}" if number else "mesh"
+        return self._meshes[mesh]
 
     def _of_array(self, value: Value, name: str) -> str:
         if value.key:
@@ -170,6 +181,7 @@ def inputs_function(values: Sequence[Argument], names: Sequence[str], data: Data
     lines = [*packed, "", "", "def inputs():"] if packed else ["def inputs():"]
     if any("stored[" in expression for expression in expressions):
         lines.append('    stored = np.load(Path(__file__).with_suffix(".npz"))')
+    lines += [f"    {line}" for line in data.mesh_lines()]
     if not expressions:
         return [*lines, "    return ()"]
     lines.append("    return (")

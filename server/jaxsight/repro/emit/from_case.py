@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxsight.repro import meshes
 from jaxsight.repro.capturing import case, stacks
 from jaxsight.repro.capturing.host_calls import read as read_calls
 from jaxsight.repro.capturing.recorder import failed_file, tree_file
@@ -214,10 +215,12 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
     parts = pickling.each(content)
     options = next(parts)
     configuration.apply(options)  # before devices are looked for
-    tree = next(parts)
-    written = write_tree(tree)
+    mesh, tree = next(parts), next(parts)
+    with meshes.entered(mesh):
+        written = write_tree(tree)
     values = [_value(argument) for argument in written.arguments]
-    about = replace(about, environment=replace(about.environment, options=options))
+    environment = replace(about.environment, options=options)
+    about = replace(about, environment=environment, mesh=mesh)
     return assemble(written.text, values, parameters_of(written.text), about)
 
 
@@ -244,8 +247,8 @@ def of_execution(content: bytes, values: Sequence[Value], about: About) -> Repro
     parts = pickling.each(content)
     options = next(parts)
     configuration.apply(options)  # before devices are looked for
-    primitive, parameters = next(parts)
-    about = replace(about, environment=replace(about.environment, options=options))
+    mesh, (primitive, parameters) = next(parts), next(parts)
+    about = replace(about, environment=replace(about.environment, options=options), mesh=mesh)
     if "jaxpr" in parameters:
         left = Left([name for name, known in about.callbacks.items() if known.fails])
         parameters["jaxpr"] = left.standalone(parameters["jaxpr"])
@@ -258,9 +261,10 @@ def of_execution(content: bytes, values: Sequence[Value], about: About) -> Repro
         return results[0] if isinstance(results, list) and len(results) == 1 else results
 
     names = _names(parameters, values)
-    if pickling.has_missing(content):  # the rules of custom derivatives, which nothing calls now
-        return write(program, values, names, about, ("primal",))
-    return write(program, values, names, about)
+    with meshes.entered(mesh):
+        if pickling.has_missing(content):  # rules of custom derivatives, which nothing calls now
+            return write(program, values, names, about, ("primal",))
+        return write(program, values, names, about)
 
 
 def _first(folder: Path, names: Sequence[str]) -> bytes | None:

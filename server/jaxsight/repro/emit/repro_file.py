@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.interpreters.depth import room_for_nesting
+from jaxsight.repro import meshes
 from jaxsight.repro.capturing.host_calls import Outcomes
 from jaxsight.repro.checks.base import CALL
 from jaxsight.repro.emit import host_functions
@@ -35,6 +36,7 @@ from jaxsight.sourcerizer.primal import equations_of, primal
 from jaxsight.sourcerizer.source import Source
 from jaxsight.sourcerizer.writing.writer import Original, Writer
 from jaxsight.text.inert import block, one_line
+from jaxsight.wire.meshes import Mesh
 
 _WIDTH = 100
 
@@ -54,6 +56,7 @@ class About:
         origin: where it was captured, such as `train.py:41 in step`.
         notes: further facts, one sentence each.
         callbacks: what the program's callbacks did, by the names of functions of the host.
+        mesh: the mesh of the context, such as that of `jax.set_mesh`.
     """
 
     failure: Failure
@@ -62,6 +65,7 @@ class About:
     origin: str = ""
     notes: Sequence[str] = ()
     callbacks: Mapping[str, Outcomes] = field(default_factory=dict)
+    mesh: Mesh | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,7 @@ def assemble(
     if hosts:
         about = replace(about, notes=(*about.notes, host_functions.NOTE))
     inputs = inputs_function(values, names, data)
+    context = [] if about.mesh is None else ["", f"jax.set_mesh({meshes.text(about.mesh)})"]
     imports, body = _split(source)
     body = "\n".join([*packed, *defined, "", "", body.strip("\n")]).strip("\n")
     text = "\n".join(
@@ -169,8 +174,9 @@ def assemble(
             *_script_header(about.environment),
             *_docstring(about),
             *_variables(about.environment),
-            *_imports(imports, [*inputs, body, *about.demonstration]),
+            *_imports(imports, [*inputs, body, *about.demonstration, *context]),
             *_options(about.environment),
+            *context,
             "",
             "",
             body,

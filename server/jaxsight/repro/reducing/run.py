@@ -35,7 +35,7 @@ def reduce(file: Path, out: Path, options: Options, report: Report) -> Reduced:
         CannotReduce: the file does not fail, or cannot be reduced.
     """
     start = time.monotonic()
-    baseline = configuration.values()
+    baseline = configuration.at_start()
     try:
         check = parsing.parse(options.check)
         loaded = loading.read(file)

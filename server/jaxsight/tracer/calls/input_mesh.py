@@ -25,8 +25,6 @@ def mesh_of(
     request: Trace,
     namespace: Mapping[str, object],
     evaluate: Callable[[str], object],
-    *,
-    may_restart: bool,
 ) -> AnyMesh | None:
     """Return the mesh of a request's inputs, `None` if they need none.
 
@@ -34,14 +32,13 @@ def mesh_of(
         request: the request.
         namespace: the module.
         evaluate: returns the value of an expression of the example inputs.
-        may_restart: whether the request can be repeated with more devices.
 
     Raises:
         UserError: the module has no such mesh; its stage is `inputs`.
-        MoreDevices: the mesh has more devices than there are, and the request can be repeated.
+        MoreDevices: the mesh has more devices than there are.
     """
     if request.mesh is not None:
-        return _declared(request, request.mesh, may_restart=may_restart)
+        return _declared(request, request.mesh)
     if request.mesh_source:
         value = evaluate(request.mesh_source)
         if meshes.is_mesh(value):
@@ -55,7 +52,7 @@ def mesh_of(
     return meshes.context() or _own(request, namespace, axes)
 
 
-def _declared(request: Trace, mesh: Mesh, *, may_restart: bool) -> AnyMesh:
+def _declared(request: Trace, mesh: Mesh) -> AnyMesh:
     """Return a mesh of simulated devices with the declared axes, or the module's if it has them."""
     context = meshes.context()
     if context is not None:
@@ -72,7 +69,7 @@ def _declared(request: Trace, mesh: Mesh, *, may_restart: bool) -> AnyMesh:
         message = f"meshes of more than {MOST} devices are not simulated"
         raise _failed(NOT_A_MESH, message, MESH, "use smaller axes")
     sets_count = any(devices.mentioned(chunk.text) for chunk in request.chunks)
-    if present is not None and may_restart and not sets_count:
+    if present is not None and not sets_count:
         raise MoreDevices(Demand(mesh.size))
     raise _failed(NOT_A_MESH, f"the mesh has {mesh.size} devices, but there are {count}", MESH)
 

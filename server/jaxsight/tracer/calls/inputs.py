@@ -139,7 +139,6 @@ class Evaluator:
             request,
             namespace,
             lambda source: self._evaluate(source, input_mesh.MESH, request, namespace),
-            may_restart=not self._concrete,
         )
 
     def inputs(

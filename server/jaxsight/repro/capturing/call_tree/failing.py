@@ -18,7 +18,7 @@ from jaxsight.repro.capturing.call_tree.records import (
     Call,
     Step,
 )
-from jaxsight.repro.capturing.call_tree.source_calls import call_at
+from jaxsight.repro.capturing.call_tree.source_calls import argument_at, call_at, operands_at
 from jaxsight.repro.capturing.call_tree.wrapping import is_jax_file, is_ours
 from jaxsight.repro.capturing.raised import raised_of
 
@@ -76,8 +76,9 @@ def step_of(
         called = _called(frames[users[-1]], instructions[users[-1]], values, jitted)
         if called is not None:
             return called
+    caller = (frames[users[-1]], instructions[users[-1]]) if users else None
     for frame in below:
-        step = _step(frame, values, tracer)
+        step = _step(frame, values, tracer, caller)
         if step is not None:
             return step
     return None
@@ -103,10 +104,14 @@ def _users(frames: Sequence[FrameType]) -> list[int]:
 def _called(
     frame: FrameType, instruction: int, values: Values, jitted: Jitted
 ) -> Step | Call | None:
-    """Return the call of a function written in C that raised an error, if it is one of JAX's."""
+    """Return the call or the operation of a frame that raised an error, if it is one of JAX's."""
     call = call_at(frame, instruction)
     if call is None:
-        return None
+        operation = operands_at(frame, instruction)
+        if operation is None:
+            return None
+        symbol, *operands = operation
+        return Step("operator", symbol, values.arguments(operands, {}))
     options = jitted(call.function)
     inner = values.arguments(call.args, call.kwargs)
     if options is not None:
@@ -122,7 +127,10 @@ def _raised(error: BaseException) -> Step | None:
     return Step("raise", "", Arguments(), raised_of(error))
 
 
-def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
+def _step(
+    frame: FrameType, values: Values, tracer: type, caller: tuple[FrameType, int] | None
+) -> Step | None:
+    """Return the step of a frame of JAX, below the user's frame and its instruction."""
     code, local = frame.f_code, frame.f_locals
     if code.co_name == "reraise_with_filtered_traceback":
         return _bounded(local, values)
@@ -139,7 +147,7 @@ def _step(frame: FrameType, values: Values, tracer: type) -> Step | None:
     path = None if method else public_functions.path_of_code(code)
     if method is None and path is None:
         return None
-    args, kwargs = _arguments(frame)
+    args, kwargs = _arguments(frame, caller)
     if method is not None and args:
         return Step("method", method, values.arguments(args, kwargs))
     return Step("function", path or "", values.arguments(args, kwargs))
@@ -181,12 +189,20 @@ def _of_method(name: str, own: object, local: dict[str, Any], values: Values) ->
     return None
 
 
-def _arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a function as its frame has them, without absent ones."""
+def _arguments(
+    frame: FrameType, caller: tuple[FrameType, int] | None
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a function as its frame has them, without absent ones.
+
+    Those that it has deleted, as `with_sharding_constraint` does, are read from its call.
+    """
     code, local = frame.f_code, frame.f_locals
     count = code.co_argcount
     names = code.co_varnames[:count]
-    args = [local.get(name) for name in names]
+    args = [
+        local.get(name) if name in local or caller is None else argument_at(*caller, position, name)
+        for position, name in enumerate(names)
+    ]
     star = code.co_flags & inspect.CO_VARARGS
     keyword_names = code.co_varnames[count : count + code.co_kwonlyargcount]
     kwargs = {

@@ -30,13 +30,59 @@ class _Unknown(Exception):
 
 def call_at(frame: FrameType, instruction: int) -> SourceCall | None:
     """Return the call at an instruction of a frame, or None if it cannot be read."""
+    node = _node_at(frame, instruction)
+    try:
+        return _call(node, frame) if isinstance(node, ast.Call) else None
+    except _Unknown:
+        return None
+
+
+def operands_at(frame: FrameType, instruction: int) -> tuple[str, Any, Any] | None:
+    """Return the operator at an instruction of a frame with its operands, if they can be read."""
+    node = _node_at(frame, instruction)
+    symbol = _OPERATORS.get(type(node.op)) if isinstance(node, ast.BinOp) else None
+    if symbol is None:
+        return None
+    assert isinstance(node, ast.BinOp)
+    try:
+        return symbol, _value(node.left, frame), _value(node.right, frame)
+    except _Unknown:
+        return None
+
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.MatMult: "@",
+}  # fmt: skip
+
+
+def argument_at(frame: FrameType, instruction: int, position: int, name: str) -> Any:
+    """Return one argument of the call at an instruction of a frame, or None if it cannot be read.
+
+    Args:
+        position: its position among the parameters of the function.
+        name: its name, if it is passed by it.
+    """
+    node = _node_at(frame, instruction)
+    if not isinstance(node, ast.Call):
+        return None
+    named = [keyword.value for keyword in node.keywords if keyword.arg == name]
+    positional = [] if any(isinstance(arg, ast.Starred) for arg in node.args) else node.args
+    try:
+        for argument in (*positional[position : position + 1], *named):
+            return _value(argument, frame)
+    except _Unknown:
+        pass
+    return None
+
+
+def _node_at(frame: FrameType, instruction: int) -> ast.expr | None:
     text = _text_at(frame, instruction)
     if text is None:
         return None
     try:
-        node = ast.parse(textwrap.dedent(text).strip(), mode="eval").body
-        return _call(node, frame) if isinstance(node, ast.Call) else None
-    except (SyntaxError, ValueError, _Unknown):
+        return ast.parse(textwrap.dedent(text).strip(), mode="eval").body
+    except (SyntaxError, ValueError):
         return None
 
 
