@@ -377,7 +377,7 @@ def _effect(
     Raises:
         Incomplete: the verdict needs figures of complete compiles.
     """
-    if remedy.proof is Proof.GONE and after.findings >= before.findings:
+    if remedy.proof in (Proof.GONE, Proof.COMMUNICATED) and after.findings >= before.findings:
         return _Verdict("it does not help: the finding remains")
     words = list(figures.words(before.figures, after.figures, timed=remedy.timed))
     match remedy.proof:
@@ -386,6 +386,8 @@ def _effect(
         case Proof.FEWER:
             fewer = figures.fewer(before.figures, after.figures)
             helps = after.findings <= before.findings and fewer
+        case Proof.COMMUNICATED:
+            helps = figures.less_communicated(before.figures, after.figures)
         case Proof.GONE:
             helps = True
     worse = figures.worse(before.figures, after.figures) - remedy.trades
@@ -396,7 +398,8 @@ def _effect(
         return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
     if after.figures.compiled is not None and target is not None and words:
         compiled = after.figures.compiled
-        several = " (per device)" if compiled.devices > 1 else ""
+        is_said = words[-1].endswith(figures.PER_DEVICE)
+        several = " (per device)" if compiled.devices > 1 and not is_said else ""
         words[-1] += f" on {devices(compiled, target)}{several}"
     was, now = compared.nonfinite
     if was != now:

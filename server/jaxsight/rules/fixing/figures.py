@@ -61,6 +61,11 @@ class Figures:
         return sum((kernel.bytes_in + kernel.bytes_out) * kernel.launches for kernel in kernels)
 
     @property
+    def communicated(self) -> int:
+        """Bytes that the collectives move on each device."""
+        return self.compiled.graph.moved_bytes if self.compiled is not None else 0
+
+    @property
     def compiling(self) -> float:
         """The compile time in seconds, or a lower bound."""
         if self.folding is not None:
@@ -90,6 +95,13 @@ def fewer(before: Figures, after: Figures) -> bool:
 def smaller(before: Figures, after: Figures) -> bool:
     """Return whether less is stored at once."""
     return _grown(after.stored, before.stored)
+
+
+def less_communicated(before: Figures, after: Figures) -> bool:
+    """Return whether fewer bytes are moved between devices."""
+    if before.compiled is None or after.compiled is None:
+        return False
+    return _grown(after.communicated, before.communicated)
 
 
 def _grown(before: int, after: int) -> bool:
@@ -125,6 +137,7 @@ def too_slow(before: Figures, after: Figures, times: float) -> bool:
     return any(is_now > had * times for had, is_now in (launched, moved))
 
 
+PER_DEVICE = "per device"
 LAUNCHED, STORED, MOVED, TIME = "launched", "stored", "moved", "time"
 ALL = frozenset({LAUNCHED, STORED, MOVED, TIME})
 
@@ -165,6 +178,9 @@ def words(before: Figures, after: Figures, *, timed: bool) -> Iterator[str]:
         yield f"constants {units.size(before.constants)} → {units.size(after.constants)}"
     if after.equations < before.equations * _SHARE:
         yield f"equations {before.equations} → {after.equations}"
+    if before.communicated != after.communicated:
+        was_moved, now_moved = units.size(before.communicated), units.size(after.communicated)
+        yield f"moved {was_moved} → {now_moved} {PER_DEVICE}"
     if timed and before.compiled is not None and after.compiled is not None:
         was_s, now_s = before.compiling, after.compiling
         if was_s >= _LONG and now_s < was_s * _SHARE:

@@ -15,6 +15,7 @@ class Proof(Enum):
     GONE = "the rule has fewer findings"
     FEWER = "less is launched, stored or moved, with no more findings of the rule"
     SMALLER = "temporaries are smaller"
+    COMMUNICATED = "the rule has fewer findings, and fewer bytes are moved between devices"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
@@ -14,6 +15,14 @@ RULE = Rule(
     "Resharding replicates an array on every device.",
     severity="warning",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Resharding:
+    """The shardings before and after, as HLO prints them."""
+
+    source: str
+    target: str
 
 
 @RULE.finds_in_kernels
@@ -36,4 +45,5 @@ def find(view: ProgramView) -> Iterator[Violation]:
                 f"from `{each.source}` to `{each.target}`",
                 "XLA calls this an involuntary full rematerialization",
             ),
+            data=Resharding(each.source, each.target),
         )
