@@ -9,6 +9,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
 from jaxsight.targets.chips import Gpu
+from jaxsight.targets.chips.links import LINKS
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Kernel
 
@@ -18,8 +19,8 @@ RULE = Rule(
     "Another order of mesh axes keeps large collectives inside of hosts.",
     severity="warning",
 )
-PER_HOST = 8
-"""The GPUs of a host that NVLink or its like connects."""
+_HOST = 8
+"""The GPUs of a host."""
 LARGE = 4 * MIB
 _MOST_AXES = 5
 
@@ -35,7 +36,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
     if view.compiled is None or view.target is None or not isinstance(view.target.chip, Gpu):
         return
     devices = view.compiled.devices
-    if devices <= PER_HOST or devices % PER_HOST or len({mesh.axes for mesh in view.meshes}) != 1:
+    links = LINKS.get(view.target.chip.name)
+    host = max(links.domain, _HOST) if links is not None else _HOST
+    if devices <= host or devices % host or len({mesh.axes for mesh in view.meshes}) != 1:
         return
     axes = tuple(axis for axis in view.meshes[0].axes if axis[1] > 1)
     if not 1 < len(axes) <= _MOST_AXES or view.meshes[0].size != devices:
@@ -45,11 +48,11 @@ def find(view: ProgramView) -> Iterator[Violation]:
         for kernel in view.compiled.graph.kernels
         if kernel.collective is not None and kernel.collective.axes
     ]
-    crossing = [kernel for kernel in kernels if _crosses(_groups(kernel))]
+    crossing = [kernel for kernel in kernels if _crosses(_groups(kernel), host)]
     before = sum(map(_bytes, crossing))
     orders = list(itertools.permutations(axes))
-    order = min(orders, key=lambda each: sum(map(_bytes, _outside(kernels, each))))
-    outside = _outside(kernels, order)
+    order = min(orders, key=lambda each: sum(map(_bytes, _outside(kernels, each, host))))
+    outside = _outside(kernels, order, host)
     after = sum(map(_bytes, outside))
     kept = [kernel for kernel in crossing if kernel not in outside]
     if before - after < LARGE or after * 2 > before or not kept:
@@ -63,7 +66,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         help=f"order the axes of the mesh `{', '.join(name for name, _ in order)}`: "
         f"then {inside} is inside of hosts",
         notes=(
-            f"a host has {PER_HOST} GPUs, and devices are numbered host by host",
+            f"a host has {host} GPUs, and devices are numbered host by host",
             (
                 f"collectives across hosts move {size(before)}, "
                 f"in the other order {size(after) if after else 'nothing'}"
@@ -85,14 +88,14 @@ def _groups(kernel: Kernel) -> Iterable[tuple[int, ...]]:
     return kernel.collective.groups if kernel.collective is not None else ()
 
 
-def _crosses(groups: Iterable[tuple[int, ...]]) -> bool:
+def _crosses(groups: Iterable[tuple[int, ...]], host: int) -> bool:
     """Return whether devices of different hosts communicate."""
-    return any(len({device // PER_HOST for device in group}) > 1 for group in groups)
+    return any(len({device // host for device in group}) > 1 for group in groups)
 
 
-def _outside(kernels: Iterable[Kernel], axes: _Axes) -> list[Kernel]:
+def _outside(kernels: Iterable[Kernel], axes: _Axes, host: int) -> list[Kernel]:
     """Return the collectives that cross hosts if the mesh has its axes in an order."""
-    return [kernel for kernel in kernels if _crosses(_groups_of(axes, _names(kernel)))]
+    return [kernel for kernel in kernels if _crosses(_groups_of(axes, _names(kernel)), host)]
 
 
 def _groups_of(axes: _Axes, names: tuple[str, ...]) -> list[tuple[int, ...]]:
