@@ -16,7 +16,7 @@ from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Value
 from jaxsight.wire.meshes import Chosen, Mesh, Spec
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.wire.program import CONSTANT, INPUT
+from jaxsight.wire.program import CONSTANT
 
 RULE = Rule(
     "JX425",
@@ -128,7 +128,8 @@ def _of_results(
     Gradients and gathered weights have the elements of a parameter.
     """
     known = {math.prod(each.shape) for each in parameters}
-    known |= {elements(each) for each in view.flow.values if each.origin in (INPUT, CONSTANT)}
+    known |= {elements(view.flow.value(each)) for each in view.flow.inputs}
+    known |= {elements(each) for each in view.flow.values if each.origin == CONSTANT}
     found: list[tuple[_Array, str]] = []
     for array in (*_temporaries(view, compiled), *_outputs(view, compiled)):
         if not array.is_replicated or math.prod(array.shape) in known:
