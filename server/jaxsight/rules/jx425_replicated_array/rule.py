@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jaxsight.rules.program.divided import shape_of
+from jaxsight.rules.program.steps import elements
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.violation import Violation
@@ -15,6 +16,7 @@ from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Value
 from jaxsight.wire.meshes import Chosen, Mesh, Spec
 from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.wire.program import CONSTANT
 
 RULE = Rule(
     "JX425",
@@ -106,7 +108,7 @@ def _donor(array: _Array, axis: str, parameters: list[_Array]) -> _Array | None:
     are leaves of one argument, or the dimension is not the first.
     """
     for other in parameters:
-        if not other.value.text.startswith(_FLOATS) or len(other.shape) != len(array.shape):
+        if not other.value.text.startswith(_FLOATS) or not len(other.shape) == len(array.shape) > 1:
             continue
         if math.prod(other.shape) * array.value.bytes < LARGE * math.prod(array.shape):
             continue
@@ -126,6 +128,8 @@ def _of_results(
     Gradients and gathered weights have the elements of a parameter.
     """
     known = {math.prod(each.shape) for each in parameters}
+    known |= {elements(view.flow.value(each)) for each in view.flow.inputs}
+    known |= {elements(each) for each in view.flow.values if each.origin == CONSTANT}
     found: list[tuple[_Array, str]] = []
     for array in (*_temporaries(view, compiled), *_outputs(view, compiled)):
         if not array.is_replicated or math.prod(array.shape) in known:
