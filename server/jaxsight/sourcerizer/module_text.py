@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,10 +48,11 @@ def module_lines(writer: Writer, main: list[Statement], name: str) -> list[Line]
     derived.extend(constants.derived)
     statements = [*constants.statements, *inner, *derived]
     written = lines(statements, before=Raw([]))
-    imports = _imports("\n".join(line.text for line in written), statements, writer)
+    text = "\n".join(line.text for line in written)
+    imports = _imports(text, statements, writer)
     gap = [""] if imports or constants.statements else []  # functions bring their own empty lines
     under = [""] if imports and constants.statements else []
-    top = [*_docstring(name, options), *gap, *imports, *under]
+    top = [*_docstring(name, options), *_devices_note(text), *gap, *imports, *under]
     return [*map(Line, top), *written]
 
 
@@ -65,6 +68,25 @@ def _docstring(name: str, options: Options) -> list[str]:
     elif options.derivatives == "first":
         notes.append("Keeps first-order derivatives only, where there are custom rules.")
     return ['"""' + first, "", *notes, '"""']
+
+
+_MADE = re.compile(r"jax\.make_mesh\(\s*\((\d+(?:,\s*\d+)*),?\)")
+_FIRST = re.compile(r"jax\.devices\(\)\[:(\d+)\]")
+_AT = re.compile(r"jax\.devices\((?:\"\w+\")?\)\[(\d+)\]")
+
+
+def _devices_note(text: str) -> list[str]:
+    """Return a comment for a module that needs several devices, which a CPU can simulate."""
+    counts = [
+        *(math.prod(map(int, sizes.split(","))) for sizes in _MADE.findall(text)),
+        *map(int, _FIRST.findall(text)),
+        *(int(index) + 1 for index in _AT.findall(text)),
+    ]
+    count = max(counts, default=1)
+    if count == 1:
+        return []
+    flags = f"XLA_FLAGS=--xla_force_host_platform_device_count={count}"
+    return ["", f"# needs {count} devices: {flags} simulates them"]
 
 
 def _companion(writer: Writer) -> list[Statement]:

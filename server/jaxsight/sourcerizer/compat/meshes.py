@@ -1,7 +1,7 @@
 """The context in which programs over meshes are traced. Applies to JAX 0.8 to 0.12.
 
 Private API used: parameters of `shard_map` (`manual_axes`, from 0.9 on `newly_manual_axes`),
-`core.extend_axis_env_nd`, `mesh.use_abstract_mesh`, `config._check_vma`.
+`core.extend_axis_env_nd`, `core.NamedAxisEffect`, `mesh.use_abstract_mesh`, `config._check_vma`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ def has_mesh(aval: object) -> bool:
     """Return whether the type of a value has a mesh, even if no axis divides the value."""
     mesh: Any = getattr(getattr(aval, "sharding", None), "mesh", None)
     return mesh is not None and bool(mesh.axis_names)
+
+
+def has_effects(equation: Any) -> bool:
+    """Return whether an equation has effects other than that it reads the name of an axis."""
+    return any(not isinstance(effect, core.NamedAxisEffect) for effect in equation.effects)
 
 
 @contextlib.contextmanager

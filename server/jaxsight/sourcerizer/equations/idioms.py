@@ -18,6 +18,7 @@ import numpy as np
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Equation
 from jaxsight.interpreters.compat.staging import Program, is_literal
 from jaxsight.interpreters.same.tokens import value_token
+from jaxsight.sourcerizer.compat.meshes import has_effects
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.text.exprs import Expr, Slot
 from jaxsight.sourcerizer.values import scalars
@@ -216,7 +217,7 @@ def _ending_at(
     pretty: bool,
 ) -> FoundWindow | None:
     last = equations[position]
-    if last.effects or len(last.outvars) != 1:
+    if has_effects(last) or len(last.outvars) != 1:
         return None
     alone = idioms.is_alone(names[position])
     starts = range(max(0, position + 1 - LONGEST), position + 1 if alone else position)
@@ -252,7 +253,7 @@ def _closed(inside: Sequence[Any], uses: Mapping[int, int]) -> bool:
             if not is_literal(atom):
                 read[id(atom)] = read.get(id(atom), 0) + 1
     return all(
-        not equation.effects
+        not has_effects(equation)
         and (equation.ctx is last.ctx or equation.ctx == last.ctx)
         and all(read.get(id(var), 0) == uses.get(id(var), 0) for var in equation.outvars)
         for equation in inside[:-1]

@@ -113,7 +113,7 @@ def jit(scope: Scope, calls: Any) -> Proved | None:
     if scope.writer.options.inline:
         return in_place(scope, program, equation)
     base = identifier(str(equation.params["name"]), "function")
-    options = jit_options(equation.params)
+    options = {name: scope.once(option) for name, option in jit_options(equation.params).items()}
 
     def build(name: str) -> list[Statement]:
         return decorated(closed_function(scope, name, program), jax.jit, "jax.jit", options)

@@ -35,11 +35,11 @@ def convert(view: View) -> Iterator[Expr]:
     new = view.params["new_dtype"]
     if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(scalars.kind(new))):
         yield call("lax.convert_element_type", x, Atom(python))
+    yield call("lax.convert_element_type", x, scalars.dtype(new))
     if view.params.get("sharding") is not None:  # left by transposition
         sharding = Attribute(call("jax.typeof", x), "sharding")
         yield call(Attribute(x, "astype"), scalars.dtype(new), device=sharding)
         yield call("jnp.asarray", x, scalars.dtype(new), device=sharding)
-    yield call("lax.convert_element_type", x, scalars.dtype(new))
 
 
 @LAX("bitcast_convert_type")

@@ -9,7 +9,8 @@ import jax
 
 from jaxsight.interpreters.compat.staging import opened
 from jaxsight.sourcerizer.compat import meshes
-from jaxsight.sourcerizer.equations.registry import LAX, STRUCTURES
+from jaxsight.sourcerizer.equations.idioms import Window
+from jaxsight.sourcerizer.equations.registry import IDIOMS, LAX, STRUCTURES
 from jaxsight.sourcerizer.equations.view import View
 from jaxsight.sourcerizer.errors import Unwritable
 from jaxsight.sourcerizer.proof.prover import Proved
@@ -141,6 +142,22 @@ def all_to_all(view: View) -> Iterator[Expr]:
             **_groups(view),
             **_flag(view, "tiled"),
         )
+
+
+@IDIOMS("broadcast_in_dim|reshape pvary? all_to_all squeeze", plain=True)
+def all_to_all_of_whole_axis(window: Window) -> Iterator[Expr]:
+    """Yield an exchange that removes the axis which it divides and adds another."""
+    params = window.find("all_to_all").params
+    split, joined = params["split_axis"], params["concat_axis"]
+    if params["tiled"] or split == joined:
+        return
+    x = window.expr(window.equations[0].invars[0])
+    axes, groups = params["axis_name"], params["axis_index_groups"]
+    options = {} if groups is None else {"axis_index_groups": value([*map(list, groups)])}
+    positions = value(split - (split > joined)), value(joined - (joined > split))
+    singles = [axes[0]] if isinstance(axes, tuple) and len(axes) == 1 else []
+    for axis in (*singles, axes):
+        yield call("lax.all_to_all", x, value(axis), *positions, **options)
 
 
 @LAX("ragged_all_to_all")
