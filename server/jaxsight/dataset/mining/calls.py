@@ -16,6 +16,7 @@ from jaxsight.dataset.program import Array, Program
 from jaxsight.dataset.rows.directions import Direction, backward, forward, positions, primitives
 from jaxsight.sourcerizer.api import sourcerize
 from jaxsight.sourcerizer.text.names import identifier
+from jaxsight.tracer.execution import device_demand
 
 _CATEGORIES = (
     ("random numbers", ("random_", "threefry", "rng_")),
@@ -33,6 +34,15 @@ _MOST_ELEMENTS = 1 << 16
 
 _COUNTERS = 100
 """The least number of different values of a scalar that is an integer."""
+
+
+SEVERAL_DEVICES = "needs several devices"
+"""A cause: rows have the figures of programs for one device."""
+
+
+def needs_devices(error: BaseException) -> bool:
+    """Return whether code failed for want of devices."""
+    return isinstance(error, Exception) and device_demand.wanted(error, []) is not None
 
 
 class NoProgram(Exception):
@@ -116,7 +126,8 @@ def program_of(
     except NoProgram:
         raise
     except Exception as error:  # whatever a library raises
-        raise NoProgram("call cannot be traced") from error
+        cause = SEVERAL_DEVICES if needs_devices(error) else "call cannot be traced"
+        raise NoProgram(cause) from error
     short = identifier(origin.name.rpartition(".")[2], "function")
     arrays, names = flat.arrays(), flat.names
     try:

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxsight.dataset.mining.calls import Mined
+from jaxsight.dataset.mining.calls import SEVERAL_DEVICES, Mined, needs_devices
 from jaxsight.dataset.mining.modules import origin_of, silence
 from jaxsight.repro.capturing.call_function import with_numbers
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.compat import meshes
+from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.requests import Trace
 
@@ -30,8 +31,9 @@ def mine(trace: Trace, project: Mapping[str, str]) -> Mined:
     try:
         with silence():
             namespace = vars(importlib.import_module(trace.module))
-    except BaseException:  # noqa: BLE001 - modules that need what is not installed, or exit
-        mined.rejected["module cannot be imported"] += 1
+    except BaseException as error:  # noqa: BLE001 - modules that need what is not installed, or exit
+        cause = SEVERAL_DEVICES if needs_devices(error) else "module cannot be imported"
+        mined.rejected[cause] += 1
         return mined
     try:
         with silence():
@@ -41,8 +43,12 @@ def mine(trace: Trace, project: Mapping[str, str]) -> Mined:
             with meshes.entered(mesh):
                 inputs = evaluator.inputs(trace, function, namespace, mesh)
                 args, kwargs = with_numbers((inputs.args, inputs.kwargs))
-    except UserError:
-        mined.rejected["example inputs cannot be evaluated"] += 1
+    except MoreDevices:
+        mined.rejected[SEVERAL_DEVICES] += 1
+        return mined
+    except UserError as error:
+        cause = SEVERAL_DEVICES if needs_devices(error) else "example inputs cannot be evaluated"
+        mined.rejected[cause] += 1
         return mined
     if not hasattr(inspect.unwrap(function.call), "__code__"):
         mined.rejected["not a function of Python"] += 1

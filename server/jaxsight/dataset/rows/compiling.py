@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.messages.compiling import Memory
 
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = .*op_name=\"([^\"]*)\"", re.MULTILINE)
+_DEVICES = re.compile(r"\b(?:num_partitions|replica_count)=(\d+)")
 _EQUATION = re.compile(r"eq\[([\w.]+)\]")
 
 
@@ -32,6 +34,12 @@ class Executable:
     graph: Graph
     memory: Memory
     flops: float
+
+    @property
+    def devices(self) -> int:
+        """The number of devices that it runs on; its figures are those of one of them."""
+        header = self.hlo.partition("\n")[0]
+        return math.prod(map(int, _DEVICES.findall(header)))
 
     def __call__(self, arrays: tuple[Any, ...]) -> list[Any]:
         """Run it."""

@@ -81,7 +81,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Row:
             arguments.
     """
     loaded, direction = _traced(program)
-    executable = attempt("compile", lambda: compiling.compile(direction))
+    executable = compiled("compile", direction)
     results = attempt("run", lambda: executable(direction.arguments))
     row = _described(program, direction, executable, targets, labels)
     row["alignment"] = compiling.alignment(direction, loaded.file, program.text, executable.hlo)
@@ -121,6 +121,19 @@ def attempt(stage: str, action: Callable[[], Any]) -> Any:
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
         raise Rejected(stage, f"{type(error).__name__}: {first}"[:300]) from error
+
+
+def compiled(stage: str, direction: Direction, *, quickly: bool = False) -> Executable:
+    """Compile a direction for this machine's CPU; `quickly` as `compiling.compile` takes it.
+
+    Raises:
+        Rejected: that fails, or it runs on several devices, while the figures of a row, which are
+            those of one device, do not say so.
+    """
+    executable: Executable = attempt(stage, lambda: compiling.compile(direction, quickly=quickly))
+    if executable.devices > 1:
+        raise Rejected("spans several devices", f"it spans {executable.devices} devices")
+    return executable
 
 
 def _described(
@@ -266,14 +279,14 @@ def _backward(
         for position in positions(direction.program.jaxpr.outvars)
     ]
     derivative = attempt("trace backward", lambda: backward(direction, cotangents))
-    compiled = attempt("compile backward", lambda: compiling.compile(derivative, quickly=True))
-    gradients = attempt("run backward", lambda: compiled(derivative.arguments))
+    pullback = compiled("compile backward", derivative, quickly=True)
+    gradients = attempt("run backward", lambda: pullback(derivative.arguments))
     row = {
         "jaxpr": str(derivative.traced.jaxpr),
-        "stablehlo": compiled.stablehlo,
-        "hlo": compiled.hlo,
+        "stablehlo": pullback.stablehlo,
+        "hlo": pullback.hlo,
         "equation_count": len(primitives(derivative.program)),
-        "targets": [_cpu(compiled), *labels(derivative, [t for t in targets if t != CPU])],
+        "targets": [_cpu(pullback), *labels(derivative, [t for t in targets if t != CPU])],
     }
     problem = gradient_problem(executable, direction, cotangents, gradients)
     return row, problem

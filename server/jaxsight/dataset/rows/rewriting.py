@@ -19,6 +19,7 @@ from jaxsight.dataset.rows.describe import (
     Rejected,
     Row,
     attempt,
+    compiled,
     finiteness,
     origin,
     packed,
@@ -84,7 +85,7 @@ def _form(program: Program) -> _Form:
     loaded = attempt("load", lambda: loading.load(program))
     arguments = loading.arguments(program)
     direction = attempt("trace", lambda: forward(loaded.function, arguments))
-    executable = attempt("compile", lambda: compiling.compile(direction))
+    executable = compiled("compile", direction)
     return _Form(direction, executable, attempt("run", lambda: executable(direction.arguments)))
 
 

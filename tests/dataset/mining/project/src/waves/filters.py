@@ -82,6 +82,26 @@ def unknown(signal):
     return signal
 
 
+def declared(signal):
+    """Needs the devices of its example inputs.
+
+    Example inputs:
+        mesh: data=2
+        signal: f32[8@data]
+    """
+    return jnp.sin(signal)
+
+
+def distributed(signal):
+    """Needs the devices of its own mesh.
+
+    Example inputs:
+        signal: f32[8]
+    """
+    mesh = jax.make_mesh((4,), ("data",))
+    return jax.device_put(signal, jax.NamedSharding(mesh, jax.P("data")))
+
+
 def scaled(factor):
     """Has no array.
 
