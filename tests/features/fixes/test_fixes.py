@@ -51,7 +51,7 @@ async def fixes(session: Session, name: str, text: str, code: str) -> list[Fix]:
 def without_seconds(title: str) -> str:
     """A title without what depends on this machine's speed and on what a CPU launches."""
     title = re.sub(r"(kernels|launches|temp|memory traffic|compile) [^,)]*(, )?", "", title)
-    title = title.replace(" on cpu", "")
+    title = re.sub(r" on cpu(?!:)", "", title)
     return title.replace(" ()", "").replace(", )", ")")
 
 
