@@ -16,7 +16,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,6 @@ class Watch:
     """The program before it is partitioned, with the sharding of each value; known afterwards."""
     log: str = ""
     """What XLA logged; known afterwards."""
-    _folders: list[Path] = field(default_factory=list)
 
     def also(self, folder: Path) -> None:
         """Look for the dump in another folder, too, which replaces the option `xla_dump_to`."""

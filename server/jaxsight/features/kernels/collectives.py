@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jaxsight.features.kernels import shardings
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.rules.program.divided import divided_type
 from jaxsight.source.text import Range
 from jaxsight.targets.chips.links import LINKS
 from jaxsight.targets.roofline import estimate
 from jaxsight.text import units
 from jaxsight.text.units import count
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
-from jaxsight.wire.meshes import Chosen, Divided
+from jaxsight.wire.meshes import Chosen
 
 SIGN = "⇄"
 
@@ -134,11 +135,13 @@ def _operands(kernels: Kernels, kernel: Kernel, collective: Collective) -> Itera
     known = [chosen[0] for chosen in results.values() if len(chosen) == 1]
     for chosen in known[:_SHARDINGS]:
         result = f"`{shardings.sharded_type(chosen)}`"
-        operands = " and ".join(f"`{_divided(operand)}`" for operand in chosen.operands)
+        operands = " and ".join(
+            f"`{divided_type(operand.type, operand.spec)}`" for operand in chosen.operands
+        )
         yield (
             f"from {operands} to {result}{_lost(chosen, collective)}"
             if operands
-            else (f"result {result}")
+            else f"result {result}"
         )
 
 
@@ -151,10 +154,6 @@ def _lost(chosen: Chosen, collective: Collective) -> str:
         return ""
     verb = "divides" if len(lost) == 1 else "divide"
     return f": {', '.join(lost)} {verb} operands, but not the result"
-
-
-def _divided(operand: Divided) -> str:
-    return shardings.sharded_type(Chosen("", operand.type, operand.spec))
 
 
 def time(kernels: Kernels, kernel: Kernel) -> str:

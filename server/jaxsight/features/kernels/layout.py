@@ -7,6 +7,7 @@ each with the devices that have it.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -45,20 +46,13 @@ def layout(mesh: Mesh, spec: Spec) -> Layout | None:
     others = [index for index in range(len(spec)) if index not in divided]
     shown = tuple(sorted([*divided, *others[: max(0, min(2, len(spec)) - len(divided))]]))
     sizes = dict(mesh.axes)
-    counts = [1, *(_product(sizes, spec[index]) for index in shown)][-2:]
+    counts = [1, *(math.prod(sizes[axis] for axis in spec[index]) for index in shown)][-2:]
     cells: list[list[list[int]]] = [[[] for _ in range(counts[1])] for _ in range(counts[0])]
     for number, position in enumerate(itertools.product(*(range(size) for _, size in mesh.axes))):
         at = dict(zip(names, position, strict=True))
         parts = [0, *(_part(sizes, at, spec[index]) for index in shown)][-2:]
         cells[parts[0]][parts[1]].append(mesh.devices[number] if mesh.devices else number)
     return Layout(shown, tuple(tuple(tuple(sorted(cell)) for cell in row) for row in cells))
-
-
-def _product(sizes: dict[str, int], axes: tuple[str, ...]) -> int:
-    result = 1
-    for axis in axes:
-        result *= sizes[axis]
-    return result
 
 
 def _part(sizes: dict[str, int], at: dict[str, int], axes: tuple[str, ...]) -> int:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxsight.features.kernels.layout import layout, picture
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.rules.program.divided import divided_type
 from jaxsight.source.source_text import SourceText
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
@@ -44,8 +45,7 @@ def of_expression(kernels: Kernels, place: Range, type: str) -> Chosen | None:
     if kernels.compiled.devices == 1 or not (wanted := hlo_type(type)):
         return None
     for range in (place, *_values(kernels, place)):
-        paths = [path for path in kernels.equations if kernels.place(path) == range]
-        results = (kernels.sharding(path, wanted) for path in paths)
+        results = (kernels.sharding(path, wanted) for path in kernels.written_at(range))
         known = [chosen for chosen in results if chosen is not None]
         if known:
             is_certain = len({(chosen.spec, chosen.unreduced) for chosen in known}) == 1
@@ -110,17 +110,8 @@ def _bound(kernels: Kernels, place: Range, name: str) -> Iterator[Range | None]:
 
 def sharded_type(chosen: Chosen) -> str:
     """Return a global type with its axes as jaxprs write them: `bf16[1024@data,4096]`."""
-    dtype, _, sizes = chosen.type.rstrip("]").partition("[")
-    written = zip(sizes.split(","), chosen.spec, strict=False)
-    parts = [f"{size}{_axes(axes)}" for size, axes in written] if sizes else []
     unreduced = f"{{U:{','.join(chosen.unreduced)}}}" if chosen.unreduced else ""
-    return f"{dtype}[{','.join(parts)}]{unreduced}"
-
-
-def _axes(axes: Sequence[str]) -> str:
-    if not axes:
-        return ""
-    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+    return f"{divided_type(chosen.type, chosen.spec)}{unreduced}"
 
 
 def chosen_axes(chosen: Chosen) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.equation_ranges import Places
@@ -30,6 +30,7 @@ class Kernels:
     equations: Mapping[str, Equation]
     places: Places
     _shardings: Mapping[tuple[str, str], Chosen]
+    _written: dict[Range | None, list[str]] = field(default_factory=dict)
 
     @staticmethod
     def of(view: View, result: Result) -> Kernels | None:
@@ -73,6 +74,13 @@ class Kernels:
     def sharding(self, path: str, type: str) -> Chosen | None:
         """Return the sharding of an equation's result of a type, as the HLO has it."""
         return self._shardings.get((path, type))
+
+    def written_at(self, range: Range) -> Sequence[str]:
+        """Return the equations whose place is exactly a range."""
+        if not self._written:
+            for path in self.equations:
+                self._written.setdefault(self.place(path), []).append(path)
+        return self._written.get(range, ())
 
     def place(self, path: str) -> Range | None:
         """Return the current range of an equation; without one, that of the enclosing equation."""
