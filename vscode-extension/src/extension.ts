@@ -22,7 +22,7 @@ let server: Server | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const logs = new Logs();
   const status = new Status();
-  const pythons = new Pythons(logs);
+  const pythons = new Pythons(logs, context.workspaceState);
   server = new Server(context, logs, status, pythons);
   const links = new Links(server);
   const membership = new Membership(server);
