@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from tests.e2e.editor import Editor, on, opened
+from tests.e2e.editor import Editor, on
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -120,22 +120,6 @@ async def test_features_are_registered_for_our_documents_only(
     for method in ("definition", "references", "documentSymbol", "semanticTokens"):
         languages = {entry.get("language") for entry in selectors[f"textDocument/{method}"]}
         assert languages == {None, "jaxpr", "stablehlo", "hlo", "kernels"}
-
-
-@pytest.mark.parametrize(
-    ("editor", "options", "has_definitions"),
-    [
-        ("Helix 25.01", {}, False),
-        ("Emacs 30.1", {}, False),
-        ("Emacs 30.1", {"programs": True}, True),
-    ],
-)
-async def test_clients_that_cannot_register_get_them_if_they_opt_in(
-    project: Path, editor: str, options: dict[str, bool], has_definitions: bool
-) -> None:
-    async with opened(editor, project, **options) as client:
-        assert bool(client.server_capabilities.definition_provider) is has_definitions
-        assert bool(client.server_capabilities.semantic_tokens_provider) is has_definitions
 
 
 async def test_definitions_lead_to_equations_and_from_those_to_python(
@@ -260,3 +244,62 @@ async def test_words_have_kinds_in_programs_and_none_in_python(
     assert "calls" in kinds["property"]
     params = types.SemanticTokensParams(on(source.uri))
     assert await vscode.text_document_semantic_tokens_full_async(params) is None
+
+
+async def prepared(document: Shown, marked: str) -> types.CallHierarchyItem:
+    place = document.place(marked)
+    params = types.CallHierarchyPrepareParams(place.text_document, place.position)
+    (item,) = await document.editor.text_document_prepare_call_hierarchy_async(params) or ()
+    return item
+
+
+async def incoming(document: Shown, item: types.CallHierarchyItem) -> dict[str, list[str]]:
+    """Return the texts of the calls of a function, by caller."""
+    params = types.CallHierarchyIncomingCallsParams(item)
+    calls = await document.editor.call_hierarchy_incoming_calls_async(params)
+    return {
+        call.from_.name: [document.text_of(range) for range in call.from_ranges]
+        for call in calls or ()
+    }
+
+
+async def outgoing(document: Shown, item: types.CallHierarchyItem) -> dict[str, list[str]]:
+    """Return the texts of the calls in a function, by callee."""
+    params = types.CallHierarchyOutgoingCallsParams(item)
+    calls = await document.editor.call_hierarchy_outgoing_calls_async(params)
+    return {
+        call.to.name: [document.text_of(range) for range in call.from_ranges]
+        for call in calls or ()
+    }
+
+
+async def test_calls_of_traced_functions_are_those_of_the_trace(
+    vscode: Editor, source: Shown
+) -> None:
+    loss = await prepared(source, "def lo|ss")
+    assert await outgoing(source, loss) == {"step": ["step"], "block": ["block"]}
+    dense = await prepared(source, "x = de|nse")
+    assert await incoming(source, dense) == {"block": ["dense"]}
+    block = await prepared(source, "def bl|ock")
+    assert set(await incoming(source, block)) == {"loss"}
+    place = source.place("def un|used")
+    params = types.CallHierarchyPrepareParams(place.text_document, place.position)
+    assert await vscode.text_document_prepare_call_hierarchy_async(params) is None
+
+
+async def test_calls_in_programs_are_those_of_functions_and_computations(
+    vscode: Editor, source: Shown
+) -> None:
+    jaxpr, stablehlo, hlo = [
+        await show(vscode, source, kind) for kind in ("jaxpr", "stablehlo", "hlo")
+    ]
+    dense = await prepared(jaxpr, "name=de|nse")
+    assert await incoming(jaxpr, dense) == {"loss": ["dense", "dense"]}
+    assert set(await outgoing(jaxpr, dense)) == {"relu"}
+    main = await prepared(stablehlo, "@ma|in")
+    assert (await outgoing(stablehlo, main))["dense"] == ["@dense", "@dense"]
+    entry = await prepared(hlo, "ENTRY |%")
+    called = await outgoing(hlo, entry)
+    assert len(called) > 2
+    for name, texts in called.items():
+        assert set(texts) == {name}

@@ -161,6 +161,7 @@ end
 
 -- A server was attached to a buffer.
 function M.attached(server, buffer)
+  if documents.is_made(buffer) then return end
   if vim.g.jaxsight_hints ~= false then vim.lsp.inlay_hint.enable(true, { bufnr = buffer }) end
   local group = vim.api.nvim_create_augroup('jaxsight.' .. buffer, {})
   local timer = assert(vim.uv.new_timer())
@@ -183,7 +184,7 @@ function M.attached(server, buffer)
   })
   vim.api.nvim_create_autocmd('CursorMoved', {
     group = group,
-    pattern = 'jaxsight://*',
+    pattern = 'jaxsight-*://*',
     callback = documents.light,
   })
   vim.api.nvim_create_autocmd('BufUnload', {

@@ -20,7 +20,7 @@ from jaxsight.lsp.features.commands import Commands
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.lsp.features.document_sync import NOTEBOOKS, DocumentSync
 from jaxsight.lsp.features.panel import Panels
-from jaxsight.lsp.features.programs import outline, registration, tokens
+from jaxsight.lsp.features.programs import call_hierarchy, outline, registration, tokens
 from jaxsight.lsp.features.programs.navigation import Navigation
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.event_pump import EventPump
@@ -65,6 +65,7 @@ class JaxsightServer(LanguageServer):
         self._virtual_documents.register()
         Navigation(context, self._virtual_documents).register()
         outline.register(context)
+        call_hierarchy.register(context)
         tokens.register(context)
         panels.register()
         Commands(context, self._virtual_documents, statuses).register()
