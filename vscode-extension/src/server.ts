@@ -44,6 +44,15 @@ export class Server {
       pythons.onDidChange(() => {
         void this.tellInterpreters();
       }),
+      // Where shapes are shown depends on what other extensions show.
+      vscode.extensions.onDidChange(() => {
+        void this.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
+      }),
+      vscode.workspace.onDidChangeConfiguration((change) => {
+        if (change.affectsConfiguration("basedpyright.analysis.inlayHints") || change.affectsConfiguration("python.analysis.inlayHints")) {
+          void this.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
+        }
+      }),
     );
   }
 
