@@ -17,6 +17,8 @@ from jaxsight.wire.messages.requests import SourceOptions
 if TYPE_CHECKING:
     # The protocol answers `initialize` before the engine is imported.
     from jaxsight.features.findings.findings import Findings
+    from jaxsight.features.setup.installing import Plan
+    from jaxsight.features.setup.targets import Offers
 
 
 class Configurable(Protocol):
@@ -89,6 +91,12 @@ class EngineSession(Configurable, Protocol):
     def choose_set(self, path: str, function: str, name: str) -> None: ...
 
     def choose_target(self, name: str) -> None: ...
+
+    async def offers(self, path: str) -> Offers: ...
+
+    async def compiler_plan(self, path: str, platform: str) -> Plan: ...
+
+    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str: ...
 
     async def decide(self, consent: Consent, answer: str | None) -> None: ...
 
