@@ -94,7 +94,7 @@ class Installer:
 
         def progress(step: str, megabytes: int) -> None:
             if cancelled.is_set():
-                raise _Cancelled
+                raise _Cancelled("the installation was stopped")
             text = f"{step}: {megabytes} MB on disk" if megabytes else step
             loop.call_soon_threadsafe(report, text)
 
@@ -109,7 +109,7 @@ class Installer:
             with contextlib.suppress(_Cancelled, InstallError):
                 await work
             raise
-        except InstallError as error:
+        except (InstallError, _Cancelled) as error:
             raise LookupError(str(error)) from error
         finally:
             self._running.pop(work, None)

@@ -288,15 +288,14 @@ def _content(file: IO[bytes]) -> str:
 
 def _end(running: subprocess.Popen[bytes]) -> None:
     """End a command with its processes; pip removes its temporary files when interrupted."""
-    for number in (signal.SIGINT, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL):
-        with contextlib.suppress(OSError, ValueError):
-            if sys.platform == "win32":
-                running.terminate()
-            else:
-                os.killpg(running.pid, number)
+    if sys.platform == "win32":
+        running.terminate()
+        return
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             running.wait(_LAST_WORK)
-            return
 
 
 @contextlib.contextmanager
