@@ -34,9 +34,12 @@ REFUSED_PAUSE = 10.0
 JAX.
 """
 
-SPARE_DELAY = 2.0
-"""Seconds at most that the start of a spare is delayed, as it would slow down the first requests.
+SPARE_QUIET = 0.5
+"""Seconds without a request after which a spare starts: its imports would slow down the first
+answers, and the compilers that they start.
 """
+SPARE_DELAY = 2.0
+"""Seconds after which a spare starts in any case."""
 
 RECYCLE_AFTER = 5000
 """Answers after which the spare replaces an idle tracer."""
@@ -241,9 +244,17 @@ class Pool:
         if self.paused.is_set():
             self._on_status(Status(State.READY, "", hello))
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.paused.wait(), SPARE_DELAY)
+            await asyncio.wait_for(self._quiet(), SPARE_DELAY)
         if tracer is self.active and self._spare is None:
             self._add_spare()
+
+    async def _quiet(self) -> None:
+        """Wait until no request has run for a moment."""
+        quiet = False
+        while not quiet:
+            await self.paused.wait()
+            await asyncio.sleep(SPARE_QUIET)
+            quiet = self.paused.is_set()
 
     def _add_spare(self) -> None:
         if self._spare_wanted and not self._closed:
