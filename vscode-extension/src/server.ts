@@ -14,6 +14,7 @@ const RESTART_WINDOW = 180_000;
 
 export class Server {
   private client: LanguageClient | undefined;
+  private starting: Promise<void> | undefined;
   private readonly deaths: number[] = [];
   private readonly refreshed = new vscode.EventEmitter<vscode.Uri>();
 
@@ -57,7 +58,16 @@ export class Server {
   }
 
   /** Starts the server; resolved when it has answered `initialize`. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    return (this.starting = this.begin());
+  }
+
+  /** Resolved once the server that was started last answers, or cannot. */
+  async whenStarted(): Promise<void> {
+    await this.starting?.catch(() => undefined); // The status says why.
+  }
+
+  private async begin(): Promise<void> {
     try {
       // Loaded while the interpreters are asked.
       const [{ server, interpreters }, { connection }] = await Promise.all([this.pythons.atStart(), library()]);
@@ -105,6 +115,9 @@ export class Server {
     return {
       status: (status) => {
         this.status.update(status);
+      },
+      fileStatus: (status) => {
+        this.status.updateFile(status);
       },
       printed: (uri, text) => {
         this.logs.print(uri, text);

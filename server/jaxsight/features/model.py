@@ -38,6 +38,9 @@ class Hint:
     stale: bool = False
     attached: bool = False
     """Whether it follows the text without a space."""
+    command: str = ""
+    """A command that a click on the hint runs with `arguments`, where the client has clicks."""
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     # The protocol answers `initialize` before the engine is imported.
     from jaxsight.features.call_hierarchy import TracedCalls
     from jaxsight.features.findings.findings import Findings
+    from jaxsight.features.setup.installing import Plan
+    from jaxsight.features.setup.targets import Offers
 
 
 class Configurable(Protocol):
@@ -92,6 +94,12 @@ class EngineSession(Configurable, Protocol):
     def choose_set(self, path: str, function: str, name: str) -> None: ...
 
     def choose_target(self, name: str) -> None: ...
+
+    async def offers(self, path: str) -> Offers: ...
+
+    async def compiler_plan(self, path: str, platform: str) -> Plan: ...
+
+    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str: ...
 
     async def decide(self, consent: Consent, answer: str | None) -> None: ...
 
