@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -51,6 +52,8 @@ _STOPWATCH = Path(__file__).with_name("stopwatch-extension")
 _LOADING = re.compile(r"([\w.-]+)=(\d+)")
 _CALL = 4
 """The column of *Developer: Startup Performance* that has the call of `activate`."""
+_SETTLE = 5.0
+"""Seconds until a new window has started what it starts by itself."""
 _WARM_UPS = 3
 """Edits before those that count."""
 
@@ -75,6 +78,7 @@ _WATCH = """
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.perf.in_vscode", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} runs instead of {RUNS}")
+    parser.add_argument("--starts", action="store_true", help="measure only the starts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples here")
     options = parser.parse_args()
     python = os.environ["JAXSIGHT_PYTHON"]
@@ -87,7 +91,11 @@ def main() -> None:
             chromium() as browser,
         ):
             print("hints …", file=sys.stderr, flush=True)
-            figures = hints(server, browser, folder, Path(scratch, "code"), runs, python)
+            figures = []
+            if not options.starts:
+                figures = hints(server, browser, folder, Path(scratch, "code"), runs, python)
+            print("first shapes …", file=sys.stderr, flush=True)
+            figures += openings(server, browser, folder, runs, python)
             print("activation …", file=sys.stderr, flush=True)
             figures += activations(server, browser, folder, runs)
     size = (REPOSITORY / "dist" / "jaxsight.vsix").stat().st_size
@@ -177,6 +185,55 @@ def activations(server: CodeServer, browser: Browser, folder: Path, runs: int) -
             other.append(activation.of("ms-python.python"))
     return [
         Figure("activation", "ms", ours, other, "an extension of 2 KiB", [Goal(150)]),
+    ]
+
+
+# From the first line of the file, drawn in any editor, until a hint is, in milliseconds.
+_FIRST_HINT = """
+([line, hint]) => {
+  window.firstHint = new Promise((resolve) => {
+    let opened;
+    const observer = new MutationObserver(() => {
+      const text = [...document.querySelectorAll('.view-lines')]
+        .map((lines) => lines.textContent.replace(/\\u00a0/g, ' ')).join(' ');
+      if (opened === undefined && text.includes(line)) opened = performance.now();
+      if (opened === undefined || !text.includes(hint)) return;
+      observer.disconnect();
+      resolve(performance.now() - opened);
+    });
+    observer.observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+}
+"""
+
+
+def openings(
+    server: CodeServer, browser: Browser, folder: Path, runs: int, python: str
+) -> list[Figure]:
+    """From the first Python file of a window, drawn, to its shapes: the extension is activated, the
+    server and the tracer start. The baseline is a Python that imports JAX, traces and prints.
+    """
+    ours: list[float] = []
+    plain: list[float] = []
+    script = f"import jax\n{TEXT}\nprint(jax.make_jaxpr(scaled)(jnp.ones((8, 64))))"
+    for _ in range(runs // 2):
+        with window(browser, server.port, folder) as editor:
+            time.sleep(_SETTLE)
+            editor.page.evaluate(_FIRST_HINT, ["import jax.numpy as jnp", hint(100)])
+            editor.open(FILE)
+            ours.append(editor.page.evaluate("() => window.firstHint"))
+        begin = time.perf_counter()
+        subprocess.run([python, "-c", script], check=True, stdout=subprocess.DEVNULL)
+        plain.append(milliseconds(begin))
+    return [
+        Figure(
+            "open a file → shapes, in VS Code",
+            "ms",
+            ours[1:],
+            plain[1:],
+            "python -c",
+            [Goal(factor=1.5)],
+        )
     ]
 
 

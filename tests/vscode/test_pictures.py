@@ -6,23 +6,19 @@ their texts say is in them.
 
 from __future__ import annotations
 
-import re
-import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
 from tests.vscode.code_server import REPOSITORY, CodeServer
+from tests.vscode.pictures import Page
 from tests.vscode.project import ATTENTION, FUSION, SHAPES, make
 from tests.vscode.window import ANY, BESIDE, Window, window
 
 pytestmark = pytest.mark.slow
 
-EXTENSION = REPOSITORY / "vscode-extension"
-PICTURE = re.compile(r"!\[(?P<says>[^\[\]]+)\]\((?P<file>pictures/[\w-]+\.png)\)")
-LARGEST = 150 * 1024
+README = Page(REPOSITORY / "vscode-extension" / "README.md")
 SIZE = {"width": 1040, "height": 560}
 
 
@@ -49,7 +45,7 @@ def editor(
 
 def test_kernels(editor: Window, update_fixtures: bool) -> None:
     editor.sees("2 kernels · 2 launches", "1 kernel · 1 launch")
-    take(editor, "kernels.png", update=update_fixtures)
+    README.take(editor, "kernels.png", update=update_fixtures)
 
 
 def test_panel(editor: Window, update_fixtures: bool) -> None:
@@ -58,7 +54,7 @@ def test_panel(editor: Window, update_fixtures: bool) -> None:
     panel = editor.page.frame_locator("iframe.webview").frame_locator("iframe#active-frame")
     panel.get_by_role("option").filter(has_text="reduction").first.click()
     editor.until(lambda: editor.lit(ANY), "nothing is lit")
-    take(editor, "panel.png", update=update_fixtures)
+    README.take(editor, "panel.png", update=update_fixtures)
     editor.page.keyboard.press("Control+1")
     editor.command("Close Editors in Other Groups")
     editor.page.locator("iframe.webview").wait_for(state="detached")
@@ -68,7 +64,7 @@ def test_hover(editor: Window, update_fixtures: bool) -> None:
     editor.open("attention.py")
     editor.sees("scores: f32[4,8,128,128] = ")
     editor.hover("def |attention|(q", "dot_general")
-    take(editor, "hover.png", update=update_fixtures)
+    README.take(editor, "hover.png", update=update_fixtures)
     editor.leave()
 
 
@@ -79,38 +75,8 @@ def test_sourcerize(editor: Window, update_fixtures: bool) -> None:
     editor.sees("lax.dot_general(", group=BESIDE)
     editor.click("jax.nn.|softmax|(")
     editor.until(lambda: editor.lit(BESIDE), "nothing is lit")
-    take(editor, "sourcerize.png", update=update_fixtures)
+    README.take(editor, "sourcerize.png", update=update_fixtures)
 
 
 def test_the_readme_has_each_picture_that_there_is() -> None:
-    shown = {file.partition("/")[2] for file in described()}
-    assert shown == {file.name for file in (EXTENSION / "pictures").iterdir()}
-
-
-def described() -> dict[str, str]:
-    """What the README says of its pictures, by file."""
-    page = (EXTENSION / "README.md").read_text(encoding="utf-8")
-    return {found["file"]: found["says"] for found in PICTURE.finditer(page)}
-
-
-def take(editor: Window, name: str, *, update: bool) -> None:
-    """Take a picture; what the README says of it, between `“` and `”`, must be on the screen."""
-    editor.page.wait_for_function("() => document.fonts.status === 'loaded'")
-    seen = editor.page.locator("body").inner_text().replace("\xa0", " ")
-    says = described()[f"pictures/{name}"]
-    phrases = re.findall("“([^”]+)”", says)
-    assert phrases, f"the text of {name} quotes nothing of it"
-    for phrase in phrases:
-        assert phrase in seen
-    kept = EXTENSION / "pictures" / name
-    taken = kept if update else REPOSITORY / "reports" / "vscode" / name
-    taken.parent.mkdir(parents=True, exist_ok=True)
-    editor.page.screenshot(path=taken)
-    assert taken.stat().st_size <= LARGEST
-    assert dimensions(taken) == dimensions(kept)
-
-
-def dimensions(picture: Path) -> tuple[int, int]:
-    """Width and height that a PNG names."""
-    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
-    return width, height
+    assert README.pictures == {file.name for file in README.folder.iterdir()}
