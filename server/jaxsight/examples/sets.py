@@ -28,6 +28,8 @@ class OutsideSet:
     label: str
     """The name of the set, for people: `recorded`."""
     text: str
+    may_fail: bool = False
+    """Whether the function may not be meant to be traced: it was called so outside of any trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class ExampleSet:
     """An expression that evaluates to the mesh."""
     axis_places: tuple[tuple[str, Range], ...] = ()
     """Ranges for errors about the mesh: of axes (`x@data`), and of the mesh's line (`mesh`)."""
+    may_fail: bool = False
+    """Whether a trace that fails says nothing about the function."""
 
     @property
     def needs_mesh(self) -> bool:
