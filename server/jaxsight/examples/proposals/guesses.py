@@ -67,7 +67,7 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
 
 
 def _by_use(evidence: Evidence, annotated: str) -> str:
-    if evidence.called is not None:
+    if evidence.called is not None or (annotated == "callable" and not evidence.array):
         return "callable"
     if evidence.choices and not evidence.array:
         return f"literal {evidence.choices[0]}"
@@ -97,6 +97,7 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
         (names.DTYPE, "dtype"),
         (names.FUNCTION, "callable"),
         (names.BOOLEAN, "literal True"),
+        (names.STRING, "literal 'name'"),
     ):
         if pattern.fullmatch(name):
             return found
@@ -127,6 +128,8 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
         return "callable"
     if names.BOOLEAN.fullmatch(name) and (evidence.tested or not evidence.number):
         return "literal True"
+    if names.STRING.fullmatch(name) and not evidence.number:
+        return "literal 'name'"
     if names.COUNT.fullmatch(name) and not annotated.startswith("class "):
         return "count"
     return None
@@ -226,6 +229,9 @@ def _function(evidence: Evidence) -> str:
         given = [f"x{i}" for i in range(len(given))]
     if given == ["x0"]:
         given = ["x"]
+    if evidence.returned > 1:
+        values = (given * evidence.returned)[: evidence.returned]
+        return f"lambda {', '.join(given)}: ({', '.join(values)})"
     if evidence.differentiated:
         return f"lambda {', '.join(given)}: ({given[0]} ** 2).sum()"
     return f"lambda {', '.join(given)}: {given[0] if given else '0.0'}"

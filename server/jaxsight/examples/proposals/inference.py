@@ -14,7 +14,7 @@ from jaxsight.examples.proposals.evidence import Const, Evidence, Param, Value
 from jaxsight.examples.proposals.guesses import Known
 from jaxsight.examples.proposals.interpretation import Interpreter
 from jaxsight.examples.proposals.prose import Described, described
-from jaxsight.examples.proposals.proposal import Guess, Proposal
+from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
 from jaxsight.examples.proposals.shapes import Dim, Shape
 from jaxsight.examples.proposals.sizing import Sizing
 from jaxsight.examples.signature import Signature
@@ -73,6 +73,10 @@ def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | 
     examples: dict[str, Guess] = {}
     for p in needed:
         examples[p.name] = guesses.guess(p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing)
+    stars = signature.variadic
+    if stars and any(kind == "callable" for kind in kinds.values()):
+        arrays = tuple(ArrayGuess(sizing.usual()) for _ in range(1))
+        examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
     optional = tuple(p.name for p in signature.parameters if p.default == "None")
     return Inferred(Proposal(examples, sizing.sizes), evidence, optional, known)
 

@@ -21,6 +21,7 @@ from jaxsight.examples.proposals.evidence import (
     Named,
     Param,
     RankOf,
+    Result,
     ShapeOf,
     Size,
     Unknown,
@@ -215,6 +216,14 @@ class Interpreter:
                 self.links.append((shape, other))
             case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
                 shape.unify(other)
+            case (ShapeOf(shape, None, None), ShapeOf(_, None | 0, int() as stop)) | (
+                ShapeOf(_, None | 0, int() as stop),
+                ShapeOf(shape, None, None),
+            ) if stop > 0:
+                shape.set_rank(stop)
+                part = two if one.shape is shape else one
+                for first, second in zip(self._sizes(part), shape.dims or (), strict=False):
+                    first.unify(second)
             case (ShapeOf(), ShapeOf()):
                 for first, second in zip(self._sizes(one), self._sizes(two), strict=False):
                     first.unify(second)
@@ -451,7 +460,7 @@ class Interpreter:
             case Param(evidence):
                 if evidence.called is None:
                     evidence.called = names or ("",) * len(arguments)
-                return UNKNOWN
+                return Result(evidence)
             case Closure():
                 return self._inline(function, arguments, keywords)
             case Named():

@@ -15,6 +15,7 @@ from jaxsight.examples.proposals.evidence import (
     Named,
     Param,
     RankOf,
+    Result,
     ShapeOf,
     Size,
     Unknown,
@@ -125,6 +126,8 @@ def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
             return [Size(shape.dim(i)) for i in range(count)]
         case Items(values) if len(values) == count and not starred:
             return list(values)
+        case Result(evidence):
+            evidence.returned = count
         case Param(evidence) if not starred and not evidence.array:
             evidence.sequence = count
             return [Arr(evidence.items) for _ in range(count)]
@@ -296,7 +299,8 @@ def _other(path: Sequence[str], arguments: Sequence[Value]) -> Value:
     root, tail = path[0], path[-1]
     if root in ("jax", "lax", "numpy", "scipy") and "tree" not in path:
         for value in arguments:
-            as_array(value)
+            if isinstance(value, Param):
+                value.evidence.passed += 1
         return Arr(Shape(), loose=True)
     if tail.startswith(("check_arraylike", "promote_", "ensure_arraylike")):
         arrays = [value for value in arguments if not isinstance(value, Const)]
@@ -460,6 +464,11 @@ def _einsum(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
             shape.dim(i).unify(letters[letter])
         for i, letter in enumerate(reversed(back), start=1):
             shape.dim(-i).unify(letters[letter])
+    terms = inputs.split(",")
+    for i, term in enumerate(terms[: len(operands) - 1]):
+        one, two = as_array(operands[i]), as_array(operands[i + 1])
+        if "..." in term and terms[i + 1] == term and one is not None and two is not None:
+            machine.links.append((one, two))
     if not arrow or "..." in output:
         return Arr(Shape(), loose=True)
     return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
@@ -847,6 +856,28 @@ def _equal_shapes(
     return UNKNOWN
 
 
+def _differentiated(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    if arguments and isinstance(arguments[0], Param):
+        arguments[0].evidence.called = arguments[0].evidence.called or ("x",)
+    return UNKNOWN
+
+
+def _dot_general(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
+    numbers = arguments[2] if len(arguments) > 2 else keywords.get("dimension_numbers", UNKNOWN)
+    if isinstance(numbers, Param):
+        numbers.evidence.choices.append("(((1,), (0,)), ((), ()))")
+        for shape in shapes:
+            shape.find().likely = shape.find().likely or 2
+        if len(shapes) == 2:
+            shapes[0].dim(1).unify(shapes[1].dim(0))
+    return Arr(Shape(), loose=True)
+
+
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("matmul", "dot"), _matmul),
     **dict.fromkeys(("vdot", "inner"), _inner),
@@ -857,6 +888,7 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("jit", "checkpoint", "remat", "jvp", "wraps"), _same),
     **dict.fromkeys(("grad", "value_and_grad"), _grad),
     **dict.fromkeys(("vmap", "filter_vmap"), _mapped),
+    **dict.fromkeys(("jacfwd", "jacrev", "jacobian", "hessian", "linearize", "vjp"), _differentiated),
     **dict.fromkeys(("tree_map", "map"), _tree_map),
     **dict.fromkeys(("tree_leaves", "tree_flatten", "ravel_pytree", "leaves", "flatten"), _tree),
     **dict.fromkeys(("solve", "cho_solve", "solve_triangular", "triangular_solve"), _solve),
@@ -866,6 +898,7 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(_MATRICES, _matrix),
     "assert_rank": _rank,
     "cond": _cond,
+    "dot_general": _dot_general,
     "einsum": _einsum,
     "enumerate": _held("enumerate"),
     "fori_loop": _fori,

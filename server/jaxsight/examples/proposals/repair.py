@@ -22,6 +22,7 @@ from jaxsight.examples.proposals.proposal import (
     ListGuess,
     LiteralGuess,
     Proposal,
+    arrays_in,
 )
 from jaxsight.wire.observations import Failure
 
@@ -80,6 +81,9 @@ def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     for size in (8,):
         changed = {n: replace(g, shape=(size,) * len(g.shape)) for n, g in arrays.items()}
         yield replace(proposal, examples={**proposal.examples, **changed})
+    dicts = {n: g for n, g in proposal.examples.items() if isinstance(g, DictGuess)}
+    leaves = {n: leaf for n, g in dicts.items() for leaf in arrays_in(g)[:1]}
+    yield replace(proposal, examples={**proposal.examples, **leaves})
     changed = {n: replace(g, shape=()) for n, g in list(arrays.items())[1:]}
     yield replace(proposal, examples={**proposal.examples, **changed})
 
@@ -220,7 +224,7 @@ def _einsum(wrong: Wrong, terms: Sequence[str]) -> Iterator[Proposal]:
 _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
     r"hapes? (?:must|should|do)|size mismatch|mismatch|must be equal|cannot reshape|"
-    r"not equal|does not match|inconsistent|must match|must be the same|differing|concatenate"
+    r"leading axis sizes|not equal|does not match|inconsistent|must match|must be the same|differing|concatenate"
 )
 
 
@@ -318,9 +322,9 @@ def _kind(wrong: Wrong) -> Iterator[Proposal]:
         for name in blamed:
             yield wrong.having(name, DictGuess((("'w'", usual), ("'b'", usual))))
     if "positional argument" in message or "unexpected keyword" in message:
-        for name, guess in proposal.examples.items():
-            if isinstance(guess, ExpressionGuess) and guess.source.startswith("lambda"):
-                yield wrong.having(name, ExpressionGuess("lambda *args, **kwargs: args[0]"))
+        any_call = ExpressionGuess("lambda *args, **kwargs: args[0]")
+        lambdas = {n: any_call for n, g in proposal.examples.items() if _is_lambda(g)}
+        yield replace(proposal, examples={**proposal.examples, **lambdas})
     if re.search(r"is not a valid JAX|not a valid JAX array type|hashable|Value '.*' of type", message):
         for name in blamed:
             if not isinstance(proposal.examples[name], ArrayGuess):
@@ -340,11 +344,15 @@ def _kind(wrong: Wrong) -> Iterator[Proposal]:
                     yield wrong.having(name, items[0])
 
 
+def _is_lambda(guess: Guess) -> bool:
+    return isinstance(guess, ExpressionGuess) and guess.source.startswith("lambda")
+
+
 def _scalar_result(wrong: Wrong) -> Iterator[Proposal]:
     """A function that is differentiated must return a scalar."""
     if "scalar-output" in wrong.message or "Gradient only defined" in wrong.message:
         for name, guess in wrong.proposal.examples.items():
-            if isinstance(guess, ExpressionGuess) and guess.source.startswith("lambda"):
+            if _is_lambda(guess):
                 yield wrong.having(name, ExpressionGuess("lambda *args: (args[0] ** 2).sum()"))
 
 

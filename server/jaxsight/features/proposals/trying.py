@@ -30,7 +30,7 @@ MOST_TRIED = 12
 """Proposals of one function that are tried."""
 MOST_OFFERED = 3
 _PATIENCE = 10.0
-"""Seconds of one trace."""
+"""Seconds of one trace, after which the function is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ class _Search:
         self.sandbox = sandbox
         self.inferred = inferred
         self.tries: list[_Try] = []
+        self.is_slow = False
         self._seen: set[str] = set()
 
     async def run(self, most: int) -> Outcome:
@@ -108,7 +109,7 @@ class _Search:
         first = self.inferred.proposal
         stack: list[Iterator[Proposal]] = [iter([first])]
         later = alternatives(self.inferred, first)
-        while len(self.tries) < most:
+        while len(self.tries) < most and not self.is_slow:
             proposal = self._next(stack, later)
             if proposal is None:
                 break
@@ -170,6 +171,7 @@ class _Search:
         try:
             answer = await asyncio.wait_for(self.sandbox.trace(question), _PATIENCE)
         except TimeoutError:
+            self.is_slow = True
             return _Try(proposal, traced=False, reason=f"tracing took over {_PATIENCE:.0f} s")
         if answer is None:
             return None
