@@ -8,14 +8,19 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
+from jaxsight.queries.programs.programs import LONG_COMPILE
 from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 
 log = logging.getLogger(__name__)
+
+_SHOWN_AFTER = LONG_COMPILE + 0.1
+"""Seconds after which a hint says that a function is being compiled."""
 
 
 class Background:
@@ -24,6 +29,7 @@ class Background:
     def __init__(self, engine: Engine, before: Callable[[], None]) -> None:
         """Create it without tasks; `before` is called before a document is traced."""
         self._engine = engine
+        self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -43,6 +49,11 @@ class Background:
         if (task := self._tasks.pop(path, None)) is not None:
             task.cancel()
 
+    def close(self, path: str) -> None:
+        """Stop, and forget a document."""
+        self.stop(path)
+        self._statuses.forget(path)
+
     def stop_all(self) -> None:
         """Cancel everything."""
         for path in list(self._tasks):
@@ -56,6 +67,7 @@ class Background:
         if document is None:
             return
         self._before()
+        await self._statuses.update(document)
         await engine.turns.breathe()
         rank = functools.partial(engine.attention.rank, path)
         subjects = engine.documents.subjects(document)
@@ -78,6 +90,8 @@ class Background:
             engine.waiting.refresh(path)
         engine.waiting.refresh(path)
         await self._compile(path)
+        if (document := engine.documents.get(path)) is not None:
+            await self._statuses.update(document)
 
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.
@@ -108,5 +122,11 @@ class Background:
         if engine.programs.is_compiled(view, targets[0], with_memory=with_memory):
             return
         compile = engine.programs.with_temporaries if with_memory else engine.programs.result
-        if await compile(view) is not None:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(_SHOWN_AFTER, lambda: engine.waiting.refresh(path))
+        try:
+            result = await compile(view)
+        finally:
+            timer.cancel()
+        if result is not None:
             engine.waiting.refresh(path)
