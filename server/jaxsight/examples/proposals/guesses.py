@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.values import Array, Key, Node
 from jaxsight.examples.proposals import names
-from jaxsight.examples.proposals.evidence import Evidence
-from jaxsight.examples.proposals.prose import Described
+from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
     DictGuess,
@@ -20,6 +19,7 @@ from jaxsight.examples.proposals.proposal import (
     ListGuess,
     LiteralGuess,
 )
+from jaxsight.examples.proposals.prose import Described
 from jaxsight.examples.proposals.sizing import Sizing
 from jaxsight.source.functions import Parameter
 
@@ -141,9 +141,7 @@ def _array_kind(evidence: Evidence, annotated: str, name: str, said: Described |
         return "array"
     described = said is not None and (said.shape is not None or said.rank is not None)
     by_name = names.SCALAR.fullmatch(name) and evidence.array <= 1
-    if annotated == "scalar" or (
-        not described and ((said is not None and said.scalar) or by_name)
-    ):
+    if annotated == "scalar" or (not described and ((said is not None and said.scalar) or by_name)):
         return "scalar"
     if annotated == "tree":
         return "tree"
@@ -164,7 +162,9 @@ def guess(
         case Key():
             return KeyGuess()
         case Array(dtype):
-            return ArrayGuess(sizing.shape(name), dtype) if kind == "array" else ArrayGuess((), dtype)
+            return (
+                ArrayGuess(sizing.shape(name), dtype) if kind == "array" else ArrayGuess((), dtype)
+            )
     match kind:
         case "callable":
             return ExpressionGuess(_function(evidence))
@@ -224,7 +224,9 @@ def _function(evidence: Evidence) -> str:
     if evidence.scanned:
         return "lambda carry, x: (carry, x)"
     called = evidence.called or ("",)
-    given = [name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)]
+    given = [
+        name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)
+    ]
     if len(set(given)) < len(given):
         given = [f"x{i}" for i in range(len(given))]
     if given == ["x0"]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from jaxsight.examples.proposals.shapes import Dim, Shape
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 
 
 @dataclass(eq=False, slots=True)
@@ -142,9 +142,7 @@ class Unknown:
     pass
 
 
-Value = (
-    Param | Arr | Size | ShapeOf | RankOf | Const | Items | Closure | Result | Named | Unknown
-)
+Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Closure | Result | Named | Unknown
 UNKNOWN = Unknown()
 
 

@@ -65,9 +65,7 @@ def subject_with(
 ) -> Subject:
     """Return a function with proposed example inputs."""
     outside = sandbox.project.outside
-    proposed = examples.of(
-        function, sizes=outside.sizes, project=proposal.text, mesh=outside.mesh
-    )
+    proposed = examples.of(function, sizes=outside.sizes, project=proposal.text, mesh=outside.mesh)
     return Subject(chunk, function, proposed)
 
 
@@ -78,7 +76,7 @@ async def outcome_of(
     sandbox: Sandbox,
     most: int = MOST_TRIED,
 ) -> Outcome | None:
-    """Return the proposals of a function that were traced; `None` if there is nothing to propose."""
+    """Return the proposals of a function that were traced; `None` if it cannot be read."""
     inferred = await asyncio.to_thread(infer, document.module, chunk, function)
     if inferred is None:
         return None
@@ -130,9 +128,7 @@ class _Search:
     def _good(self) -> bool:
         return any(tried.has_content for tried in self.tries)
 
-    def _next(
-        self, stack: list[Iterator[Proposal]], later: Iterator[Proposal]
-    ) -> Proposal | None:
+    def _next(self, stack: list[Iterator[Proposal]], later: Iterator[Proposal]) -> Proposal | None:
         """Return the next proposal that was not tried yet; repairs of the last one come first."""
         while stack:
             for proposal in stack[-1]:
