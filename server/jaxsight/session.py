@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
 from jaxsight.features.background import Background
+from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
@@ -185,6 +186,10 @@ class Session:
         if isinstance(what, str) and what in KINDS:
             return self._repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
+
+    async def calls(self, path: str) -> TracedCalls:
+        """Return the traced functions of a file, and which of them call which."""
+        return await traced_calls(self.engine, path)
 
     async def extract_repro(
         self, path: str, function: str, check: str, report: Callable[[str], None]

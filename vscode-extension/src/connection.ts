@@ -15,7 +15,7 @@ import {
   TransportKind,
 } from "vscode-languageclient/node";
 
-import { MADE } from "./made";
+import { MADE, PROGRAMS } from "./made";
 import { explicitSettings, SECTION, settingKeys } from "./settings";
 import type { ByFolder } from "./pythons";
 import type { FileStatus, RootStatus } from "./status";
@@ -102,6 +102,7 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
       { language: "python", scheme: "file" },
       { language: "python", scheme: "untitled" },
       { language: "python", notebook: "*" },
+      ...PROGRAMS.flatMap((language) => [{ scheme: MADE + language }, { language, scheme: "file" }]),
     ],
     outputChannel: log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,

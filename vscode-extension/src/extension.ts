@@ -24,7 +24,7 @@ let server: Server | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const logs = new Logs();
   const status = new Status();
-  const pythons = new Pythons(logs);
+  const pythons = new Pythons(logs, context.workspaceState);
   server = new Server(context, logs, status, pythons);
   const targets = new Targets(server);
   const examples = new Examples(server);

@@ -183,8 +183,30 @@ local function with_examples(server, buffer, found)
   end, buffer)
 end
 
+-- Shows shapes at the ends of lines in a buffer in which another server shows types after names, unless they are placed by a setting.
+function M.beside(buffer)
+  local server = vim.lsp.get_clients({ bufnr = buffer, name = 'jaxsight' })[1]
+  if not server or server.jaxsight_beside then return end
+  local others = vim.tbl_filter(function(other)
+    return other.name ~= 'jaxsight' and other.server_capabilities.inlayHintProvider
+  end, vim.lsp.get_clients({ bufnr = buffer }))
+  if #others == 0 or vim.tbl_get(server.settings, 'jaxsight', 'inlayHints', 'shapePosition') then return end
+  server.jaxsight_beside = true
+  server.settings = vim.tbl_deep_extend('force', server.settings, { jaxsight = { inlayHints = { shapePosition = 'line-end' } } })
+  server:notify('workspace/didChangeConfiguration', { settings = server.settings })
+end
+
 -- A server was attached to a buffer.
 function M.attached(server, buffer)
+  if documents.is_made(buffer) then return end
+  local first = vim.lsp.get_clients({ bufnr = buffer, name = 'jaxsight' })[1]
+  if first and first.id ~= server.id then
+    -- Another one, of another root or configuration, would show everything twice.
+    vim.schedule(function()
+      vim.lsp.buf_detach_client(buffer, math.max(first.id, server.id))
+    end)
+    return
+  end
   if vim.g.jaxsight_hints ~= false then vim.lsp.inlay_hint.enable(true, { bufnr = buffer }) end
   local group = vim.api.nvim_create_augroup('jaxsight.' .. buffer, {})
   local timer = assert(vim.uv.new_timer())
@@ -207,7 +229,7 @@ function M.attached(server, buffer)
   })
   vim.api.nvim_create_autocmd('CursorMoved', {
     group = group,
-    pattern = 'jaxsight://*',
+    pattern = 'jaxsight-*://*',
     callback = documents.light,
   })
   vim.api.nvim_create_autocmd('BufUnload', {

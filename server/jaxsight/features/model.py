@@ -157,6 +157,10 @@ class Part:
     range: Range | None = None
     divided: Divided | None = None
     """`None` for one device, several results, and if it is not known."""
+    scope: tuple[str, ...] = ()
+    """The functions, modules and named scopes that it was created in, outermost first."""
+    backward: bool = False
+    """Whether it belongs to the backward pass of a derivative."""
 
 
 @dataclass(frozen=True, slots=True)

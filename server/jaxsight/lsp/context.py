@@ -17,6 +17,7 @@ from jaxsight.lsp.client import Client
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.position_encoding import Units
+from jaxsight.lsp.documents.printed import PrintedPrograms, ReadProgram
 from jaxsight.lsp.documents.registry import OpenDocuments
 from jaxsight.lsp.engine_protocol import EngineSession
 from jaxsight.text.inert import block
@@ -46,6 +47,7 @@ class Context:
         self.configuration = configuration
         self.client = Client()
         self.documents = OpenDocuments(Units())
+        self.printed = PrintedPrograms()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def serve(
@@ -72,6 +74,10 @@ class Context:
                 return None
 
         self.connection.feature(method, options)(answer)
+
+    async def program(self, uri: str) -> ReadProgram | None:
+        """Return an open printed program, or `None` if the document is none."""
+        return await self.printed.read(uri, self.documents.units)
 
     def notify(self, method: str, params: object) -> None:
         """Send a notification of jaxsight's own."""

@@ -16,6 +16,7 @@ from jaxsight.wire.messages.requests import SourceOptions
 
 if TYPE_CHECKING:
     # The protocol answers `initialize` before the engine is imported.
+    from jaxsight.features.call_hierarchy import TracedCalls
     from jaxsight.features.findings.findings import Findings
     from jaxsight.features.setup.installing import Plan
     from jaxsight.features.setup.targets import Offers
@@ -75,6 +76,8 @@ class EngineSession(Configurable, Protocol):
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]: ...
 
     async def show(self, path: str, function: str, what: str | SourceOptions) -> Shown: ...
+
+    async def calls(self, path: str) -> TracedCalls: ...
 
     async def extract_repro(
         self, path: str, function: str, check: str, report: Callable[[str], None]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
@@ -111,7 +113,25 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             targets.append((place, observation))
         for hint in shape_hints(targets, view, _kernels(shown, view)):
             hints[hint.range] = hint
-    yield from hints.values()
+    if shown.wanted.shape_position == "line-end":
+        yield from _at_line_ends(hints.values(), shown)
+    else:
+        yield from hints.values()
+
+
+def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
+    """Yield the hints at the ends of their lines, with names where a line has several."""
+    module = shown.document.module
+    lines: dict[int, list[Hint]] = {}
+    for hint in hints:
+        lines.setdefault(hint.range.end.line, []).append(hint)
+    for line, on_line in lines.items():
+        end = line_end(module.text, line)
+        for hint in sorted(on_line, key=lambda hint: hint.range):
+            name = module.slice_text(hint.range) if len(on_line) > 1 else ""
+            label = hint.label.removeprefix(": ")
+            label = f"{name}: {label}" if name else label
+            yield replace(hint, range=end, label=label, attached=False)
 
 
 def _kernels(shown: Shown, view: View) -> Kernels | None:

@@ -9,7 +9,7 @@ from jaxsight.wire.observations import Caveat, Failure, Observation, Reused, See
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 14
+VERSION = 15
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -34,12 +34,13 @@ class Hello:
 class Stage:
     """The current stage of request `id`: `execute`, `inputs`, `trace` or `sourcerize`.
 
-    `detail` is for users.
+    `detail` is for users. While statements are executed, `chunk` is the id of the current one.
     """
 
     id: int
     stage: str
     detail: str = ""
+    chunk: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,12 @@ class Equation:
     primitive: str
     span: Span | None = None
     outputs: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    """The functions, modules and named scopes that it was created in, outermost first, below the
+    traced function: `("loss", "model", "blocks[3]", "attn")`.
+    """
+    backward: bool = False
+    """Whether it belongs to the backward pass of a reverse-mode derivative."""
 
 
 @dataclass(frozen=True, slots=True)
