@@ -79,6 +79,13 @@ class InlayHints:
         True,
         "Show the shape and dtype of each assigned value after its name.",
     )
+    size_names: bool = _setting(
+        FLAG,
+        True,
+        "Show sizes by name in hints and hovers (`f32[B,3*D]`), where example inputs, annotations "
+        "or the unpacking of a `.shape` name them. "
+        "Functions are traced with other sizes in the background to find out.",
+    )
     kernels: bool = _setting(
         FLAG,
         True,

@@ -9,7 +9,7 @@ from jaxsight.wire.observations import Caveat, Failure, Observation, Reused, See
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 14
+VERSION = 15
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
