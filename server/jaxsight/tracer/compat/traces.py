@@ -2,7 +2,7 @@
 
 This applies to JAX 0.8 to 0.12.
 
-Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`,
+Private API used: `core.trace_ctx`, `core.get_axis_env`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`,
 `tracing_eqns`), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (since 0.10), the local `length` of
 `lax.scan`, exclusions of `source_info_util` and `traceback_util`,
 `traceback_util.include_filename`.
@@ -99,6 +99,11 @@ def current() -> object:
     It is `None` while JAX 0.12 abstractly evaluates a rule of a primitive.
     """
     return core.trace_ctx.trace
+
+
+def has_named_axes() -> bool:
+    """Return whether named axes are in scope, as those of `vmap` and `shard_map`."""
+    return any(isinstance(name, str) for name in core.get_axis_env().axis_sizes)
 
 
 def reference(trace: Any) -> Callable[[], object]:

@@ -144,6 +144,40 @@ def add_array(values: SiteValues, key: object, value: object, situation: traces.
     values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
+def add_call(
+    values: SiteValues, arguments: tuple[object, ...], parameters: Callable[[], tuple[str, ...]]
+) -> None:
+    """Add a call by the types of its arguments; its text has them as example inputs.
+
+    The text is empty if an argument cannot be written.
+
+    Args:
+        values: where to add it.
+        arguments: the values of the function's parameters.
+        parameters: returns the parameters' names, with stars.
+    """
+
+    def describe() -> Seen:
+        return Seen(written(dict(zip(parameters(), arguments, strict=True))) or "")
+
+    values.add(tuple(map(_type_of, arguments)), describe)
+
+
+def _type_of(value: object) -> object:
+    """Return what distinguishes a value from others as an argument, without the value itself."""
+    match value:
+        case jax.core.Tracer() | jax.Array():
+            return value.aval
+        case np.ndarray() | np.generic() | jax.ShapeDtypeStruct():
+            return type(value), value.shape, value.dtype
+        case None | bool() | int() | float() | complex() | str() | bytes():
+            return type(value), repr(value)
+    leaves, structure = jax.tree_util.tree_flatten(value)
+    if len(leaves) == 1 and leaves[0] is value:
+        return type(value).__qualname__, id(value)
+    return str(structure), tuple(map(_type_of, leaves))
+
+
 def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> None:
     """Add a pytree, if it has arrays or is a plain container of numbers."""
     shown = display.display(value)

@@ -1,0 +1,44 @@
+"""The calls of the project's functions in a trace, as example inputs of those functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxsight.tracer.observation.imported_functions import ImportedFunctions
+from jaxsight.tracer.observation.observation_table import InstrumentedChunk
+from jaxsight.tracer.observation.observed_values import Sites
+from jaxsight.wire.observations import OBSERVED_VALUES, Called
+
+_FUNCTIONS = 100
+"""Maximum number of functions whose calls are reported."""
+
+
+def calls_in(
+    contexts: Iterable[Sites],
+    instances: Iterable[InstrumentedChunk],
+    imported: ImportedFunctions,
+) -> tuple[Called, ...]:
+    """Return the functions called in `contexts`, of these chunks and of imported modules."""
+    own = {
+        instance.first + index: site.entry.function
+        for instance in instances
+        for index, site in enumerate(instance.sites)
+        if site.entry is not None
+    }
+    inputs: dict[tuple[str, str], dict[str, None]] = {}
+    for sites in contexts:
+        for number, values in sites.items():
+            function = imported.function(number) if number < 0 else None
+            if function is not None:
+                key = (function.file, function.name)
+            elif number in own:
+                key = ("", own[number])
+            else:
+                continue
+            texts = (seen.text for seen in values.described.values() if seen.text)
+            inputs.setdefault(key, {}).update(dict.fromkeys(texts))
+    return tuple(
+        Called(file, name, tuple(texts)[:OBSERVED_VALUES])
+        for (file, name), texts in inputs.items()
+        if texts
+    )[:_FUNCTIONS]
