@@ -11,7 +11,23 @@ from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument
 
-Origin = OneOf["docstring", "class", "doctest", "annotations", "project", "none"]
+OutsideOrigin = OneOf["caller", "recorded"]
+Origin = OneOf[
+    "docstring", "class", "project", "doctest", "annotations", "caller", "recorded", "none"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideSet:
+    """An example set that no text declares: a call of the function that was observed.
+
+    `text` has the lines of an *Example inputs* section.
+    """
+
+    origin: OutsideOrigin
+    label: str
+    """The name of the set, for people: `recorded`."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,9 @@ def _needs_device(failure: Failure) -> bool:
 def _severity(view: View) -> Severity:
     """Return `error` where the user wrote example inputs, else `information`.
 
-    Doctests and annotations were written for other purposes.
+    Doctests and annotations were written for other purposes, and calls were observed.
     """
-    meant = view.answer.question.subject.examples.source not in ("doctest", "annotations")
+    meant = view.answer.question.subject.examples.source in ("docstring", "class", "project")
     return Severity.ERROR if meant else Severity.INFORMATION
 
 
