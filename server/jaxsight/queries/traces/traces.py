@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
@@ -40,6 +40,11 @@ class Traces:
         self._aside = aside
         self._turns = turns
         self.cache = TraceCache(documents.by_path, memory)
+        self.on_answers: Callable[[], bool] = lambda: False
+        """Called after all functions of a document were traced.
+
+        Returns whether there are other example inputs now.
+        """
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
@@ -149,7 +154,8 @@ class Traces:
     async def views(self, document: Document, patience: float | None) -> list[View]:
         """Return the views of all subjects of a document.
 
-        Waits at most `patience` seconds for new answers.
+        Waits at most `patience` seconds for new answers. Functions with example inputs from
+        callers are not waited for, but traced in the background.
         """
         module = document.module
         questions: list[tuple[Subject, Question | Unasked]] = []
@@ -157,12 +163,18 @@ class Traces:
             await self._turns.breathe()
             questions.append((subject, await self.question(document, subject)))
         unknown = [
-            q for _, q in questions if isinstance(q, Question) and self.cache.known(q) is None
+            question
+            for subject, question in questions
+            if isinstance(question, Question)
+            and not (subject.is_from_caller and patience is not None)
+            and self.cache.known(question) is None
         ]
         if unknown:
             await self._answered(unknown, patience)
             if any(q.trace.whole != document.looked_into for q in unknown):
                 return await self.views(document, patience)
+        if patience is None and self.on_answers():
+            return await self.views(document, patience)
         views: list[View] = []
         for subject, question in questions:
             await self._turns.breathe()

@@ -37,8 +37,9 @@ def calls_in(
                 continue
             texts = (seen.text for seen in values.described.values() if seen.text)
             inputs.setdefault(key, {}).update(dict.fromkeys(texts))
+    # Which calls come first depends on what JAX has cached; the order must not.
     return tuple(
-        Called(file, name, tuple(texts)[:OBSERVED_VALUES])
-        for (file, name), texts in inputs.items()
+        Called(file, name, tuple(sorted(texts))[:OBSERVED_VALUES])
+        for (file, name), texts in sorted(inputs.items())
         if texts
     )[:_FUNCTIONS]

@@ -17,6 +17,7 @@ import numpy as np
 from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.observation import display
+from jaxsight.tracer.observation.call_text import written
 from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.observations import OBSERVED_VALUES, Seen
 

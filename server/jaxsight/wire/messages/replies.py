@@ -80,7 +80,7 @@ class Traced:
     left_out: tuple[str, ...] = ()
     """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
     calls: tuple[Called, ...] = ()
-    """Functions of the project that it called, in order of their first call."""
+    """Functions of the project that it called."""
 
 
 FOLDED_LINES = 40
