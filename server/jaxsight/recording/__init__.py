@@ -1,0 +1,11 @@
+"""Example inputs from a run of the user's program: what its functions were called with.
+
+`running.py` starts the program with `site/sitecustomize.py`, which every Python that it starts runs
+first. There, `observer.py` looks at calls of the project's functions (`monitoring.py` reports them,
+`instrumentation.py` on Python 3.11), `arguments.py` writes them in the notation of example inputs,
+and `log.py` appends them to a file at once, so a crash loses nothing. The starting process merges
+these files into `.jaxsight/recorded.json` (`recorded_file.py`), which the server reads.
+
+No values of arrays are stored, and of other values only those that select what a program is.
+What runs in the user's Python uses the standard library, numpy and jax.
+"""
