@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 
 from jaxsight.examples import OutsideSet
 from jaxsight.projects.projects import Projects
@@ -78,7 +79,7 @@ class Callers:
                 path = real.get(called.file, called.file) or document.path
                 name = f"`{subject.name}`"
                 if path != document.path:
-                    name += f" in {os.path.basename(document.path)}"
+                    name += f" in {PurePath(document.path).name}"
                 inputs = calls.setdefault((path, called.function), {})
                 for text in called.inputs:
                     inputs.setdefault(text, {})[name] = key

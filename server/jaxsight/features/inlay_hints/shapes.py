@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
 from jaxsight.features.hover.text import surroundings
@@ -41,7 +42,11 @@ def shape_hints(
         yield Hint(
             range,
             f": {stale.mark(view)}{_label(values, observation.more)}{axes}",
-            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more), choice))),
+            "\n\n".join(
+                filter(
+                    None, (notice, _tooltip(values, observation.more), choice, called.words(view))
+                )
+            ),
             view.stale,
             attached=True,
         )

@@ -2,16 +2,16 @@
 
 This applies to JAX 0.8 to 0.12.
 
-Private API used: `core.trace_ctx`, `core.get_axis_env`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`,
-`tracing_eqns`), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (since 0.10), the local `length` of
-`lax.scan`, exclusions of `source_info_util` and `traceback_util`,
-`traceback_util.include_filename`.
+Private API used: `core.trace_ctx`, `core.get_axis_env`, `Trace.parent_trace`,
+`DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `BatchTrace.axis_data`,
+`LinearizeTrace.is_vjp` (since 0.10), the local `length` of `lax.scan`, exclusions of
+`source_info_util` and `traceback_util`, `traceback_util.include_filename`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -103,7 +103,8 @@ def current() -> object:
 
 def has_named_axes() -> bool:
     """Return whether named axes are in scope, as those of `vmap` and `shard_map`."""
-    return any(isinstance(name, str) for name in core.get_axis_env().axis_sizes)
+    sizes: Mapping[object, int] = core.get_axis_env().axis_sizes  # type: ignore[no-untyped-call]
+    return any(isinstance(name, str) for name in sizes)
 
 
 def reference(trace: Any) -> Callable[[], object]:

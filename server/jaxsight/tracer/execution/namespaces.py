@@ -56,7 +56,9 @@ class Namespaces:
         name = (request.file, request.module)
         namespace = self._namespaces.get(name)
         if namespace is None:
-            namespace = self._namespaces[name] = FileNamespace(request, self._imports.modules.functions)
+            namespace = self._namespaces[name] = FileNamespace(
+                request, self._imports.modules.functions
+            )
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()

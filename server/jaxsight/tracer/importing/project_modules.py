@@ -241,7 +241,7 @@ class ProjectModules:
                 self._unload(name)
 
     def _unload(self, name: str) -> None:
-        loaded = self.loaded.pop(name)
+        del self.loaded[name]
         self.effects.pop(name, None)
         module = sys.modules.pop(name, None)
         # Folders without `__init__.py` compute their path from the package around them. The running

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from jaxsight.recording.arguments import write_call
+from jaxsight.recording.notation import UnwritableError
 from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 from jaxsight.tracer.observation.observation_table import InstrumentedChunk
 from jaxsight.tracer.observation.observed_values import Sites
@@ -11,6 +13,20 @@ from jaxsight.wire.observations import OBSERVED_VALUES, Called
 
 _FUNCTIONS = 100
 """Maximum number of functions whose calls are reported."""
+
+
+def written(arguments: Iterable[tuple[str, object]], namespace: Mapping[str, object]) -> str:
+    """Return arguments as the lines of an example set; empty if one of them has no form.
+
+    Args:
+        arguments: by parameter, with stars.
+        namespace: the names of the function's module.
+    """
+    try:
+        call = write_call(arguments, namespace)
+    except UnwritableError:
+        return ""
+    return call.text if not call.unwritten else ""
 
 
 def calls_in(

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 
 from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.call_entries import Entry
 
-Record = Callable[[int, tuple[object, ...]], None]
-"""Records the arguments of a call by the number of its entry."""
+Record = Callable[[int, tuple[object, ...], Mapping[str, object]], None]
+"""Records the arguments of a call by the number of its entry and the names of its module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class ImportedFunctions:
             for number in self._numbers(known):
                 del self._functions[number]
         try:
-            tree: ast.Module = compile(text, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+            tree: ast.Module = ast.parse(text, path)
             entries = tuple(call_entries.add_entries(tree, self._next))
             code: CodeType = compile(tree, path, "exec", dont_inherit=True)
         except RecursionError:
@@ -86,7 +87,7 @@ class ImportedFunctions:
 
     def _called(self, number: int, arguments: tuple[object, ...]) -> None:
         if self.record is not None:
-            self.record(-number, arguments)
+            self.record(-number, arguments, sys._getframe(1).f_globals)
 
     @staticmethod
     def _numbers(compiled: _Compiled) -> range:

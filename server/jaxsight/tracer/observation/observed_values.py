@@ -17,7 +17,6 @@ import numpy as np
 from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.observation import display
-from jaxsight.tracer.observation.call_text import written
 from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.observations import OBSERVED_VALUES, Seen
 
@@ -145,23 +144,9 @@ def add_array(values: SiteValues, key: object, value: object, situation: traces.
     values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
-def add_call(
-    values: SiteValues, arguments: tuple[object, ...], parameters: Callable[[], tuple[str, ...]]
-) -> None:
-    """Add a call by the types of its arguments; its text has them as example inputs.
-
-    The text is empty if an argument cannot be written.
-
-    Args:
-        values: where to add it.
-        arguments: the values of the function's parameters.
-        parameters: returns the parameters' names, with stars.
-    """
-
-    def describe() -> Seen:
-        return Seen(written(dict(zip(parameters(), arguments, strict=True))) or "")
-
-    values.add(tuple(map(_type_of, arguments)), describe)
+def add_call(values: SiteValues, arguments: tuple[object, ...], write: Callable[[], str]) -> None:
+    """Add a call by the types of its arguments; `write` returns its text if it is new."""
+    values.add(tuple(map(_type_of, arguments)), lambda: Seen(write()))
 
 
 def _type_of(value: object) -> object:

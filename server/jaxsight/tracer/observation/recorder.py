@@ -12,14 +12,14 @@ import bisect
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat import shardings
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.observation import instrumentation, observed_values
-from jaxsight.tracer.observation.calls import calls_in
+from jaxsight.tracer.observation import calls, instrumentation, observed_values
 from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 from jaxsight.tracer.observation.jaxpr_observations import (
     ContextObservations,
@@ -194,10 +194,20 @@ class Recorder:
         self._add(kind, value, values, context)
         return value
 
-    def call(self, site: int, arguments: tuple[object, ...]) -> None:
+    def call(
+        self,
+        site: int,
+        arguments: tuple[object, ...],
+        namespace: Mapping[str, object] | None = None,
+    ) -> None:
         """Record the arguments of a call of a function of the project.
 
-        Inside of a named axis, which the function needs around it, calls are not recorded.
+        Inside of named axes, which the function may need around it, calls are not recorded.
+
+        Args:
+            site: the number of the function's entry.
+            arguments: the values of its parameters.
+            namespace: the names of its module, by default those of the code that calls this.
         """
         if self._describing or (context := self._entered()) is None:
             return
@@ -206,8 +216,13 @@ class Recorder:
             values = context.values[site] = SiteValues()
         if values.quiet >= QUIET_TREES or context.has_named_axes:
             return
+        names = namespace if namespace is not None else sys._getframe(1).f_globals
+
+        def write() -> str:
+            return calls.written(zip(self._parameters(site), arguments, strict=True), names)
+
         with self._inspecting(arguments):
-            observed_values.add_call(values, arguments, lambda: self._parameters(site))
+            observed_values.add_call(values, arguments, write)
 
     def _add(self, kind: int, value: Any, values: SiteValues, context: _Context) -> None:
         """Add a value to those of its site, unless it is the same as the last one."""
@@ -314,8 +329,8 @@ class Recorder:
         functions = table.gather(contexts, instances)
         executed = [sites for name in instances for sites in self._executed.get(name, ())]
         table.gather(executed, instances, functions)
-        calls = calls_in(contexts, instances.values(), self._imported)
-        return dataclasses.replace(table.observed(), calls=calls)
+        called = calls.calls_in(contexts, instances.values(), self._imported)
+        return dataclasses.replace(table.observed(), calls=called)
 
     def unfinished(self) -> list[jaxprs.Reached]:
         """Return the inner jaxprs of running traces; call this while an exception holds them."""
