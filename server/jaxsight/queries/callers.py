@@ -53,17 +53,15 @@ class Callers:
         self._rejected: dict[tuple[_Function, str], dict[str, str]] = {}
         """Calls with which a function alone is not traced, with the callers at that time."""
 
-    def update(self) -> bool:
-        """Update the example inputs of all documents; return whether any of them changed."""
+    def update(self) -> None:
+        """Update the example inputs of all documents."""
         calls = self._calls()
         self._reject_failed(calls)
-        changed = {
+        self._changed |= {
             document.path
             for document in self._documents.by_path.values()
             if self._documents.observe(document.path, self._sets(document, calls))
         }
-        self._changed |= changed
-        return bool(changed)
 
     def changed(self) -> set[str]:
         """Return the open files whose example inputs have changed since the last call."""

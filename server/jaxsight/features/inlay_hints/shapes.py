@@ -99,7 +99,10 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     hints: dict[Range, Hint] = {}
     fresh: set[Range] = set()
+    used = called.reached_by_others(shown.views)
     for view in sorted(shown.views, key=lambda view: view.stale):
+        if view.stale and view.subject.is_from_caller and view.subject.name in used:
+            continue  # its caller's last trace says what is left of it
         own = view.subject_range
         targets: list[tuple[Range, Observation]] = []
         for place, observation in view.observed.items():

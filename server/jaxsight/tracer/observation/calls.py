@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 
 from jaxsight.recording.arguments import write_call
@@ -10,6 +12,10 @@ from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 from jaxsight.tracer.observation.observation_table import InstrumentedChunk
 from jaxsight.tracer.observation.observed_values import Sites
 from jaxsight.wire.observations import OBSERVED_VALUES, Called
+
+_SHAPE = re.compile(r"\w\[([^\]]*)\]")
+"""The sizes of an array in the notation of example inputs."""
+_NUMBER = re.compile(r"\b\d+\b")
 
 _FUNCTIONS = 100
 """Maximum number of functions whose calls are reported."""
@@ -27,6 +33,13 @@ def written(arguments: Iterable[tuple[str, object]], namespace: Mapping[str, obj
     except UnwritableError:
         return ""
     return call.text if not call.unwritten else ""
+
+
+def _by_size(text: str) -> tuple[int, str]:
+    """Return a key that sorts example inputs: those with most elements in arrays first."""
+    shapes = _SHAPE.findall(text)
+    sizes = (math.prod(map(int, _NUMBER.findall(shape))) for shape in shapes)
+    return -sum(sizes), text
 
 
 def calls_in(
@@ -53,9 +66,9 @@ def calls_in(
                 continue
             texts = (seen.text for seen in values.described.values() if seen.text)
             inputs.setdefault(key, {}).update(dict.fromkeys(texts))
-    # Which calls come first depends on what JAX has cached; the order must not.
+    # Which call came first depends on what JAX has cached, so the largest one is the first.
     return tuple(
-        Called(file, name, tuple(sorted(texts))[:OBSERVED_VALUES])
+        Called(file, name, tuple(sorted(texts, key=_by_size))[:OBSERVED_VALUES])
         for (file, name), texts in sorted(inputs.items())
         if texts
     )[:_FUNCTIONS]
