@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import enum
-import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from jaxsight import examples
-from jaxsight.recording.arguments import WrittenCall, write_call
+from jaxsight.recording.arguments import write_call
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 from tests.examples.fixtures import function
 
@@ -26,7 +19,9 @@ from tests.examples.fixtures import function
 def read(text: str) -> dict[str, InputSpec]:
     """What the tracer gets for the text of a call of `f`."""
     outside = examples.OutsideSet("recorded", "recorded", text)
-    found = examples.of(function("def f(x=0, y=0, *rest, **options): ..."), sizes={}, outside=[outside])
+    found = examples.of(
+        function("def f(x=0, y=0, *rest, **options): ..."), sizes={}, outside=[outside]
+    )
     (only,) = found.sets
     return {argument.name: argument.spec for argument in only.arguments}
 
@@ -79,9 +74,7 @@ scalars = st.one_of(
     st.booleans(),
     st.integers(-(2**40), 2**40),
     st.sampled_from([0.1, 3e-4, -1e-06, 0.0, 1.0, 2.5e10]),
-    st.sampled_from(["train", "bqhd,bkhd->bhqk", "it's", ""]) if False else st.sampled_from(
-        ["train", "bqhd,bkhd->bhqk", ""]
-    ),
+    st.sampled_from(["train", "bqhd,bkhd->bhqk", ""]),
 )
 keys = st.one_of(st.text("abc_/", max_size=4), st.integers(0, 9), st.booleans())
 trees = st.recursive(

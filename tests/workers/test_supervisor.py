@@ -523,3 +523,55 @@ async def test_what_is_open_at_the_end_is_answered(make: Make) -> None:
         Reason.UNAVAILABLE
     }
     assert len(outcomes) == 3
+
+
+SLOW_IMPORT = Chunk("51", "51", "import slow")
+FAST_IMPORT = Chunk("fa", "fa", "import fast")
+
+
+async def slow_running(tracers: Tracers) -> asyncio.Task[Outcome[Traced]]:
+    """Begin a request that is stuck in an import, and wait until the spare is ready."""
+    await pid_of(tracers)
+    await until(lambda: tracers.spare_ready)
+    request = replace(trace(tracers, "chunk 51"), chunks=(SLOW_IMPORT, FAST_IMPORT))
+    running = asyncio.create_task(tracers.ask(request))
+    await until(lambda: "import slow (" in tracers.status.message)
+    return running
+
+
+async def test_requests_run_past_an_import_that_takes_long(make: Make) -> None:
+    tracers = make()
+    running = await slow_running(tracers)
+    needs_less = replace(trace(tracers, "answer", "b.py"), chunks=(FAST_IMPORT,))
+    needs_it = replace(trace(tracers, "answer", "c.py"), chunks=(SLOW_IMPORT,))
+    waiting = asyncio.create_task(tracers.ask(needs_it, priority=Priority.PERSON))
+    async with asyncio.timeout(PATIENCE):
+        passed = await tracers.ask(needs_less, priority=Priority.BACKGROUND)
+        assert isinstance(passed, Traced)
+        # What follows about that trace is answered by the same process.
+        shown = await tracers.ask(Show(NEW, passed.id))
+        assert isinstance(shown, Shown)
+    assert not waiting.done()
+    assert not running.done()
+    assert tracers.status.message.startswith("chunk 51: import slow (")
+    waiting.cancel()
+    running.cancel()
+
+
+async def test_a_death_past_a_slow_import_costs_one_answer(make: Make) -> None:
+    tracers = make()
+    running = await slow_running(tracers)
+    outcome = await ask(tracers, "crash", "b.py")
+    assert isinstance(outcome, Died)
+    assert not running.done()
+    running.cancel()
+    assert isinstance(await ask(tracers, "answer", "c.py"), Traced)
+
+
+async def test_a_spare_that_ran_past_takes_over_later(make: Make) -> None:
+    tracers = make()
+    running = await slow_running(tracers)
+    passed = await ask(tracers, "answer", "b.py")
+    assert isinstance(passed, Traced)
+    running.cancel()  # the tracer ignores it, and is replaced once another request waits
+    assert await pid_of(tracers) == int(passed.jaxpr)

@@ -10,11 +10,17 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, shardings
-from jaxsight.recording.notation import DEEPEST, LONGEST, UnwritableError, is_array, scalar
+from jaxsight.recording.notation import (
+    DEEPEST,
+    LONGEST,
+    UnwritableError,
+    is_array,
+    is_key,
+    scalar,
+)
 from jaxsight.recording.reachable import Reachable
 
 Built = Callable[[object, Reachable], str | None]
@@ -122,7 +128,7 @@ class Expressions:
         aval = avals.of(value)
         if shardings.given(value) is not None or shardings.traced(aval) is not None:
             raise UnwritableError("its arrays are divided over a mesh")
-        if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+        if is_key(aval):
             return self._key(aval)
         if avals.weak(aval) and aval.shape == ():
             return {"f": "0.0", "c": "0j"}.get(np.dtype(aval.dtype).kind, "0")
@@ -139,7 +145,7 @@ class Expressions:
         return key if aval.shape == () else f"{random}.split({key}, {_shape(aval.shape)})"
 
 
-def _number(value: float | complex) -> str:
+def _number(value: complex) -> str:
     """Return a number of the same type: in an expression, it is traced as jitted code has it."""
     if type(value) is complex:
         return "0j"

@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, shardings
@@ -72,6 +73,11 @@ def is_array(value: object) -> bool:
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct | jax.core.Tracer):
         return True
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUMmV"
+
+
+def is_key(aval: Any) -> bool:
+    """Return whether an abstract value is one of typed PRNG keys."""
+    return bool(jnp.issubdtype(aval.dtype, jax.dtypes.prng_key))
 
 
 def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
@@ -156,7 +162,7 @@ def _array(value: Any, meshes: Meshes) -> str:
         return f"{_dtype(dtype)}[{_sizes(value.shape, ())}]"
     aval = avals.of(value)
     spec = _spec(value, aval, meshes)
-    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+    if is_key(aval):
         head, _, _ = avals.text(aval).partition("[")
         if head not in ("key<fry>", "key<rbg>", "key<urbg>"):
             raise UnwritableError(f"its keys are `{head}`")

@@ -10,11 +10,11 @@ class Reachable:
     """The globals of a module, as expressions read them."""
 
     def __init__(self, namespace: Mapping[str, object]) -> None:
-        self._namespace = namespace
+        self.namespace = namespace
 
     def name_of(self, value: object) -> str | None:
         """Return an expression for this very object; `None` if the module has no name for it."""
-        for name, own in tuple(self._namespace.items()):
+        for name, own in tuple(self.namespace.items()):
             if own is value and name.isidentifier() and not name.startswith("__"):
                 return name
         if isinstance(value, MethodType):
@@ -23,16 +23,17 @@ class Reachable:
         return next(self._in_modules(value), None)
 
     def module(self, name: str) -> str | None:
-        """Return an expression for an imported module, by its full name."""
-        for own, value in tuple(self._namespace.items()):
+        """Return an expression for an imported module, by its full name; the shortest one."""
+        found: list[str] = []
+        for own, value in tuple(self.namespace.items()):
             if isinstance(value, ModuleType) and own.isidentifier():
                 if value.__name__ == name:
-                    return own
-                if name.startswith(f"{value.__name__}."):
+                    found.append(own)
+                elif name.startswith(f"{value.__name__}."):
                     path = name[len(value.__name__) + 1 :].split(".")
                     if getattr(_below(value, path), "__name__", "") == name:
-                        return ".".join((own, *path))
-        return None
+                        found.append(".".join((own, *path)))
+        return min(found, key=len, default=None)
 
     def _in_modules(self, value: object) -> Iterator[str]:
         """Yield the names of a class or function in the modules that the module imports."""
@@ -41,12 +42,12 @@ class Reachable:
         if not isinstance(qualname, str) or "<" in qualname:
             return
         within = qualname.split(".")
-        for name, own in tuple(self._namespace.items()):
+        for name, own in tuple(self.namespace.items()):
             if not name.isidentifier() or name.startswith("__"):
                 continue
-            if len(within) > 1 and isinstance(own, type) and own.__name__ == within[0]:
-                if _below(own, within[1:]) is value:
-                    yield ".".join((name, *within[1:]))
+            is_holder = isinstance(own, type) and own.__name__ == within[0]
+            if is_holder and len(within) > 1 and _below(own, within[1:]) is value:
+                yield ".".join((name, *within[1:]))
             if not isinstance(own, ModuleType):
                 continue
             inner: list[str] = []

@@ -49,7 +49,12 @@ def main() -> None:
 
         answer(incoming, outgoing)
     else:
-        from jaxsight.tracer.main import serve
+        import dataclasses
+
+        from jaxsight.files.bytecode import cached_bytecode, file_for
+
+        with cached_bytecode(file_for("greeting"), dataclasses):
+            from jaxsight.tracer.main import serve
 
         serve(incoming, outgoing)
 

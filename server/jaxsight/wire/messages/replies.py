@@ -34,12 +34,13 @@ class Hello:
 class Stage:
     """The current stage of request `id`: `execute`, `inputs`, `trace` or `sourcerize`.
 
-    `detail` is for users.
+    `detail` is for users. While statements are executed, `chunk` is the id of the current one.
     """
 
     id: int
     stage: str
     detail: str = ""
+    chunk: str = ""
 
 
 @dataclass(frozen=True, slots=True)
