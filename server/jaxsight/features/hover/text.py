@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jaxsight.features import caveats
+from jaxsight.features import called, caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.hover import shardings
@@ -46,6 +46,7 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
         parts.append(targets)
+        parts.append(prose(called.compiled_alone(view)) if targets else "")
         parts.append(fenced(view.words(traced.jaxpr), "text"))
         if traced.folded:
             parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
@@ -54,7 +55,8 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
             parts.append(f"*jaxpr interpreters in this environment: {named}*")
     else:
         parts.append(
-            f"**{escaped(subject.name)}** cannot be traced with {_set_words(subject, view)}"
+            f"**{escaped(subject.name)}** cannot be traced "
+            f"{called.words(view) or f'with {_set_words(subject, view)}'}"
         )
         parts.append(explanation(answer.reply, view))
         parts.append(notes)
@@ -90,6 +92,8 @@ def expression_hover(
     subject = view.answer.question.subject
     chosen = view.answer.question.set.name
     inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
+    if by_callers := called.words(view):
+        inputs = f" {by_callers}"
     notes.append(f"in {span(subject.name)}{inputs}")
     notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))
@@ -187,7 +191,7 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
     if total:
         count = len(traced.constants)
         facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {units.size(total)}")
-    facts.append(f"traced with {_set_words(subject, view)}")
+    facts.append(f"traced {called.words(view) or f'with {_set_words(subject, view)}'}")
     return " · ".join(facts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
 from jaxsight.features.hover.text import surroundings
@@ -45,7 +46,12 @@ def shape_hints(
         yield Hint(
             range,
             f": {stale.mark(view)}{_label(names, observation.more)}{axes}",
-            "\n\n".join(filter(None, (notice, _tooltip(values, names, observation.more), choice))),
+            "\n\n".join(
+                filter(
+                    None,
+                    (notice, _tooltip(values, names, observation.more), choice, called.words(view)),
+                )
+            ),
             view.stale,
             attached=True,
         )
@@ -100,7 +106,10 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     hints: dict[Range, Hint] = {}
     fresh: set[Range] = set()
+    used = called.reached_by_others(shown.views)
     for view in sorted(shown.views, key=lambda view: view.stale):
+        if view.stale and view.subject.is_from_caller and view.subject.name in used:
+            continue  # its caller's last trace says what is left of it
         own = view.subject_range
         targets: list[tuple[Range, Observation]] = []
         for place, observation in view.observed.items():

@@ -136,6 +136,7 @@ def _described(
         constants=tuple(map(_constant, jaxprs.constants(jaxpr))),
         seen=observed.seen,
         observations=observed.observations,
+        calls=observed.calls,
         views=views.names(),
         updates=outcome.updates,
         left_out=outcome.left_out,
