@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jaxsight.wire.meshes import Distribution
-from jaxsight.wire.observations import Caveat, Failure, Observation, Reused, Seen, Warned
+from jaxsight.wire.observations import Called, Caveat, Failure, Observation, Reused, Seen, Warned
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
@@ -80,6 +80,8 @@ class Traced:
     """
     left_out: tuple[str, ...] = ()
     """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
+    calls: tuple[Called, ...] = ()
+    """Functions of the project that it called."""
 
 
 FOLDED_LINES = 40
