@@ -15,6 +15,7 @@ from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.programs.programs import Programs
+from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import Traces
 from jaxsight.queries.waiting import Waiting
@@ -31,6 +32,7 @@ class Engine:
     choices: Choices
     traces: Traces
     programs: Programs
+    proposals: Proposals
     waiting: Waiting
     attention: Attention
     memory: Memory
@@ -47,6 +49,7 @@ class Engine:
         traces = Traces(documents, projects, choices, memory, aside, turns)
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
+        proposals = Proposals(projects, documents.by_path, memory)
         waiting = Waiting(projects.events)
         return Engine(
             projects,
@@ -54,6 +57,7 @@ class Engine:
             choices,
             traces,
             programs,
+            proposals,
             waiting,
             attention,
             memory,
@@ -90,6 +94,7 @@ class Engine:
         for path in self.documents.by_path:
             self.traces.cache.cancel(path)
         await self.programs.aclose()
+        await self.proposals.aclose()
         await self.projects.aclose()
         self.aside.close()
         self.documents.stop()

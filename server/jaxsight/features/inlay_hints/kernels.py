@@ -42,10 +42,16 @@ def totals(kernels: Kernels, before: Compiled | None) -> Iterator[Hint]:
     figures = headline(kernels.compiled, kernels.target)
     yield Hint(
         head(view),
-        f"{SIGN} {stale.mark(view)}{figures}{since}{_updates(view)}",
+        f"{SIGN} {stale.mark(view)}{figures}{since}{_updates(view)}{_origin(view)}",
         "\n\n".join(filter(None, (stale.notice(view), table(kernels)))),
         view.stale,
     )
+
+
+def _origin(view: View) -> str:
+    """Return ` · proposed inputs` if nobody wrote the example inputs."""
+    subject = view.answer.question.subject
+    return " · proposed inputs" if subject.examples.source == "proposed" else ""
 
 
 def _updates(view: View) -> str:
