@@ -24,7 +24,7 @@ def notice(view: View) -> str:
     The error of the newest trace follows, if it failed. Inputs that nobody wrote are named.
     """
     if not view.stale:
-        is_proposed = view.answer.question.subject.examples.source == "proposed"
+        is_proposed = view.subject.examples.source == "proposed"
         return "*traced with inputs that jaxsight proposed*" if is_proposed else ""
     failed = view.failed
     if failed is None:

@@ -61,6 +61,9 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return _static(evidence, annotated, name)
     if annotated.startswith("literal ") or annotated in ("callable", "dtype", "shape", "arrays"):
         return annotated
+    said = known.words.get(name)
+    if said is not None and said.count and not (evidence.array or evidence.integer):
+        return "count"
     if (by_name := _by_name(evidence, annotated, name)) is not None:
         return by_name
     if annotated.startswith("class ") and not evidence.array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 
 _LONGEST_DOCSTRING = 20_000
+_MODULES_KEPT = 4
 _PASSES = 2
 """Times that a body is interpreted: the second time with the ranks that the first one found."""
 
@@ -100,6 +102,7 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
     return None
 
 
+@functools.lru_cache(maxsize=_MODULES_KEPT)
 def _surroundings(
     module: Module,
 ) -> tuple[dict[str, ast.FunctionDef], dict[str, ast.ClassDef], dict[str, str]]:

@@ -111,7 +111,9 @@ def _static(wrong: Wrong) -> Iterator[Proposal]:
         "NonConcreteBooleanIndexError",
         "UnexpectedTracerError",
     ) and not re.search(
-        r"interpreted as an integer|1D sequences of concrete|unhashable", wrong.message
+        r"interpreted as an integer|1D sequences of concrete|unhashable|truth value of an array|"
+        r"Only scalar arrays",
+        wrong.message,
     ):
         return
     said = re.findall(
@@ -250,7 +252,7 @@ _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
     r"hapes? (?:must|should|do)|size mismatch|mismatch|must be equal|cannot reshape|"
     r"leading axis sizes|not equal|does not match|inconsistent|must match|"
-    r"must be the same|differing|concatenate"
+    r"must be the same|differing|concatenate|must be (?:a )?scalar"
 )
 
 
@@ -259,6 +261,11 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
     if not _MISFIT.search(wrong.message) and not wrong.is_a("AssertionError"):
         return
     arrays = list(wrong.arrays)
+    if re.search(
+        r"(?i)must be (?:a )?scalar|rank[- ]?0|scalar (?:index|value|predicate)", wrong.message
+    ):
+        for name, guess in arrays:
+            yield wrong.having(name, replace(guess, shape=()))
     everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
     for group in (arrays, everything) if len(arrays) < len(everything) else (arrays,):
         if len(group) > 1:

@@ -50,8 +50,7 @@ def totals(kernels: Kernels, before: Compiled | None) -> Iterator[Hint]:
 
 def _origin(view: View) -> str:
     """Return ` · proposed inputs` if nobody wrote the example inputs."""
-    subject = view.answer.question.subject
-    return " · proposed inputs" if subject.examples.source == "proposed" else ""
+    return " · proposed inputs" if view.subject.examples.source == "proposed" else ""
 
 
 def _updates(view: View) -> str:
