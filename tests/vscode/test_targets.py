@@ -90,6 +90,7 @@ def test_a_target_is_found_by_its_device_and_its_compiler_installed(editor: Wind
     editor.toast("Installing the compiler for NVIDIA GPUs")
     editor.page.screenshot(path="/tmp/shots/6.png")
     editor.sees("def f_sum_jax(x):▣ 2 kernels · 2 launches · temp 512 KiB · h100")
+    assert "→" not in editor.line("def f_sum_jax"), "another target is no change of the function"
 
 
 def test_a_file_without_example_inputs_says_what_is_needed_and_gets_shapes(editor: Window) -> None:
