@@ -48,6 +48,7 @@ class Background:
         """Cancel what is scheduled for a document."""
         if (task := self._tasks.pop(path, None)) is not None:
             task.cancel()
+        self._engine.sizes.cancel(path)
 
     def close(self, path: str) -> None:
         """Stop, and forget a document."""
@@ -89,9 +90,26 @@ class Background:
                 return
             engine.waiting.refresh(path)
         engine.waiting.refresh(path)
-        await self._compile(path)
+        await asyncio.gather(self._name_sizes(path), self._compile(path))
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document)
+
+    async def _name_sizes(self, path: str) -> None:
+        """Trace functions with other sizes to name sizes, and send one refresh for all of them."""
+        engine = self._engine
+        document = engine.documents.get(path)
+        hints = engine.projects.of(path).settings.inlay_hints
+        if document is None or not (hints.shapes and hints.size_names):
+            return
+        named = False
+        for view in await engine.traces.known_views(document):
+            if engine.sizes.known(view.answer.question) is None:
+                try:
+                    named |= bool((await engine.sizes.explored(view.answer)).names)
+                except Exception:
+                    log.exception("naming sizes of %s of %s", view.subject.name, path)
+        if named:
+            engine.waiting.refresh(path)
 
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.

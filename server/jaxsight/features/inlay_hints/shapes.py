@@ -36,14 +36,16 @@ def shape_hints(
     """
     notice = stale.notice(view)
     for range, observation in targets:
-        values = [value for value in view.seen(observation) if trees.has_array(value.text)]
-        if not values:
+        pairs = zip(view.seen(observation), view.named(observation), strict=True)
+        arrays = [(value, name) for value, name in pairs if trees.has_array(value.text)]
+        if not arrays:
             continue
+        values, names = [value for value, _ in arrays], [name for _, name in arrays]
         axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(values, observation.more)}{axes}",
-            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more), choice))),
+            f": {stale.mark(view)}{_label(names, observation.more)}{axes}",
+            "\n\n".join(filter(None, (notice, _tooltip(values, names, observation.more), choice))),
             view.stale,
             attached=True,
         )
@@ -66,8 +68,8 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(values: list[Seen], more: int) -> str:
-    texts = list(dict.fromkeys(one_line(value.text) for value in values))
+def _label(names: list[str], more: int) -> str:
+    texts = list(dict.fromkeys(map(one_line, names)))
     shown = texts[:_SHOWN_VALUES]
     parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
     if len(texts) > _SHOWN_VALUES or more:
@@ -75,15 +77,17 @@ def _label(values: list[Seen], more: int) -> str:
     return " | ".join(dict.fromkeys(parts))
 
 
-def _tooltip(values: list[Seen], more: int) -> str:
+def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
+    """Return the types with what is known about them, those with names of sizes in both forms."""
     lines = []
-    for value in values:
+    for value, name in zip(values, names, strict=True):
         notes = [
+            *([span(value.text)] if name != value.text else []),
             *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
             *(["weak type"] if value.weak else []),
             *shardings.notes(value),
         ]
-        lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(span(name) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
