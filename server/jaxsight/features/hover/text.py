@@ -9,6 +9,7 @@ from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.hover import shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
@@ -24,6 +25,10 @@ from jaxsight.wire.observations import Observation, Seen
 _WIDTH = 88
 _TREE_LINES = 24
 """Maximum number of lines of a value; longer ones have their inner containers folded."""
+_INPUT_LINES = 10
+"""Maximum number of lines of each input that is a module or another large tree."""
+_LONGEST_INPUT = 60
+"""Maximum length of such an input in a signature; a longer one has its figures there."""
 _LONGEST_NAME = 72
 
 
@@ -42,6 +47,11 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         traced = answer.reply
         parts.append(fenced(signature(subject.name, traced)))
         parts.append(_facts(subject, view, traced))
+        parts += [
+            array_trees.block(tree, name, _INPUT_LINES)
+            for name, tree in traced.trees
+            if len(tree.rows) > 1
+        ]
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
         parts.append(targets)
@@ -79,9 +89,12 @@ def expression_hover(
     lines = []
     name = shortened(source)
     values = view.seen(observation)
-    texts = dict.fromkeys(f"{name}: {one_line(value.text)}" for value in values)
-    shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
-    lines.append(fenced("\n".join(shown)))
+    texts = {f"{name}: {one_line(value.text)}": value.tree for value in reversed(values)}
+    plain = [trees.wrapped(text, _WIDTH, _TREE_LINES) for text, tree in texts.items() if not tree]
+    if plain:
+        lines.append(fenced("\n".join(reversed(plain))))
+    of_trees = [tree for tree in texts.values() if tree is not None]
+    lines += [array_trees.block(tree, name) for tree in reversed(of_trees)]
     notes = list(_notes(values))
     if observation.more:
         notes.append(f"and {observation.more} more")
@@ -113,7 +126,7 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
         observation = view.observed.get(parameter.range.shifted(first_line))
         observed = view.seen(observation) if observation is not None else ()
         values += observed
-        texts = " | ".join(dict.fromkeys(one_line(value.text) for value in observed))
+        texts = " | ".join(dict.fromkeys(map(_input_text, observed)))
         parameters.append(f"{parameter.name}: {texts}" if texts else parameter.name)
     if not values:
         return None
@@ -121,6 +134,13 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
     notes = [*_notes(values), f"in {span(view.answer.question.subject.name)}"]
     parts = [fenced(_call(name, parameters)), " · ".join(notes)]
     return _hover(range, parts, view)
+
+
+def _input_text(value: Seen) -> str:
+    text = one_line(value.text)
+    if value.tree is not None and len(text) > _LONGEST_INPUT:
+        return array_trees.short(value.tree, _LONGEST_INPUT)
+    return text
 
 
 def shortened(source: str) -> str:
@@ -149,7 +169,11 @@ def signature(name: str, traced: Traced) -> str:
 
     Static arguments are shown by their values.
     """
-    parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
+    figures = {name: array_trees.short(tree, _LONGEST_INPUT) for name, tree in traced.trees}
+    parameters = [
+        f"{name}: {figures[name] if name in figures and len(text) > _LONGEST_INPUT else text}"
+        for name, text in ((name, one_line(text)) for name, text in traced.parameters)
+    ]
     return _call(name, parameters, one_line(traced.outputs))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end
@@ -67,12 +68,20 @@ def _choice(
 
 
 def _label(values: list[Seen], more: int) -> str:
-    texts = list(dict.fromkeys(one_line(value.text) for value in values))
-    shown = texts[:_SHOWN_VALUES]
-    parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
-    if len(texts) > _SHOWN_VALUES or more:
+    different = list({one_line(value.text): value for value in reversed(values)}.values())[::-1]
+    shown = different[:_SHOWN_VALUES]
+    parts = [_short(value, _LONGEST // len(shown)) for value in shown]
+    if len(different) > _SHOWN_VALUES or more:
         parts.append(trees.ELLIPSIS)
     return " | ".join(dict.fromkeys(parts))
+
+
+def _short(value: Seen, width: int) -> str:
+    """Return a value's text if it fits, else its figures, or its folded text without any."""
+    text = one_line(value.text)
+    if value.tree is not None and len(text) > width:
+        return array_trees.short(value.tree, width)
+    return trees.folded(text, width)
 
 
 def _tooltip(values: list[Seen], more: int) -> str:
@@ -83,7 +92,9 @@ def _tooltip(values: list[Seen], more: int) -> str:
             *(["weak type"] if value.weak else []),
             *shardings.notes(value),
         ]
-        lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(" · ".join([span(value.text), *notes]))
+        if value.tree is not None:
+            lines.append(array_trees.block(value.tree))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
