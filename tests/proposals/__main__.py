@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jax
 
-from jaxsight.features.proposals.trying import MOST_TRIED, Outcome, outcome_of
+from jaxsight.queries.proposals.trying import MOST_TRIED, Outcome, outcome_of
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.session import Session
 from tests.proposals.choosing import PARTS, Chosen, chosen
@@ -59,15 +59,17 @@ async def measure(functions: list[Chosen], most: int) -> list[Measured]:
         session.configure([str(folder)], {**QUIET, "python": sys.executable}, trusted=True)
         try:
             for function in functions:
-                measured.append(await _measured(session, folder, function, most))
+                result = await _measured(session, function, most)
+                measured.append(result)
         finally:
             await session.aclose()
     return measured
 
 
-async def _measured(session: Session, folder: Path, function: Chosen, most: int) -> Measured:
+async def _measured(session: Session, function: Chosen, most: int) -> Measured:
     path = str(PACKAGES / function.file)
-    session.engine.documents.open(path, Path(path).read_text(encoding="utf-8"))
+    text = await asyncio.to_thread(Path(path).read_text, encoding="utf-8")
+    session.engine.documents.open(path, text)
     document = await session.engine.documents.read(path)
     assert document is not None
     chunk, definition = next(

@@ -88,11 +88,14 @@ def _functions(module: Module) -> Iterator[Function]:
             if isinstance(node, ast.FunctionDef) and node.name == name
         )
         computed = _computed(definition)
-        for p in function.parameters:
-            if p.default is None and not p.kind.startswith("var") and p.name in computed:
-                if p.annotation is None or _ARRAY.search(p.annotation):
-                    yield function
-                    break
+        if any(
+            p.default is None
+            and not p.kind.startswith("var")
+            and p.name in computed
+            and (p.annotation is None or _ARRAY.search(p.annotation))
+            for p in function.parameters
+        ):
+            yield function
 
 
 def _computed(function: ast.FunctionDef) -> set[str]:

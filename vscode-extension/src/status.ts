@@ -36,7 +36,7 @@ const PROBLEMS = {
   waiting: "waits for approval",
 } as const;
 /** Characters of a path that the list of the language's items shows in full; it cuts longer ones at its edge. */
-const PATH = 44;
+const PATH = 30;
 const PRIORITY = 90;
 
 const CHOOSE_INTERPRETER = { title: "Change", command: "jaxsight.chooseInterpreter" };
@@ -146,14 +146,15 @@ export class Status implements vscode.Disposable {
   private showBar(root: RootStatus | undefined, file: FileStatus | undefined): void {
     const bar = this.bar;
     const isFailed = this.failure !== "" || root?.state === "failed";
-    const hasProblem = file !== undefined && file.problem !== "";
+    const isEmpty = file?.traced === 0;
+    const hasProblem = file !== undefined && file.problem !== "" && !isEmpty;
     const needsUser = isFailed || root?.state === "untrusted";
     if (!isPython() || (file?.usesJax !== true && !needsUser)) {
       bar.hide();
       return;
     }
     const isBusy = root === undefined || root.state === "starting" || root.state === "busy";
-    const sign = isFailed ? "$(error)" : needsUser ? "$(shield)" : isBusy ? "$(loading~spin)" : hasProblem ? "$(warning)" : "$(circuit-board)";
+    const sign = isFailed ? "$(error)" : needsUser ? "$(shield)" : isBusy ? "$(loading~spin)" : hasProblem ? "$(warning)" : isEmpty ? "$(info)" : "$(circuit-board)";
     bar.text = `${sign} ${this.summary(root, file)}`;
     bar.backgroundColor = isFailed
       ? new vscode.ThemeColor("statusBarItem.errorBackground")

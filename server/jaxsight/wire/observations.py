@@ -78,6 +78,21 @@ OBSERVED_VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A function of the project that was called, with its arguments as example inputs.
+
+    `inputs` has the lines of an example set for each of at most `OBSERVED_VALUES` distinct
+    signatures whose arguments can be written.
+    """
+
+    file: str
+    """Empty for the traced function's own file."""
+    function: str
+    """Its qualified name."""
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """A frame of a traceback.
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.values import Array, Key, Node
 from jaxsight.examples.proposals import names
-from jaxsight.examples.proposals.evidence import Evidence
-from jaxsight.examples.proposals.prose import Described
+from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
     DictGuess,
@@ -20,6 +19,7 @@ from jaxsight.examples.proposals.proposal import (
     ListGuess,
     LiteralGuess,
 )
+from jaxsight.examples.proposals.prose import Described
 from jaxsight.examples.proposals.sizing import Sizing
 from jaxsight.source.functions import Parameter
 
@@ -67,7 +67,7 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
 
 
 def _by_use(evidence: Evidence, annotated: str) -> str:
-    if evidence.called is not None:
+    if evidence.called is not None or (annotated == "callable" and not evidence.array):
         return "callable"
     if evidence.choices and not evidence.array:
         return f"literal {evidence.choices[0]}"
@@ -97,6 +97,7 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
         (names.DTYPE, "dtype"),
         (names.FUNCTION, "callable"),
         (names.BOOLEAN, "literal True"),
+        (names.STRING, "literal 'name'"),
     ):
         if pattern.fullmatch(name):
             return found
@@ -127,6 +128,8 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
         return "callable"
     if names.BOOLEAN.fullmatch(name) and (evidence.tested or not evidence.number):
         return "literal True"
+    if names.STRING.fullmatch(name) and not evidence.number:
+        return "literal 'name'"
     if names.COUNT.fullmatch(name) and not annotated.startswith("class "):
         return "count"
     return None
@@ -138,9 +141,7 @@ def _array_kind(evidence: Evidence, annotated: str, name: str, said: Described |
         return "array"
     described = said is not None and (said.shape is not None or said.rank is not None)
     by_name = names.SCALAR.fullmatch(name) and evidence.array <= 1
-    if annotated == "scalar" or (
-        not described and ((said is not None and said.scalar) or by_name)
-    ):
+    if annotated == "scalar" or (not described and ((said is not None and said.scalar) or by_name)):
         return "scalar"
     if annotated == "tree":
         return "tree"
@@ -161,7 +162,9 @@ def guess(
         case Key():
             return KeyGuess()
         case Array(dtype):
-            return ArrayGuess(sizing.shape(name), dtype) if kind == "array" else ArrayGuess((), dtype)
+            return (
+                ArrayGuess(sizing.shape(name), dtype) if kind == "array" else ArrayGuess((), dtype)
+            )
     match kind:
         case "callable":
             return ExpressionGuess(_function(evidence))
@@ -221,11 +224,16 @@ def _function(evidence: Evidence) -> str:
     if evidence.scanned:
         return "lambda carry, x: (carry, x)"
     called = evidence.called or ("",)
-    given = [name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)]
+    given = [
+        name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)
+    ]
     if len(set(given)) < len(given):
         given = [f"x{i}" for i in range(len(given))]
     if given == ["x0"]:
         given = ["x"]
+    if evidence.returned > 1:
+        values = (given * evidence.returned)[: evidence.returned]
+        return f"lambda {', '.join(given)}: ({', '.join(values)})"
     if evidence.differentiated:
         return f"lambda {', '.join(given)}: ({given[0]} ** 2).sum()"
     return f"lambda {', '.join(given)}: {given[0] if given else '0.0'}"

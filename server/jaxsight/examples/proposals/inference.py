@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.notation.values import Array, Named, Number, Size
-from jaxsight.examples.proposals import guesses, names
-from jaxsight.examples.proposals.evidence import Const, Evidence, Param, Value
+from jaxsight.examples.proposals import guesses
 from jaxsight.examples.proposals.guesses import Known
-from jaxsight.examples.proposals.interpretation import Interpreter
+from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
+from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
 from jaxsight.examples.proposals.prose import Described, described
-from jaxsight.examples.proposals.proposal import Guess, Proposal
-from jaxsight.examples.proposals.shapes import Dim, Shape
 from jaxsight.examples.proposals.sizing import Sizing
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function, Parameter
@@ -72,7 +72,13 @@ def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | 
             sizing.add(p.name, evidence[p.name], kinds[p.name])
     examples: dict[str, Guess] = {}
     for p in needed:
-        examples[p.name] = guesses.guess(p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing)
+        examples[p.name] = guesses.guess(
+            p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing
+        )
+    stars = signature.variadic
+    if stars and any(kind == "callable" for kind in kinds.values()):
+        arrays = tuple(ArrayGuess(sizing.usual()) for _ in range(1))
+        examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
     optional = tuple(p.name for p in signature.parameters if p.default == "None")
     return Inferred(Proposal(examples, sizing.sizes), evidence, optional, known)
 
@@ -179,7 +185,9 @@ def _say(shape: Shape, said: Described, sized: dict[str, Dim]) -> None:
             sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
         for i, size in enumerate(reversed(sizes), start=1):
             number = int(size) if size.isdigit() else None
-            dim = Dim(number=number) if number is not None else sized.setdefault(size, Dim(name=size))
+            dim = (
+                Dim(number=number) if number is not None else sized.setdefault(size, Dim(name=size))
+            )
             shape.dim(-i).unify(dim)
     elif said.rank is not None and found.rank is None and found.likely is None:
         found.likely = said.rank

@@ -38,6 +38,7 @@ MATRIX = re.compile(
 )
 VECTOR = re.compile(r"(?:.*_)?(?:vector|vec|vecs?|weights_vector|bias|biases)")
 IMAGE = re.compile(r"(?:.*_)?(?:images?|imgs?|pixels)")
+STRING = re.compile(r"name|label_name|mode|method|\w+_name")
 FUNCTION = re.compile(
     r"f|fn|fun|func|function|g|(?:.*_)?(?:fn|fun|func|function|callback|activation|act)|apply|"
     r"loss_fn|vf|vector_field"

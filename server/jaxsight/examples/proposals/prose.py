@@ -17,7 +17,10 @@ _SHAPE = re.compile(
     r"|^\s*(?:an?\s+)?`*[\[(]([A-Za-z_][\w, .*]*,[\w, .*]*)[\])]`*"
     r"|`*[\[(]([A-Za-z_.][\w, .*]*,[\w, .*]*)[\])]`*[ \t-]*(?:shaped|array|tensor|matrix)",
 )
-_ABOUT = r"[`*]*\b{name}\b[`*]*[ \t]*(?:has|have|is|of|with|:|-)?[ \t]*(?:an?[ \t]+\w+[ \t]+of[ \t]+)?(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
+_ABOUT = (
+    r"[`*]*\b{name}\b[`*]*[ \t]*(?:has|have|is|of|with|:|-)?[ \t]*(?:an?[ \t]+\w+[ \t]+of[ \t]+)?"
+    r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
+)
 _SCALAR = re.compile(r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b", re.IGNORECASE)
 _INTEGER = re.compile(r"\b(?:integer|int32|indices|class ids|int)\b", re.IGNORECASE)
 _VECTOR = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:vector|1-?[dD])\b", re.IGNORECASE)

@@ -22,6 +22,7 @@ from jaxsight.examples.proposals.proposal import (
     ListGuess,
     LiteralGuess,
     Proposal,
+    arrays_in,
 )
 from jaxsight.wire.observations import Failure
 
@@ -80,6 +81,9 @@ def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     for size in (8,):
         changed = {n: replace(g, shape=(size,) * len(g.shape)) for n, g in arrays.items()}
         yield replace(proposal, examples={**proposal.examples, **changed})
+    dicts = {n: g for n, g in proposal.examples.items() if isinstance(g, DictGuess)}
+    leaves = {n: leaf for n, g in dicts.items() for leaf in arrays_in(g)[:1]}
+    yield replace(proposal, examples={**proposal.examples, **leaves})
     changed = {n: replace(g, shape=()) for n, g in list(arrays.items())[1:]}
     yield replace(proposal, examples={**proposal.examples, **changed})
 
@@ -93,13 +97,21 @@ def _is_certain(inferred: Inferred, name: str) -> bool:
 
 
 def _static(wrong: Wrong) -> Iterator[Proposal]:
-    """A traced value is needed as a Python value."""
+    """Pass a value that must be known while tracing as a literal."""
     if not wrong.is_a(
-        "ConcretizationTypeError", "TracerIntegerConversionError", "TracerArrayConversionError",
-        "TracerBoolConversionError", "NonConcreteBooleanIndexError", "UnexpectedTracerError",
-    ) and not re.search(r"interpreted as an integer|1D sequences of concrete|unhashable", wrong.message):
+        "ConcretizationTypeError",
+        "TracerIntegerConversionError",
+        "TracerArrayConversionError",
+        "TracerBoolConversionError",
+        "NonConcreteBooleanIndexError",
+        "UnexpectedTracerError",
+    ) and not re.search(
+        r"interpreted as an integer|1D sequences of concrete|unhashable", wrong.message
+    ):
         return
-    said = re.findall(r"\b([A-Za-z_]\w*)(?:\[[^\]]*\])?(?=, and |, | and |\.\s|\.$|$)", _culprits(wrong.message))
+    said = re.findall(
+        r"\b([A-Za-z_]\w*)(?:\[[^\]]*\])?(?=, and |, | and |\.\s|\.$|$)", _culprits(wrong.message)
+    )
     blamed = [n for n in dict.fromkeys((*said, *wrong.blamed)) if n in wrong.proposal.examples]
     integer = wrong.is_a("TracerIntegerConversionError") or re.search(
         r"interpreted as an integer|1D sequences", wrong.message
@@ -134,8 +146,10 @@ def _static_guess(wrong: Wrong, name: str, guess: Guess, *, is_integer: bool) ->
         return LiteralGuess("True")
     if isinstance(guess, ArrayGuess) and guess.dtype == "bool":
         return LiteralGuess("True")
-    if is_integer or names.COUNT.fullmatch(name) or (
-        isinstance(guess, ArrayGuess) and guess.dtype.startswith("int")
+    if (
+        is_integer
+        or names.COUNT.fullmatch(name)
+        or (isinstance(guess, ArrayGuess) and guess.dtype.startswith("int"))
     ):
         return LiteralGuess("2")
     return LiteralGuess("0.5")
@@ -145,23 +159,33 @@ def _static_guess(wrong: Wrong, name: str, guess: Guess, *, is_integer: bool) ->
 
 
 def _rank(wrong: Wrong) -> Iterator[Proposal]:
-    """The message says which rank is needed."""
+    """Give arrays the rank that the message names."""
     message = wrong.message
     if found := re.search(r"(?:not enough|too many) values to unpack \(expected (\d+)", message):
         ranks = [int(found.group(1))]
     elif found := re.search(r"array is (\d+)-dimensional, but (\d+) were indexed", message):
         ranks = [int(found.group(2))]
-    elif found := re.search(r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)", message):
-        ranks = [int(found.group(1))]
-    elif found := re.search(r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b", message):
+    elif (
+        found := re.search(
+            r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)",
+            message,
+        )
+    ) or (
+        found := re.search(
+            r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b",
+            message,
+        )
+    ):
         ranks = [int(found.group(1))]
     elif found := re.search(r"axis (-?\d+) is out of bounds for array of dimension (\d+)", message):
         axis = int(found.group(1))
         ranks = [axis + 1 if axis >= 0 else -axis]
-    elif "subscript" in message and (found := _terms(wrong.expression)):
-        yield from _einsum(wrong, found)
+    elif "subscript" in message and (terms := _terms(wrong.expression)):
+        yield from _einsum(wrong, terms)
         return
-    elif re.search(r"tuple index out of range|[Ii]teration over a 0-d|len\(\) of unsized|0-d array", message):
+    elif re.search(
+        r"tuple index out of range|[Ii]teration over a 0-d|len\(\) of unsized|0-d array", message
+    ):
         ranks = []
         for name, guess in wrong.arrays:
             yield wrong.having(name, _with_rank(wrong, guess, len(guess.shape) + 1))
@@ -188,7 +212,7 @@ def _with_rank(wrong: Wrong, guess: ArrayGuess, rank: int) -> ArrayGuess:
     shape = guess.shape
     if rank <= len(shape):
         return replace(guess, shape=shape[len(shape) - rank :])
-    used = {n for n in wrong.proposal.shape(guess)}
+    used = set(wrong.proposal.shape(guess))
     fresh = [size for size in (2, *_FRESH, 12, 48, 40) if size not in used]
     return replace(guess, shape=(*fresh[: rank - len(shape)], *shape))
 
@@ -220,7 +244,8 @@ def _einsum(wrong: Wrong, terms: Sequence[str]) -> Iterator[Proposal]:
 _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
     r"hapes? (?:must|should|do)|size mismatch|mismatch|must be equal|cannot reshape|"
-    r"not equal|does not match|inconsistent|must match|must be the same|differing|concatenate"
+    r"leading axis sizes|not equal|does not match|inconsistent|must match|"
+    r"must be the same|differing|concatenate"
 )
 
 
@@ -263,9 +288,17 @@ def _dtype(wrong: Wrong) -> Iterator[Proposal]:
             ):
                 yield wrong.having(name, KeyGuess())
     wanted = ""
-    if re.search(r"(?i)integer or boolean|must be (?:of )?(?:an )?integer|integer (?:type|dtype|array)|indices|integers?\b.*expected|requires? integer|only integer", message):
+    if re.search(
+        r"(?i)integer or boolean|must be (?:of )?(?:an )?integer|integer (?:type|dtype|array)|"
+        r"indices|integers?\b.*expected|requires? integer|only integer",
+        message,
+    ):
         wanted = "int32"
-    elif re.search(r"(?i)bool(?:ean)? (?:type|dtype|predicate|scalar)|must be (?:of )?(?:a )?bool|pred(?:icate)?.*bool", message):
+    elif re.search(
+        r"(?i)bool(?:ean)? (?:type|dtype|predicate|scalar)|must be (?:of )?(?:a )?bool|"
+        r"pred(?:icate)?.*bool",
+        message,
+    ):
         wanted = "bool"
     elif re.search(r"(?i)complex", message):
         wanted = "complex64"
@@ -286,23 +319,28 @@ def _dtype(wrong: Wrong) -> Iterator[Proposal]:
 
 
 def _choice(wrong: Wrong) -> Iterator[Proposal]:
-    """The message lists the strings that are allowed."""
+    """Pass the first of the strings that the message lists."""
     found = re.search(
-        r"(?:one of|[Mm]ust be|expected|supported|[Vv]alid|options?|either)[^'\"]{0,60}(['\"])([\w.-]{1,30})\1", wrong.message
+        r"(?:one of|[Mm]ust be|expected|supported|[Vv]alid|options?|either)[^'\"]{0,60}"
+        r"(['\"])([\w.-]{1,30})\1",
+        wrong.message,
     )
     if found is None:
         return
     for name in dict.fromkeys((*wrong.blamed, *wrong.proposal.examples)):
         guess = wrong.proposal.examples.get(name)
-        if isinstance(guess, LiteralGuess) and guess.text.startswith("'") or name in wrong.message:
+        is_text = isinstance(guess, LiteralGuess) and guess.text.startswith("'")
+        if is_text or name in wrong.message:
             yield wrong.having(name, LiteralGuess(repr(found.group(2))))
 
 
 def _kind(wrong: Wrong) -> Iterator[Proposal]:
-    """A parameter is no array: a dict, a list, a function, or a string."""
+    """Pass a dict, a list, a function or a string in place of an array."""
     message = wrong.message
     proposal = wrong.proposal
-    usual = next((g for g in proposal.examples.values() if isinstance(g, ArrayGuess)), ArrayGuess((4, 8)))
+    usual = next(
+        (g for g in proposal.examples.values() if isinstance(g, ArrayGuess)), ArrayGuess((4, 8))
+    )
     blamed = [n for n in wrong.blamed if n in proposal.examples] or list(proposal.examples)
     if found := re.search(r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'", message):
         for name in blamed:
@@ -318,10 +356,12 @@ def _kind(wrong: Wrong) -> Iterator[Proposal]:
         for name in blamed:
             yield wrong.having(name, DictGuess((("'w'", usual), ("'b'", usual))))
     if "positional argument" in message or "unexpected keyword" in message:
-        for name, guess in proposal.examples.items():
-            if isinstance(guess, ExpressionGuess) and guess.source.startswith("lambda"):
-                yield wrong.having(name, ExpressionGuess("lambda *args, **kwargs: args[0]"))
-    if re.search(r"is not a valid JAX|not a valid JAX array type|hashable|Value '.*' of type", message):
+        any_call = ExpressionGuess("lambda *args, **kwargs: args[0]")
+        lambdas = {n: any_call for n, g in proposal.examples.items() if _is_lambda(g)}
+        yield replace(proposal, examples={**proposal.examples, **lambdas})
+    if re.search(
+        r"is not a valid JAX|not a valid JAX array type|hashable|Value '.*' of type", message
+    ):
         for name in blamed:
             if not isinstance(proposal.examples[name], ArrayGuess):
                 yield wrong.having(name, usual)
@@ -336,20 +376,24 @@ def _kind(wrong: Wrong) -> Iterator[Proposal]:
                     yield wrong.having(name, usual)
                 case ArrayGuess() as array:
                     yield wrong.having(name, ListGuess((array, array)))
-                case ListGuess(items):
-                    yield wrong.having(name, items[0])
+                case ListGuess(arrays):
+                    yield wrong.having(name, arrays[0])
+
+
+def _is_lambda(guess: Guess) -> bool:
+    return isinstance(guess, ExpressionGuess) and guess.source.startswith("lambda")
 
 
 def _scalar_result(wrong: Wrong) -> Iterator[Proposal]:
-    """A function that is differentiated must return a scalar."""
+    """Return a scalar from a function that is differentiated."""
     if "scalar-output" in wrong.message or "Gradient only defined" in wrong.message:
         for name, guess in wrong.proposal.examples.items():
-            if isinstance(guess, ExpressionGuess) and guess.source.startswith("lambda"):
+            if _is_lambda(guess):
                 yield wrong.having(name, ExpressionGuess("lambda *args: (args[0] ** 2).sum()"))
 
 
 def _fewer(wrong: Wrong) -> Iterator[Proposal]:
-    """A pytree of arrays where an array is needed."""
+    """Pass an array in place of a pytree."""
     for name in wrong.blamed:
         guess = wrong.proposal.examples.get(name)
         if isinstance(guess, DictGuess) and wrong.is_a("TypeError", "AttributeError"):
@@ -359,7 +403,7 @@ def _fewer(wrong: Wrong) -> Iterator[Proposal]:
 
 
 def _optional(wrong: Wrong) -> Iterator[Proposal]:
-    """A parameter whose default is `None` is needed after all."""
+    """Pass an array for a parameter that must not be `None`."""
     said = [n for n in wrong.inferred.optional if re.search(rf"\b{re.escape(n)}\b", wrong.message)]
     if "NoneType" in wrong.message:
         said += [n for n in wrong.blamed if n in wrong.inferred.optional]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from itertools import chain, count
 
-from jaxsight.examples.proposals.evidence import Evidence
+from jaxsight.examples.proposals.interpreting.evidence import Evidence
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.proposal import Length
-from jaxsight.examples.proposals.shapes import Dim, Shape
 
 _POOL = (4, 8, 16, 32, 64, 24, 48, 12, 40)
 """Each divides most of those after it, so that what a body divides is likely divisible."""
@@ -74,7 +74,7 @@ class Sizing:
         for shape in self._shapes.values():
             for dim in shape.dims or ():
                 self._write(dim.find(), shared.get(id(dim.find()), 0) > 1)
-        for dim in reversed(self._usual):
+        for dim in (*reversed(self._usual[:USUAL_RANK]), *self._usual[USUAL_RANK:]):
             self._write(dim.find(), False)
 
     def _share(self, roots: dict[int, Shape], uses: dict[int, int]) -> None:
@@ -82,9 +82,10 @@ class Sizing:
         for shape in roots.values():
             for distance, dim in enumerate(reversed(shape.dims or ())):
                 root = dim.find()
-                if uses[id(root)] == 1 and not root.name and root.number is None:
-                    if not any(other.find() is root for other in self._others(shape, distance)):
-                        root.unify(self._usual[distance])
+                is_free = uses[id(root)] == 1 and not root.name and root.number is None
+                others = self._others(shape, distance)
+                if is_free and not any(other.find() is root for other in others):
+                    root.unify(self._usual[distance])
 
     def _others(self, shape: Shape, distance: int) -> list[Dim]:
         dims = list(reversed(shape.dims or ()))
@@ -109,7 +110,11 @@ class Sizing:
     def _name(self, wanted: str) -> str:
         """Return a name for a size that no parameter and no other size has."""
         name = wanted.strip("_")
-        if not re.fullmatch(r"[A-Za-z]\w{0,23}", name) or keyword.iskeyword(name) or name == "where":
+        if (
+            not re.fullmatch(r"[A-Za-z]\w{0,23}", name)
+            or keyword.iskeyword(name)
+            or name == "where"
+        ):
             name = next(self._letters)
         if name in self._taken:
             name = name.upper()

@@ -18,6 +18,11 @@ _PARAMETERS = re.compile(r"param|weight", re.IGNORECASE)
 _CONTAINERS = {"dict": "{}", "list": "[]", "tuple": "()"}
 
 
+def brief(tree: Tree | None, text: str, width: int) -> str:
+    """Return a value's text if it fits or has no tree, else its short form."""
+    return text if tree is None or len(text) <= width else short(tree, width)
+
+
 def short(tree: Tree, width: int) -> str:
     """Return `Transformer(51 arrays, 910 KiB)`, `{12 arrays, 475 MiB}` or `[4 × Block(…)]`.
 

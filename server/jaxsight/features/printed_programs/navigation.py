@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from jaxsight.features.printed_programs.program import FUNCTION, Program
 
+_MOST_HIGHLIGHTS = 2_000
+_MOST_SELECTIONS = 40
+"""Parts that a selection grows by before it becomes the whole text; JSON is recursive."""
+
 Span = tuple[int, int]
 """Offsets of start and end."""
 
@@ -61,4 +65,12 @@ def selections(program: Program, offset: int) -> list[Span]:
         contains = start <= inner_start and inner_end <= end
         if contains and (start, end) != chosen[-1]:
             chosen.append((start, end))
-    return chosen[1:] or chosen
+    grown = chosen[1:] or chosen
+    return [*grown[:_MOST_SELECTIONS], grown[-1]] if len(grown) > _MOST_SELECTIONS else grown
+
+
+def nearest(spans: list[Span], offset: int) -> list[Span]:
+    """Return those of many places that are near an offset, in order."""
+    if len(spans) <= _MOST_HIGHLIGHTS:
+        return spans
+    return sorted(sorted(spans, key=lambda span: abs(span[0] - offset))[:_MOST_HIGHLIGHTS])

@@ -19,6 +19,9 @@ _WORDS = {
     KERNELS: re.compile(r"[\w.\-]+"),
 }
 
+DEEPEST = 100
+"""Blocks around a block; deeper ones are text of the one around them."""
+
 FUNCTION = "@"
 """The first character of the key of a function or computation in `Program.places`.
 
@@ -201,6 +204,17 @@ class Program:
             defined = self.definition(key, offset)
             if defined is not None and defined[0] is block:
                 yield offset
+
+    @cached_property
+    def definitions(self) -> frozenset[int]:
+        """The offsets at which names are defined."""
+        found = {function.name_start for function in self.functions.values()}
+        waiting = [self.root]
+        while waiting:
+            block = waiting.pop()
+            found.update(block.defined.values())
+            waiting += block.blocks
+        return frozenset(found)
 
     @cached_property
     def by_path(self) -> dict[str, Block]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from jaxsight.features.printed_programs.program import (
+    DEEPEST,
     STABLEHLO,
     Block,
     Program,
@@ -41,6 +42,8 @@ class _Reader:
         self.open: list[tuple[Block, Statement | None, Block | None]] = []
         """The blocks around the current one, each with its statement and scope there."""
         self.statement: Statement | None = None
+        self.too_deep = 0
+        """The number of regions that are open, and too deep to be blocks."""
         self.scope: Block | None = None
         """The block of a statement whose regions share names, as those of `while` do."""
         lines = self.program.lines
@@ -58,9 +61,17 @@ class _Reader:
         # Quoted text may hold any character, so it is blanked.
         plain = _TEXT.sub(lambda match: '"' + "_" * (len(match[0]) - 2) + '"', content)
         if plain.startswith("}"):
-            self._close(at + 1)
+            if self.too_deep:
+                self.too_deep -= 1
+            else:
+                self._close(at + 1)
         # The block in which names of this line are defined and used.
-        inner = self._opened(at, content) if plain.endswith("{") else None
+        inner = None
+        if plain.endswith("{"):
+            if len(self.open) < DEEPEST:
+                inner = self._opened(at, content)
+            else:
+                self.too_deep += 1
         if not content.startswith(_CONTINUED):
             if content.startswith("^"):
                 self._names(at, plain, self.block)

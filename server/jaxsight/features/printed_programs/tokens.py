@@ -93,7 +93,5 @@ def tokens(program: Program, first: int, last: int) -> Iterator[Token]:
         elif kind != "word":
             yield Token(begin, stop, kind)
         elif key := program.is_name(match[0], begin):
-            defined = program.definition(key, begin)
-            is_definition = defined is not None and defined[1] == begin
             named = "function" if key.startswith(FUNCTION) else "variable"
-            yield Token(begin, stop, named, is_definition)
+            yield Token(begin, stop, named, begin in program.definitions)

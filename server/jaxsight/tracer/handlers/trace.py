@@ -94,7 +94,8 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
     end = time.perf_counter()
     mark("traced")
     kept_trace = KeptTrace.of(stage, outcome)
-    job.traces.keep(job.request.id, kept_trace)
+    if job.request.keep:
+        job.traces.keep(job.request.id, kept_trace)
     observed = module.recorder.collect(
         module.trace.chunks, sites, jaxprs.reached(kept_trace.shown.jaxpr)
     )
@@ -140,6 +141,7 @@ def _described(
         constants=tuple(map(_constant, jaxprs.constants(jaxpr))),
         seen=observed.seen,
         observations=observed.observations,
+        calls=observed.calls,
         views=views.names(),
         updates=outcome.updates,
         left_out=outcome.left_out,

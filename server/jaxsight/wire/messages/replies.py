@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.wire.meshes import Distribution
 from jaxsight.wire.observations import (
+    Called,
     Caveat,
     Failure,
     Observation,
@@ -90,6 +91,8 @@ class Traced:
     """
     left_out: tuple[str, ...] = ()
     """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
+    calls: tuple[Called, ...] = ()
+    """Functions of the project that it called."""
 
 
 FOLDED_LINES = 40

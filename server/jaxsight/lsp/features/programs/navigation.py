@@ -77,6 +77,7 @@ class Navigation:
             return None
         offset = opened.offset(params.position)
         spans, defined = navigation.occurrences(opened.program, offset)
+        spans = navigation.nearest(spans, offset)
         kinds = types.DocumentHighlightKind
         return [
             types.DocumentHighlight(

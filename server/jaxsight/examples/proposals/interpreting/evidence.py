@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from jaxsight.examples.proposals.shapes import Dim, Shape
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 
 
 @dataclass(eq=False, slots=True)
@@ -18,6 +18,8 @@ class Evidence:
     shape: Shape = field(default_factory=Shape)
     array: int = 0
     """Uses as an array."""
+    passed: int = 0
+    """Calls of functions of JAX that it is passed to, which may not take an array."""
     number: int = 0
     """Uses in arithmetic, which numbers allow too."""
     integer: bool = False
@@ -34,6 +36,8 @@ class Evidence:
     dtype: bool = False
     called: tuple[str, ...] | None = None
     """Names of the arguments that it is called with; `None` if it is not called."""
+    returned: int = 0
+    """The number of values that its result is unpacked into."""
     scanned: bool = False
     """It is the body of a scan: it takes and returns a carry and an item."""
     differentiated: bool = False
@@ -118,6 +122,13 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The result of a call of a parameter."""
+
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Named:
     """A name of the module, or an attribute of one: `jnp.sum`."""
 
@@ -131,9 +142,7 @@ class Unknown:
     pass
 
 
-Value = (
-    Param | Arr | Size | ShapeOf | RankOf | Const | Items | Closure | Named | Unknown
-)
+Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Closure | Result | Named | Unknown
 UNKNOWN = Unknown()
 
 

@@ -109,9 +109,8 @@ class Shape:
             return
         if one.rank is None and two.rank is not None:
             one, two = two, one
-        if two.rank is None:
-            if one.rank is not None and not two.set_rank(one.rank):
-                return
+        if two.rank is None and one.rank is not None and not two.set_rank(one.rank):
+            return
         if one.rank is not None and one.rank != two.rank:
             for i in range(1, min(one.rank, two.rank or 0) + 1):
                 one.dim(-i).unify(two.dim(-i))

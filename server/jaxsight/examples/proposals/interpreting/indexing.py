@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxsight.examples.proposals import operations
-from jaxsight.examples.proposals.evidence import (
+from jaxsight.examples.proposals.interpreting import uses
+from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
@@ -16,7 +16,7 @@ from jaxsight.examples.proposals.evidence import (
     Size,
     Value,
 )
-from jaxsight.examples.proposals.shapes import Dim, Shape
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 
 Part = Value | slice
 
@@ -33,10 +33,10 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
         case Param(evidence), [Const(str() as key)]:
             return Arr(evidence.keys.setdefault(repr(key), Shape()))
         case Named("at", bound), _ if bound is not None:
-            if (shape := operations.as_array(bound)) is not None:
+            if (shape := uses.as_array(bound)) is not None:
                 _taken(shape, parts)
             return Named("at.", bound)
-    shape = operations.as_array(value)
+    shape = uses.as_array(value)
     return _taken(shape, parts) if shape is not None else UNKNOWN
 
 
@@ -45,7 +45,7 @@ def _of_shape(value: ShapeOf, part: Part) -> Value:
         case Const(int() as number):
             if value.start is None and value.stop is None:
                 return Size(value.shape.dim(number))
-            dims = operations.sizes_of(value)
+            dims = uses.sizes_of(value)
             if dims is not None and -len(dims) <= number < len(dims):
                 return Size(dims[number])
             if value.start is not None and value.start >= 0 and number >= 0:
@@ -78,7 +78,7 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Value:
             case Const() | Size():
                 used += 1
             case _:
-                operations.as_index(part)
+                uses.as_index(part)
                 used += 1
                 loose = True
     shape.at_least(used)

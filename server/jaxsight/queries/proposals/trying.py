@@ -30,7 +30,7 @@ MOST_TRIED = 12
 """Proposals of one function that are tried."""
 MOST_OFFERED = 3
 _PATIENCE = 10.0
-"""Seconds of one trace."""
+"""Seconds of one trace, after which the function is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,7 @@ def subject_with(
 ) -> Subject:
     """Return a function with proposed example inputs."""
     outside = sandbox.project.outside
-    proposed = examples.of(
-        function, sizes=outside.sizes, project=proposal.text, mesh=outside.mesh
-    )
+    proposed = examples.of(function, sizes=outside.sizes, project=proposal.text, mesh=outside.mesh)
     return Subject(chunk, function, proposed)
 
 
@@ -78,7 +76,7 @@ async def outcome_of(
     sandbox: Sandbox,
     most: int = MOST_TRIED,
 ) -> Outcome | None:
-    """Return the proposals of a function that were traced; `None` if there is nothing to propose."""
+    """Return the proposals of a function that were traced; `None` if it cannot be read."""
     inferred = await asyncio.to_thread(infer, document.module, chunk, function)
     if inferred is None:
         return None
@@ -101,6 +99,7 @@ class _Search:
         self.sandbox = sandbox
         self.inferred = inferred
         self.tries: list[_Try] = []
+        self.is_slow = False
         self._seen: set[str] = set()
 
     async def run(self, most: int) -> Outcome:
@@ -108,7 +107,7 @@ class _Search:
         first = self.inferred.proposal
         stack: list[Iterator[Proposal]] = [iter([first])]
         later = alternatives(self.inferred, first)
-        while len(self.tries) < most:
+        while len(self.tries) < most and not self.is_slow:
             proposal = self._next(stack, later)
             if proposal is None:
                 break
@@ -129,9 +128,7 @@ class _Search:
     def _good(self) -> bool:
         return any(tried.has_content for tried in self.tries)
 
-    def _next(
-        self, stack: list[Iterator[Proposal]], later: Iterator[Proposal]
-    ) -> Proposal | None:
+    def _next(self, stack: list[Iterator[Proposal]], later: Iterator[Proposal]) -> Proposal | None:
         """Return the next proposal that was not tried yet; repairs of the last one come first."""
         while stack:
             for proposal in stack[-1]:
@@ -170,6 +167,7 @@ class _Search:
         try:
             answer = await asyncio.wait_for(self.sandbox.trace(question), _PATIENCE)
         except TimeoutError:
+            self.is_slow = True
             return _Try(proposal, traced=False, reason=f"tracing took over {_PATIENCE:.0f} s")
         if answer is None:
             return None

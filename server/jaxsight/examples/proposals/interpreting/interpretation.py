@@ -7,27 +7,27 @@ calls as if they were written in its place.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.examples.proposals import operations
-from jaxsight.examples.proposals.evidence import (
+from jaxsight.examples.proposals.interpreting import conditions, control, linear, operations, uses
+from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Closure,
     Const,
-    Evidence,
     Items,
     Named,
     Param,
     RankOf,
+    Result,
     ShapeOf,
     Size,
     Unknown,
     Value,
 )
-from jaxsight.examples.proposals.indexing import indexed
-from jaxsight.examples.proposals.shapes import Dim, Shape
+from jaxsight.examples.proposals.interpreting.indexing import indexed
+from jaxsight.examples.proposals.interpreting.shapes import Shape
 
 _DEEPEST = 3
 """Calls of the module's functions that are looked into, inside each other."""
@@ -85,8 +85,8 @@ class Interpreter:
                 scope[name] = self.binary(left, op, self.value(value, scope))
             case ast.FunctionDef(name=name):
                 scope[name] = Closure(statement, scope)
-            case ast.If(test=test, body=body, orelse=orelse):
-                return self._if(test, body, orelse, scope)
+            case ast.If():
+                return self._if(statement, scope)
             case ast.Assert(test=test):
                 self._holds(test, scope)
             case ast.For(target=target, iter=iterable, body=body):
@@ -119,9 +119,8 @@ class Interpreter:
             returned = value if returned is None else returned
         return returned
 
-    def _if(
-        self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], scope: dict[str, Value]
-    ) -> Value | None:
+    def _if(self, statement: ast.If, scope: dict[str, Value]) -> Value | None:
+        test, body, orelse = statement.test, statement.body, statement.orelse
         if any(isinstance(statement, ast.Raise) for statement in body):
             self._fails(test, scope)
             return self._block(orelse, scope)
@@ -151,24 +150,18 @@ class Interpreter:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 self._test(operand, scope)
             case ast.BoolOp(values=values):
-                for value in values:
-                    self._test(value, scope)
+                for inner in values:
+                    self._test(inner, scope)
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
                 one, two = self.value(left, scope), self.value(right, scope)
                 match one, two:
                     case RankOf(shape), Const(int() as rank):
                         if shape.find().likely is None:
                             shape.find().likely = rank
-                    case Param(evidence), Const(value):
-                        self._choice(evidence, value)
+                    case Param(evidence), Const(constant):
+                        conditions.choose(evidence, constant)
             case _:
                 self.value(test, scope)
-
-    def _choice(self, evidence: Evidence, value: object) -> None:
-        if isinstance(value, str):
-            evidence.choices.append(repr(value))
-        elif isinstance(value, int | float):
-            evidence.tested = True
 
     def _fails(self, test: ast.expr, scope: dict[str, Value]) -> None:
         """Learn from a condition under which the function raises an error."""
@@ -179,11 +172,11 @@ class Interpreter:
                 for value in values:
                     self._fails(value, scope)
             case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]):
-                self._equal(self.value(left, scope), self.value(right, scope))
+                conditions.equal(self, self.value(left, scope), self.value(right, scope))
             case ast.Compare(left=left, ops=[ast.Lt()], comparators=[right]):
-                self._at_least(self.value(left, scope), self.value(right, scope), 0)
+                conditions.at_least(self.value(left, scope), self.value(right, scope), 0)
             case ast.Compare(left=left, ops=[ast.NotIn()], comparators=[right]):
-                self._among(self.value(left, scope), self.value(right, scope))
+                conditions.among(self.value(left, scope), self.value(right, scope))
             case _:
                 self.value(test, scope)
 
@@ -198,65 +191,18 @@ class Interpreter:
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=comparators):
                 first = self.value(left, scope)
                 for right in comparators:
-                    self._equal(first, self.value(right, scope))
+                    conditions.equal(self, first, self.value(right, scope))
             case ast.Compare(left=left, ops=[ast.GtE() | ast.Gt() as op], comparators=[right]):
                 one, two = self.value(left, scope), self.value(right, scope)
-                self._at_least(one, two, int(isinstance(op, ast.Gt)))
+                conditions.at_least(one, two, int(isinstance(op, ast.Gt)))
             case ast.Compare(left=left, ops=[ast.In()], comparators=[right]):
-                self._among(self.value(left, scope), self.value(right, scope))
+                conditions.among(self.value(left, scope), self.value(right, scope))
             case _:
                 self.value(test, scope)
 
-    def _equal(self, one: Value, two: Value) -> None:
-        match one, two:
-            case (RankOf(shape), Const(int() as rank)) | (Const(int() as rank), RankOf(shape)):
-                shape.set_rank(rank)
-            case (RankOf(shape), RankOf(other)):
-                self.links.append((shape, other))
-            case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
-                shape.unify(other)
-            case (ShapeOf(), ShapeOf()):
-                for first, second in zip(self._sizes(one), self._sizes(two), strict=False):
-                    first.unify(second)
-            case (ShapeOf(shape, None, None), Items(values)) | (
-                Items(values),
-                ShapeOf(shape, None, None),
-            ):
-                shape.unify(Shape.of([operations.size_of(value) for value in values]))
-            case (Size(dim), Size(other)):
-                dim.unify(other)
-            case (Size(dim), Const(int() as number)) | (Const(int() as number), Size(dim)):
-                dim.unify(Dim(number=number))
-            case (Param(evidence), Const(value)):
-                self._choice(evidence, value)
-
-    def _sizes(self, value: ShapeOf) -> Iterator[Dim]:
-        """Yield the sizes of a slice of a shape whose rank need not be known."""
-        known = operations.sizes_of(value)
-        if known is not None:
-            yield from known
-        elif value.stop is not None and value.stop > 0:
-            yield from (value.shape.dim(i) for i in range(value.start or 0, value.stop))
-        elif value.start is not None and value.start < 0:
-            yield from (value.shape.dim(i) for i in range(value.start, value.stop or 0))
-
-    def _at_least(self, one: Value, two: Value, more: int) -> None:
-        match one, two:
-            case RankOf(shape), Const(int() as rank):
-                shape.at_least(rank + more)
-
-    def _among(self, one: Value, two: Value) -> None:
-        match one, two:
-            case Param(evidence), Items(values):
-                for value in values:
-                    if isinstance(value, Const) and isinstance(value.value, str):
-                        evidence.choices.append(repr(value.value))
-            case RankOf(shape), Items((Const(int() as rank), *_)):
-                shape.find().likely = rank
-
     def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
         value = self.value(iterable, scope)
-        self.assign(target, operations.item_of(self, value), scope)
+        self.assign(target, uses.item_of(self, value), scope)
 
     def assign(self, target: ast.expr, value: Value, scope: dict[str, Value]) -> None:
         """Bind a target."""
@@ -267,7 +213,7 @@ class Interpreter:
                     value.dim.find().name = name
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 starred = any(isinstance(target, ast.Starred) for target in targets)
-                values = operations.unpacked(value, len(targets), starred=starred)
+                values = uses.unpacked(value, len(targets), starred=starred)
                 for inner, item in zip(targets, values, strict=True):
                     self.assign(inner, item, scope)
             case ast.Starred(value=inner):
@@ -283,12 +229,12 @@ class Interpreter:
         if self.steps > _MOST:
             raise _Enough
         match node:
-            case ast.Constant(value=value):
-                return Const(value)
+            case ast.Constant(value=constant):
+                return Const(constant)
             case ast.Name(id=name):
                 return self._name(name, scope)
             case ast.Attribute(value=inner, attr=attr):
-                return operations.attribute(self.value(inner, scope), attr)
+                return uses.attribute(self.value(inner, scope), attr)
             case ast.Subscript(value=inner, slice=index):
                 return indexed(self.value(inner, scope), self._index(index, scope))
             case ast.Call():
@@ -317,8 +263,8 @@ class Interpreter:
                 found = [self.value(value, scope) for value in values]
                 return found[-1]
             case ast.Dict(values=values):
-                for value in values:
-                    self.value(value, scope)
+                for item in values:
+                    self.value(item, scope)
         return UNKNOWN
 
     def _name(self, name: str, scope: dict[str, Value]) -> Value:
@@ -339,17 +285,19 @@ class Interpreter:
         bounds: list[int | None] = []
         for bound in (part.lower, part.upper):
             value = self.value(bound, scope) if bound is not None else Const(None)
-            operations.as_integer(value)
-            bounds.append(value.value if isinstance(value, Const) else None)  # type: ignore[arg-type]
-        known = not (part.lower or part.upper or part.step) or None not in bounds
-        return slice(*bounds, None if known else 1)
+            uses.as_integer(value)
+            constant = value.value if isinstance(value, Const) else None
+            bounds.append(constant if isinstance(constant, int) else None)
+        given = sum(bound is not None for bound in (part.lower, part.upper))
+        known = part.step is None and given == sum(bound is not None for bound in bounds)
+        return slice(bounds[0], bounds[1], None if known else 1)
 
     def _display(self, elements: list[ast.expr], scope: dict[str, Value]) -> Value:
         values: list[Value] = []
         for element in elements:
             if isinstance(element, ast.Starred):
                 inner = self.value(element.value, scope)
-                dims = operations.sizes_of(inner) if isinstance(inner, ShapeOf) else None
+                dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
                 if isinstance(inner, Items):
                     values += inner.values
                 elif dims is not None:
@@ -361,7 +309,9 @@ class Interpreter:
         return Items(tuple(values))
 
     def _comprehension(
-        self, node: ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp, outer: dict[str, Value]
+        self,
+        node: ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp,
+        outer: dict[str, Value],
     ) -> Value:
         scope = dict(outer)
         for generator in node.generators:
@@ -390,14 +340,14 @@ class Interpreter:
         """Return the value of an operation on two operands."""
         match left, op, right:
             case _, ast.MatMult(), _:
-                return operations.matmul(self, left, right)
+                return linear.matmul(self, left, right)
             case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items() | Param())) | (
                 Param(),
                 ast.Add(),
                 (ShapeOf() | Items()),
             ):
-                return operations.joined(left, right)
-        return operations.arithmetic(self, left, right)
+                return uses.joined(left, right)
+        return uses.arithmetic(self, left, right)
 
     def _comparison(
         self,
@@ -410,13 +360,13 @@ class Interpreter:
         for op, comparator in zip(ops, comparators, strict=True):
             other = self.value(comparator, scope)
             if isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
-                self._among(value, other)
+                conditions.among(value, other)
                 return UNKNOWN
             if isinstance(other, Const) and isinstance(other.value, str):
                 if isinstance(value, Param):
-                    self._choice(value.evidence, other.value)
+                    conditions.choose(value.evidence, other.value)
                 return UNKNOWN
-            value = operations.arithmetic(self, value, other)
+            value = uses.arithmetic(self, value, other)
         return value
 
     # Calls
@@ -451,7 +401,7 @@ class Interpreter:
             case Param(evidence):
                 if evidence.called is None:
                     evidence.called = names or ("",) * len(arguments)
-                return UNKNOWN
+                return Result(evidence)
             case Closure():
                 return self._inline(function, arguments, keywords)
             case Named():
@@ -462,7 +412,7 @@ class Interpreter:
         self, function: Closure, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         if function.mapped:
-            return operations.mapped_call(self, function, arguments)
+            return control.mapped_call(self, function, arguments)
         node = function.node
         if len(self.active) >= _DEEPEST or node in self.active:
             return UNKNOWN
@@ -471,12 +421,14 @@ class Interpreter:
         every = [*parameters, *node.args.kwonlyargs]
         scope |= {parameter.arg: UNKNOWN for parameter in every}
         defaults = node.args.defaults
-        for parameter, default in zip(parameters[-len(defaults) :] if defaults else (), defaults, strict=False):
+        for parameter, default in zip(
+            parameters[-len(defaults) :] if defaults else (), defaults, strict=False
+        ):
             if isinstance(default, ast.Constant):
                 scope[parameter.arg] = Const(default.value)
         given = [*function.bound, *arguments]
         scope |= {parameter.arg: value for parameter, value in zip(parameters, given, strict=False)}
-        scope |= {name: value for name, value in keywords.items()}
+        scope |= dict(keywords)
         if node.args.vararg is not None:
             scope[node.args.vararg.arg] = Items(tuple(given[len(parameters) :]))
         self.active.append(node)
