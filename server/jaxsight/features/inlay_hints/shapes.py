@@ -8,6 +8,7 @@ from dataclasses import replace
 from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end
@@ -45,7 +46,7 @@ def shape_hints(
         axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(names, observation.more)}{axes}",
+            f": {stale.mark(view)}{_label(values, names, observation.more)}{axes}",
             "\n\n".join(
                 filter(
                     None,
@@ -74,10 +75,11 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(names: list[str], more: int) -> str:
-    texts = list(dict.fromkeys(map(one_line, names)))
-    shown = texts[:_SHOWN_VALUES]
-    parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
+def _label(values: list[Seen], names: list[str], more: int) -> str:
+    texts = {one_line(name): value.tree for value, name in zip(values, names, strict=True)}
+    shown = list(texts.items())[:_SHOWN_VALUES]
+    width = _LONGEST // len(shown)
+    parts = [trees.folded(array_trees.brief(tree, text, width), width) for text, tree in shown]
     if len(texts) > _SHOWN_VALUES or more:
         parts.append(trees.ELLIPSIS)
     return " | ".join(dict.fromkeys(parts))
@@ -93,7 +95,9 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
             *(["weak type"] if value.weak else []),
             *shardings.notes(value),
         ]
-        lines.append(span(name) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(" · ".join([span(name), *notes]))
+        if value.tree is not None:
+            lines.append(array_trees.block(value.tree))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
