@@ -9,7 +9,7 @@ from jaxsight.wire.observations import Caveat, Failure, Observation, Reused, See
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 14
+VERSION = 15
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -143,14 +143,36 @@ class Link:
     span: Span | None = None
 
 
+FORWARD, BACKWARD = "forward", "backward"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of one of the user's functions, or of a library's from the traced function itself.
+
+    `name` is the qualified name of the function, empty for a library's; `parent` is the index of
+    the call around it, -1 for the traced function; `span` is where it is called.
+    """
+
+    name: str
+    parent: int = -1
+    span: Span | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`)."""
+    """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`).
+
+    `call` is the index of the innermost call that created it, -1 for the traced function; `phase`
+    is `FORWARD` or `BACKWARD` for the two halves of a derivative.
+    """
 
     path: str
     primitive: str
     span: Span | None = None
     outputs: tuple[str, ...] = ()
+    call: int = -1
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +205,8 @@ class Lowered:
     key: str
     program: str
     equations: tuple[Equation, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """The calls that created the equations, each after the call around it."""
     folds: tuple[Fold, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     """The compiler options of the user's `jax.jit` that apply to every target; part of `key`."""
