@@ -74,6 +74,8 @@ export interface KernelBefore extends Launches {
   readonly loops: readonly number[];
   /** Index of the innermost branch that it is in; -1: none. */
   readonly branch: number;
+  /** How often it is executed: the iterations of its loops. One execution of a sort is several launches. */
+  readonly runs: number;
   readonly recomputes: readonly string[];
   /** The line of the HLO that it stands on, from 0. */
   readonly line: number;

@@ -13,8 +13,8 @@ import { SHOWN, TEXTS, URI } from "./nested";
 const COLUMN = {
   layout: (scene: Scene): Promise<Layout> => {
     const flat = (nodes: readonly SceneNode[]): readonly SceneNode[] => nodes.flatMap((node) => [node, ...flat(node.children)]);
-    const nodes = flat(scene.nodes).map((node, index) => ({ node, depth: 0, x: 0, y: 10 * index, width: 9, height: 9 }));
-    return Promise.resolve({ width: 9, height: 10 * nodes.length, nodes, edges: [] });
+    const nodes = flat(scene.nodes).map((node, index) => ({ node, depth: 0, x: 0, y: 10 * index, width: 9, height: 9, head: 0 }));
+    return Promise.resolve({ width: 9, height: 10 * nodes.length, nodes, edges: [], isPacked: false });
   },
 };
 

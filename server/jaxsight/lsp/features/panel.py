@@ -217,6 +217,7 @@ def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
         "branch": kernel.branch,
         "launches": kernel.launches,
         "launchesAtLeast": kernel.at_least,
+        "runs": kernel.runs,
         "launchesKnown": all(graph.loops[index].trips is not None for index in kernel.loops),
         "recomputes": list(kernel.recomputes),
         "line": kernel.instruction + above,
