@@ -108,8 +108,10 @@ export class App {
         this.choose([kernel], focus);
       },
     });
-    this.memory = new MemoryView((kernels, focus) => {
-      this.choose(kernels, focus);
+    this.memory = new MemoryView({
+      chosen: (kernels, places, focus) => {
+        this.choose(kernels, focus, places);
+      },
     });
     const text = (label: string, kind: () => Kind): TextView =>
       new TextView(label, line, {
@@ -180,12 +182,12 @@ export class App {
         this.list.element.hidden = !this.list.element.hidden;
       }),
     );
-    const stage = h("div", { class: "stage" }, this.graph.element, this.crumbs, zoom);
+    const stage = h("div", { class: "stage" }, this.graph.element, zoom);
     const split = h("div", { class: "split" }, stage, this.list.element);
     const source = h("div", { class: "sourcerized" }, h("label", { class: "style" }, "style ", this.style), this.texts.source.element);
     return new Tabs<TabName>(
       [
-        { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, split, this.details) },
+        { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, this.crumbs, split, this.details) },
         { name: "jaxpr", title: "jaxpr", page: h("div", { class: "page" }, this.texts.jaxpr.element) },
         { name: "stablehlo", title: "StableHLO", page: h("div", { class: "page" }, this.texts.stablehlo.element) },
         { name: "hlo", title: "HLO", page: h("div", { class: "page" }, this.texts.hlo.element) },
@@ -255,7 +257,7 @@ export class App {
       this.list.element.hidden = drawn.kernels.length < LISTED;
     }
     this.limitList();
-    this.memory.show(drawn);
+    this.memory.show(this.model);
     this.graph.choose([]);
     this.tellDetails();
     void this.drawGraph(fresh);
@@ -283,7 +285,7 @@ export class App {
     const entered = boxes?.around(boxes.entered) ?? [];
     const inside = boxes?.around(active) ?? [];
     const path = inside.length > entered.length ? inside : entered;
-    this.crumbs.hidden = path.length === 0;
+    this.crumbs.hidden = boxes === undefined || boxes.items.every((item) => "kernel" in item);
     const crumb = (words: string, here: boolean, go: () => void): HTMLElement => {
       const step = h("button", { type: "button", title: words, class: here && "here", "aria-current": here && "true" }, words);
       on(step, "click", go);
@@ -367,7 +369,9 @@ export class App {
       const kernels = this.model?.kernelsAt(uri, position) ?? [];
       this.graph.light(kernels);
       this.list.light(kernels);
-    } else if (tab !== "memory") {
+    } else if (tab === "memory") {
+      this.memory.light(this.model?.pathsAt(uri, position) ?? new Set(), this.model?.kernelsAt(uri, position) ?? []);
+    } else {
       const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
       if (content !== undefined && content !== "asked") {
         this.texts[tab].light(linesAt(content.links, uri, position));
@@ -375,7 +379,8 @@ export class App {
     }
   }
 
-  private choose(kernels: readonly number[], focus: boolean): void {
+  /** @param places what is lit in the source; where the kernels are written, where it is missing. */
+  private choose(kernels: readonly number[], focus: boolean, places?: readonly Place[]): void {
     const model = this.model;
     if (model === undefined) {
       return;
@@ -385,7 +390,7 @@ export class App {
     this.tellCrumbs(kernels.length === 1 ? `k${kernels[0] ?? 0}` : "");
     this.markChosen();
     this.tellDetails();
-    this.reveal(distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
+    this.reveal(places ?? distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
   }
 
   private chooseLine(kind: Kind, line: number, focus: boolean): void {

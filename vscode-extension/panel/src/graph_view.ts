@@ -231,7 +231,7 @@ export class GraphView {
     if (!enough || scale !== this.labelled) {
       this.labelled = scale;
       const nodes = scale < SMALL ? (this.layout?.nodes ?? []) : [];
-      this.labels.replaceChildren(...labels(nodes, (id) => this.drawn.has(id), scale));
+      this.labels.replaceChildren(...labels(nodes, { isDrawn: (id) => this.drawn.has(id), marks: (kernels) => this.marksOf(kernels) }, scale));
     }
   }
 
@@ -280,6 +280,8 @@ export class GraphView {
   }
 
   private mark(): void {
+    // Labels over boxes are marked too.
+    this.labelled = 0;
     for (const placed of this.layout?.nodes ?? []) {
       const element = this.drawn.get(placed.node.id);
       if (element !== undefined) {
@@ -295,13 +297,18 @@ export class GraphView {
   }
 
   private markOne(element: SVGGElement, { node }: PlacedNode): void {
-    const whole = node.kind !== "open";
-    const some = (kernels: ReadonlySet<number>): boolean => whole && node.kernels.some((each) => kernels.has(each));
-    element.classList.toggle("lit", some(this.lit));
-    element.classList.toggle("chosen", some(this.chosen));
-    element.classList.toggle("added", some(this.added));
+    const marks = node.kind === "open" ? [] : this.marksOf(node.kernels);
+    for (const mark of ["lit", "chosen", "added"]) {
+      element.classList.toggle(mark, marks.includes(mark));
+    }
     element.classList.toggle("active", node.id === this.active);
-    element.setAttribute("aria-selected", String(some(this.chosen)));
+    element.setAttribute("aria-selected", String(marks.includes("chosen")));
+  }
+
+  /** What some of these kernels are: at the cursor, chosen, or new since the last save. */
+  private marksOf(kernels: readonly number[]): readonly string[] {
+    const some = (marked: ReadonlySet<number>): boolean => kernels.some((each) => marked.has(each));
+    return [...(some(this.lit) ? ["lit"] : []), ...(some(this.chosen) ? ["chosen"] : []), ...(some(this.added) ? ["added"] : [])];
   }
 
   private markEdge(element: SVGGElement, placed: PlacedEdge): void {

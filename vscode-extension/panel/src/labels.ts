@@ -20,11 +20,15 @@ const FEWEST = 5;
 const WIDE = 64;
 const HIGH = 20;
 
-/**
- * @param all the nodes of the drawing.
- * @param isDrawn which of them have an element.
- */
-export function labels(all: readonly PlacedNode[], isDrawn: (id: string) => boolean, scale: number): readonly SVGGElement[] {
+export interface Drawing {
+  /** Whether a node has an element. */
+  isDrawn(id: string): boolean;
+  /** Classes of what some of these kernels are: lit, chosen. */
+  marks(kernels: readonly number[]): readonly string[];
+}
+
+/** @param all the nodes of the drawing. */
+export function labels(all: readonly PlacedNode[], drawing: Drawing, scale: number): readonly SVGGElement[] {
   const byId = new Map(all.map((each) => [each.node.id, each]));
   const hasRoom = ({ node, width, height }: PlacedNode): boolean =>
     node.kind === "open" ? width * scale >= WIDE && height * scale >= HIGH : letterCount(width * scale, LETTERS) >= FEWEST && linesIn(height, scale) > 0;
@@ -48,12 +52,12 @@ export function labels(all: readonly PlacedNode[], isDrawn: (id: string) => bool
       return [];
     }
     if (node.kind !== "open") {
-      return isDrawn(node.id) && hasRoom(each) ? [label(each, textsOf(each), scale, false)] : [];
+      return drawing.isDrawn(node.id) && hasRoom(each) ? [label(each, textsOf(each), scale, "label")] : [];
     }
     const { name, figures } = node.brief ?? { name: node.title, figures: [] };
     if (covers(each)) {
       node.children.forEach((child) => hidden.add(child.id));
-      return [label(each, [name, ...figures], scale, true)];
+      return [label(each, [name, ...figures], scale, ["label", "plate", ...drawing.marks(node.kernels)].join(" "))];
     }
     const letters = Math.min(LETTERS, 0.8 * each.head * scale);
     const title = letters < SMALLEST ? "" : cut([name, ...figures].join(" · "), each.width * scale, letters);
@@ -79,14 +83,14 @@ function cut(text: string, pixels: number, letters: number): string {
   return most < FEWEST ? "" : short(text, most);
 }
 
-/** @param plate whether it lies over nodes. */
-function label(placed: PlacedNode, texts: readonly string[], scale: number, plate: boolean): SVGGElement {
+function label(placed: PlacedNode, texts: readonly string[], scale: number, classes: string): SVGGElement {
   const { x, y, width, height } = placed;
-  const group = s("g", { class: plate ? "label plate" : "label" });
+  const group = s("g", { class: classes });
   const room = Math.max(1, linesIn(height, scale));
   const lines = texts.slice(0, room).map((text) => cut(text, width * scale, LETTERS)).filter((text) => text !== "");
   const top = y + height / 2 - (lines.length * LINE) / scale / 2;
-  if (plate) {
+  if (classes !== "label") {
+    // Over the nodes of the box.
     group.append(s("rect", { x, y, width, height, rx: 4 }));
   }
   lines.forEach((text, index) => {

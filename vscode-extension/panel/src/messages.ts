@@ -178,6 +178,8 @@ export interface Before extends Launches {
 }
 
 export interface Drawn extends Launches {
+  /** Bytes of temporaries, which may be known before all of the memory; `null` until then, -1 where nobody knows. */
+  readonly assigned: number | null;
   readonly headline: string;
   readonly device: string;
   /** All figures are those of one of them. */

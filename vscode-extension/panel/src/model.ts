@@ -122,6 +122,12 @@ export class Model {
     return unique(inside.flatMap(([, kernels]) => kernels));
   }
 
+  /** The paths of the equations of the innermost expression around a position, with those inside it. */
+  pathsAt(uri: string, position: Position): ReadonlySet<string> {
+    const around = this.drawn.equations.filter((each) => each.place?.uri === uri && holds(each.place.range, position));
+    return new Set(innermost(around).map((each) => each.path));
+  }
+
   /** The kernels of the innermost expression around a position; of what begins on its line, where there is none. */
   kernelsAt(uri: string, position: Position): readonly number[] {
     const here = this.drawn.equations.filter(

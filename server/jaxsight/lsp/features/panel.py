@@ -126,6 +126,7 @@ def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
         **_figures(drawn.compiled),
         "headline": " · ".join([drawn.headline, *caveats.marks(panel.caveats)]),
         "device": drawn.device,
+        "assigned": drawn.compiled.temporaries if drawn.compiled.knows_temporaries else None,
         "devices": drawn.compiled.devices,
         "mesh": drawn.mesh,
         "kernels": [
