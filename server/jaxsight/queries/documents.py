@@ -180,10 +180,13 @@ def _reading(
     sizes = tuple(outside.sizes.items())
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
-        key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh)
+        calls = outside.observed.get((path, function.qualname), ())
+        key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:
-            own = examples.of(function, sizes=outside.sizes, project=project, mesh=outside.mesh)
+            own = examples.of(
+                function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
+            )
         read[key] = own
         if own.sets or own.problems:
             subjects.append(Subject(chunk, function, own))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.source.statements import tree_of
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.messages.replies import BACKWARD, Call, Equation
+from jaxsight.wire.messages.replies import Call, Equation
 from jaxsight.wire.spans import Span
 
 Step = tuple[int, int]
@@ -80,10 +80,10 @@ def chains(
     around = [_around(calls, index) for index in range(len(calls))]
     ordered = sorted(equations, key=lambda equation: equation_order(equation.path))
     loops = _Loops(texts)
-    forward = [each for each in ordered if each.phase != BACKWARD]
+    forward = [each for each in ordered if not each.backward]
     counted, times = _counted(forward, calls, around, loops, is_backward=False)
     known = Chains({path: _certain(chain, times) for path, chain in counted.items()}, times)
-    backward = [each for each in ordered if each.phase == BACKWARD]
+    backward = [each for each in ordered if each.backward]
     counted, times = _counted(backward, calls, around, loops, is_backward=True)
     for path, chain in counted.items():
         known.of[path] = _turned(chain, times, known.times)

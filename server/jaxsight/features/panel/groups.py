@@ -1,4 +1,4 @@
-"""The groups of a function's kernels: halves of a derivative, and the calls that created them.
+"""The groups of a function's kernels: halves of a derivative, calls, modules and named scopes.
 
 A kernel belongs to the group of the expression at its fusion boundary; fusions may compute
 expressions of other groups too.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.features.model import Group
@@ -16,11 +16,10 @@ from jaxsight.features.panel.call_chains import Chains, chains
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.source.text import Range
 from jaxsight.wire.kernel_graph import Kernel
-from jaxsight.wire.messages.replies import BACKWARD, Call
+from jaxsight.wire.messages.replies import Call, Equation
 
-_Key = tuple[str, object]
-"""What kind of group it is (`phase`, `call`), and which one."""
 _LONGEST = 60
+FORWARD, BACKWARD = "forward pass", "backward pass"
 
 
 @dataclass(slots=True)
@@ -30,19 +29,21 @@ class _Node:
     title: str = ""
     place: Range | None = None
     kernels: list[int] = field(default_factory=list)
-    parts: dict[_Key, _Node] = field(default_factory=dict)
+    parts: dict[str, _Node] = field(default_factory=dict)
 
 
 def grouped(kernels: Kernels) -> tuple[tuple[Group, ...], tuple[int, ...]]:
     """Return the groups, each after the one around it, and for each kernel its group or -1."""
     lowered = kernels.lowered
     known = chains(lowered.equations, lowered.calls, kernels.view.answer.texts)
-    has_backward = any(equation.phase == BACKWARD for equation in lowered.equations)
+    differentiated = {each.scope[:1] for each in lowered.equations if each.backward}
     root = _Node()
     for index, kernel in enumerate(kernels.graph.kernels):
         node = root
-        for key, title, place in _steps(kernels, known, kernel, has_phases=has_backward):
-            node = node.parts.setdefault(key, _Node(title, place))
+        equation = kernels.equations.get(_main(known, kernel))
+        steps = _steps(kernels, known, equation, differentiated) if equation is not None else ()
+        for title, place in steps:
+            node = node.parts.setdefault(title, _Node(title, place))
         node.kernels.append(index)
     groups: list[Group] = []
     of = [-1] * len(kernels.graph.kernels)
@@ -66,23 +67,46 @@ def _flatten(node: _Node, parent: int, groups: list[Group], of: list[int]) -> No
 
 
 def _steps(
-    kernels: Kernels, known: Chains, kernel: Kernel, *, has_phases: bool
-) -> Iterator[tuple[_Key, str, Range | None]]:
-    """Yield the groups around a kernel, outermost first."""
-    path = _main(known, kernel)
-    equation = kernels.equations.get(path)
-    if equation is None:
+    kernels: Kernels,
+    known: Chains,
+    equation: Equation,
+    differentiated: Collection[tuple[str, ...]],
+) -> Iterator[tuple[str, Range | None]]:
+    """Yield the titles of the groups around an equation, outermost first, and their places.
+
+    Args:
+        differentiated: the outermost functions that have a backward pass.
+    """
+    if equation.backward:
+        yield BACKWARD, None
+    elif equation.scope and equation.scope[:1] in differentiated:
+        yield FORWARD, None
+    calls = list(_calls(kernels, known, equation))
+    is_library = equation.call >= 0 and not kernels.lowered.calls[equation.call].name
+    if is_library or set(equation.scope) <= {name for name, _, _ in calls}:
+        for name, which, place in calls:
+            yield f"{name}{which}", place
         return
-    if has_phases and equation.phase:
-        yield ("phase", equation.phase), f"{equation.phase} pass", None
+    # Modules and named scopes have names that calls do not have.
+    for label in equation.scope:
+        at = next((at for at, (name, _, _) in enumerate(calls) if name == label), -1)
+        _, which, place = calls[at] if at >= 0 else ("", "", None)
+        yield f"{label}{which}", place
+        calls = calls[at + 1 :]
+
+
+def _calls(
+    kernels: Kernels, known: Chains, equation: Equation
+) -> Iterator[tuple[str, str, Range | None]]:
+    """Yield the name, the number in a loop (` 2/6`) and the place of each call, outermost first."""
     calls = kernels.lowered.calls
-    chain = known.of.get(path, ())
+    chain = known.of.get(equation.path, ())
     for at, (index, number) in enumerate(chain):
         call = calls[index]
         place = kernels.view.range_of(call.span) if call.span is not None else None
         times = known.times.get((chain[:at], index), 1)
         which = f" {number}/{times}" if number and times > 1 else ""
-        yield ("call", (index, number)), f"{_name(kernels, call, place)}{which}", place
+        yield _name(kernels, call, place), which, place
 
 
 def _main(known: Chains, kernel: Kernel) -> str:

@@ -41,6 +41,8 @@ from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Caveat, Warned
 
+_DEFINITIONS = ("def ", "class ", "async def ")
+
 
 class FileNamespace:
     """A file; `names` has the names of the last prepared slice."""
@@ -64,6 +66,8 @@ class FileNamespace:
         self._before_trace: ObjectSnapshot | None = None
         self.guesses_devices = False
         """Whether nobody has named the number of devices for the current request."""
+        self.announce: Callable[[Chunk], None] = lambda chunk: None
+        """Called before a statement that may take long is executed."""
         self.starting_over: Callable[[], None] = lambda: None
         """Called before all executions are forgotten."""
 
@@ -261,6 +265,8 @@ class FileNamespace:
     def _run(self, chunk: Chunk, identity: Identity, request: Trace, imports: Imports) -> Execution:
         if self.recorder.cancelled:
             raise CancelledByServer
+        if not chunk.text.startswith(_DEFINITIONS) or chunk.executes or chunk.acts:
+            self.announce(chunk)
         _, occurrence, token = identity
         # Different executions of a key are observed separately.
         chunk = replace(chunk, key="/".join(map(str, (chunk.key, occurrence, *token))))

@@ -16,7 +16,8 @@ from typing import TypedDict, TypeVar
 
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, locations
+from jaxsight.interpreters.compat.jaxpr_types import Equation as JaxprEquation
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
@@ -24,6 +25,7 @@ from jaxsight.tracer.compat.distributed import communicates
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.wire.chunks import equation_path
@@ -180,24 +182,37 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
 
     The calls around them are added to `tree`.
     """
-    waiting: list[tuple[Jaxpr, str, Around]] = [(opened, "", Around())]
+    waiting: list[tuple[Jaxpr, str, Equation | None, Around]] = [(opened, "", None, Around())]
     traced_at: dict[int, int] = {}
     count = 0
     while waiting:
-        jaxpr, prefix, outer = waiting.pop(0)
-        base = traced_at.setdefault(id(jaxpr), outer.depth)
+        jaxpr, prefix, outer, calls = waiting.pop(0)
+        base = traced_at.setdefault(id(jaxpr), calls.depth)
         for index, equation in enumerate(jaxpr.eqns):
             if count >= _MOST_EQUATIONS:
                 return
             count += 1
-            path = f"{prefix}{index}"
-            outputs = tuple(avals.text(var.aval) for var in equation.outvars[:4])
-            around = tree.around(equation, outer, base)
-            place = jaxpr_text.span(equation)
-            yield Equation(path, equation.primitive.name, place, outputs, around.call, around.phase)
+            around = tree.around(equation, calls, base)
+            described = _equation(equation, f"{prefix}{index}", outer, around.call)
+            yield described
             if equation.params:
-                inner = jaxprs.inner(equation)
-                waiting += [(part.jaxpr, f"{path}/{part.name}/", around) for part in inner]
+                waiting += [
+                    (part.jaxpr, f"{described.path}/{part.name}/", described, around)
+                    for part in jaxprs.inner(equation)
+                ]
+
+
+def _equation(equation: JaxprEquation, path: str, around: Equation | None, call: int) -> Equation:
+    """Return an equation of the program, or of the jaxpr in the equation `around`."""
+    return Equation(
+        path,
+        equation.primitive.name,
+        jaxpr_text.span(equation),
+        tuple(avals.text(var.aval) for var in equation.outvars[:4]),
+        scopes.scope(equation, around.scope if around is not None else None),
+        (around is not None and around.backward) or locations.is_backward(equation),
+        call,
+    )
 
 
 _FUNCTION = re.compile(r"\s*func\.func .*?@([\w.$-]+)")

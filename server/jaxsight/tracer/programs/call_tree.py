@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from jaxsight.interpreters.compat.jaxpr_types import Equation
-from jaxsight.interpreters.compat.locations import Caller, callers, scope
+from jaxsight.interpreters.compat.locations import Caller, callers
 from jaxsight.tracer.failures import is_library, is_own, span_of
-from jaxsight.wire.messages.replies import BACKWARD, FORWARD, Call
+from jaxsight.wire.messages.replies import Call
 from jaxsight.wire.spans import Span
 
 _DEEPEST = 24
@@ -23,12 +23,12 @@ _DEEPEST = 24
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is around an equation: its innermost call, and the half of a derivative."""
+    """What is around an equation."""
 
     call: int = -1
+    """Its innermost call."""
     depth: int = 0
     """The number of the user's frames, the traced function's included."""
-    phase: str = ""
     frame: Caller | None = None
     """The user's innermost frame."""
 
@@ -63,9 +63,8 @@ class CallTree:
             base: the depth of the equation with which that jaxpr was traced; 0 without one.
         """
         frames, in_library = self._own_frames(equation)
-        phase = _phase(scope(equation)) or outer.phase
         if not frames:
-            return replace(outer, phase=phase)
+            return outer
         is_whole = frames[0][:2] == self.root
         callers_of = (outer.frame, *frames) if not is_whole else (None, *frames)
         call = outer.call
@@ -75,7 +74,7 @@ class CallTree:
         if is_whole and len(frames) == 1 and base == 0 and in_library:
             call = self._add(Call("", call, _place(frames[0])))
         depth = len(frames) if is_whole else outer.depth + len(frames)
-        return Around(call, max(depth, outer.depth), phase, frames[-1])
+        return Around(call, max(depth, outer.depth), frames[-1])
 
     def _own_frames(self, equation: Equation) -> tuple[tuple[Caller, ...], bool]:
         """Return the user's frames, outermost first, and whether one of a library is below them."""
@@ -100,10 +99,3 @@ class CallTree:
 def _place(frame: Caller | None) -> Span | None:
     """Return the place that a frame has come to."""
     return span_of(frame[1], *frame[2]) if frame is not None else None
-
-
-def _phase(scopes: str) -> str:
-    """Return the part of a derivative that named scopes belong to: `transpose(jvp(f))`."""
-    if "transpose(" in scopes:
-        return BACKWARD
-    return FORWARD if "jvp(" in scopes else ""

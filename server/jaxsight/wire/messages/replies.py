@@ -34,12 +34,13 @@ class Hello:
 class Stage:
     """The current stage of request `id`: `execute`, `inputs`, `trace` or `sourcerize`.
 
-    `detail` is for users.
+    `detail` is for users. While statements are executed, `chunk` is the id of the current one.
     """
 
     id: int
     stage: str
     detail: str = ""
+    chunk: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,6 @@ class Link:
     span: Span | None = None
 
 
-FORWARD, BACKWARD = "forward", "backward"
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call of one of the user's functions, or of a library's from the traced function itself.
@@ -161,18 +159,20 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`).
-
-    `call` is the index of the innermost call that created it, -1 for the traced function; `phase`
-    is `FORWARD` or `BACKWARD` for the two halves of a derivative.
-    """
+    """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`)."""
 
     path: str
     primitive: str
     span: Span | None = None
     outputs: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    """The functions, modules and named scopes that it was created in, outermost first, below the
+    traced function: `("loss", "model", "blocks[3]", "attn")`.
+    """
+    backward: bool = False
+    """Whether it belongs to the backward pass of a reverse-mode derivative."""
     call: int = -1
-    phase: str = ""
+    """The index of the innermost call that created it; -1 for the traced function."""
 
 
 @dataclass(frozen=True, slots=True)
