@@ -438,7 +438,7 @@ async def test_an_interpreter_that_cannot_trace_says_so(make: Make) -> None:
 @pytest.mark.parametrize(
     ("mode", "limits", "what"),
     [
-        ("dies", Limits(), "exited on startup with status 3. "),
+        ("dies", Limits(), "exited on startup with status 3 (no module named jax, or so). "),
         ("noise", Limits(), "unexpected handshake"),
         ("old", Limits(), "unexpected handshake"),
         ("silent", Limits(start=0.5), "no handshake within 0.5 s"),
@@ -463,6 +463,24 @@ async def test_a_command_that_is_not_there_fails_with_a_way_out(tmp_path: Path) 
     outcome = await ask(tracers, "answer")
     assert isinstance(outcome, Died)
     assert "No such file" in outcome.message
+    await tracers.aclose()
+
+
+async def test_a_python_that_is_too_old_is_told_in_one_sentence(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    old = "import runpy, sys; sys.version_info = (3, 9, 18); runpy.run_path('{}', None, '__main__')"
+    run = f'exec {sys.executable} -c "{old.format("$boot")}"'
+    await asyncio.to_thread(python.write_text, f"#!/bin/sh\nfor boot; do :; done\n{run}\n")
+    await asyncio.to_thread(python.chmod, 0o755)
+    tracers = Tracers(str(python), str(tmp_path))
+    outcome = await ask(tracers, "answer")
+    assert isinstance(outcome, Died)
+    assert outcome.message == (
+        f"{sys.executable} is Python 3.9.18; jaxsight requires 3.11 or newer. Choose another "
+        "interpreter with the setting `jaxsight.python` (`python` under [tool.jaxsight] in "
+        "pyproject.toml)."
+    )
+    assert tracers.status == Status(State.FAILED, outcome.message)
     await tracers.aclose()
 
 

@@ -8,15 +8,20 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
+from jaxsight.queries.programs.programs import LONG_COMPILE
 from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 
 log = logging.getLogger(__name__)
+
+_SHOWN_AFTER = LONG_COMPILE + 0.1
+"""Seconds after which a hint says that a function is being compiled."""
 
 
 class Background:
@@ -25,6 +30,7 @@ class Background:
     def __init__(self, engine: Engine, before: Callable[[], None]) -> None:
         """Create it without tasks; `before` is called before a document is traced."""
         self._engine = engine
+        self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -53,6 +59,12 @@ class Background:
         """Cancel what is scheduled for a document."""
         if (task := self._tasks.pop(path, None)) is not None:
             task.cancel()
+        self._engine.sizes.cancel(path)
+
+    def close(self, path: str) -> None:
+        """Stop, and forget a document."""
+        self.stop(path)
+        self._statuses.forget(path)
 
     def stop_all(self) -> None:
         """Cancel everything."""
@@ -67,6 +79,7 @@ class Background:
         if document is None:
             return
         self._before()
+        await self._statuses.update(document)
         await engine.turns.breathe()
         # Functions with example inputs of their own come first: their traces call the others.
         for from_callers in (False, True):
@@ -75,7 +88,9 @@ class Background:
                 return
         self.schedule_called(path)
         engine.waiting.refresh(path)
-        await self._compile(path)
+        await asyncio.gather(self._name_sizes(path), self._compile(path))
+        if (document := engine.documents.get(path)) is not None:
+            await self._statuses.update(document)
 
     async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.
@@ -110,6 +125,23 @@ class Background:
             engine.waiting.refresh(path)
         return True
 
+    async def _name_sizes(self, path: str) -> None:
+        """Trace functions with other sizes to name sizes, and send one refresh for all of them."""
+        engine = self._engine
+        document = engine.documents.get(path)
+        hints = engine.projects.of(path).settings.inlay_hints
+        if document is None or not (hints.shapes and hints.size_names):
+            return
+        named = False
+        for view in await engine.traces.known_views(document):
+            if engine.sizes.known(view.answer.question) is None:
+                try:
+                    named |= bool((await engine.sizes.explored(view.answer)).names)
+                except Exception:
+                    log.exception("naming sizes of %s of %s", view.subject.name, path)
+        if named:
+            engine.waiting.refresh(path)
+
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.
 
@@ -141,5 +173,11 @@ class Background:
         if engine.programs.is_compiled(view, targets[0], with_memory=with_memory):
             return
         compile = engine.programs.with_temporaries if with_memory else engine.programs.result
-        if await compile(view) is not None:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(_SHOWN_AFTER, lambda: engine.waiting.refresh(path))
+        try:
+            result = await compile(view)
+        finally:
+            timer.cancel()
+        if result is not None:
             engine.waiting.refresh(path)

@@ -38,6 +38,9 @@ class Hint:
     stale: bool = False
     attached: bool = False
     """Whether it follows the text without a space."""
+    command: str = ""
+    """A command that a click on the hint runs with `arguments`, where the client has clicks."""
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,10 @@ class Part:
     range: Range | None = None
     divided: Divided | None = None
     """`None` for one device, several results, and if it is not known."""
+    scope: tuple[str, ...] = ()
+    """The functions, modules and named scopes that it was created in, outermost first."""
+    backward: bool = False
+    """Whether it belongs to the backward pass of a derivative."""
 
 
 @dataclass(frozen=True, slots=True)

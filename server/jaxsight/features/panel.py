@@ -94,6 +94,8 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
                 _short(kernels.places.text(path)),
                 kernels.place(path),
                 divided.get(path),
+                equation.scope,
+                equation.backward,
             )
             for path, equation in kernels.equations.items()
         ),

@@ -16,6 +16,7 @@ from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.programs.programs import Programs
+from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import Traces
 from jaxsight.queries.waiting import Waiting
@@ -33,6 +34,7 @@ class Engine:
     choices: Choices
     traces: Traces
     programs: Programs
+    sizes: SizeExplorer
     waiting: Waiting
     attention: Attention
     memory: Memory
@@ -59,6 +61,7 @@ class Engine:
             choices,
             traces,
             programs,
+            SizeExplorer(projects, memory),
             waiting,
             attention,
             memory,
@@ -79,6 +82,7 @@ class Engine:
         """Drop what is known of a document, and stop what is being asked about it."""
         self.documents.close(path)
         self.traces.cache.cancel(path)
+        self.sizes.cancel(path)
         self.programs.close(path)
         self.attention.close(path)
         self.memory.close(path)
@@ -88,12 +92,14 @@ class Engine:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         self.memory.outdate()
         self.traces.cache.cancel_all()
+        self.sizes.cancel_all()
 
     async def aclose(self) -> None:
         """End all processes and threads."""
         self.waiting.cancel()
         for path in self.documents.by_path:
             self.traces.cache.cancel(path)
+        self.sizes.cancel_all()
         await self.programs.aclose()
         await self.projects.aclose()
         self.aside.close()

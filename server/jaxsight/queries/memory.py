@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
@@ -60,6 +61,8 @@ class Memory:
     """The last answer about a function that is a trace, not an error."""
     views: Cache[tuple[str, str, str], View] = field(default_factory=lambda: Cache(file=_file))
     """Answers in the current text, by file, function and role: moving their spans takes time."""
+    sizes: Cache[str, Explored] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
+    """What traces with other sizes showed, by the key of the question."""
     outlines: Cache[str, tuple[Answer, Outlined]] = field(
         default_factory=lambda: Cache(size=_PROGRAMS)
     )

@@ -79,6 +79,20 @@ class InlayHints:
         True,
         "Show the shape and dtype of each assigned value after its name.",
     )
+    shape_position: str = _setting(
+        one_of("name", "line-end"),
+        "name",
+        "Where shapes are shown: after each name, as types are written, or at the end of the line, "
+        "beside type hints of another server. VS Code and the plugin for Neovim use the end of the "
+        "line while basedpyright or another such server is active, unless this is set.",
+    )
+    size_names: bool = _setting(
+        FLAG,
+        True,
+        "Show sizes by name in hints and hovers (`f32[B,3*D]`), where example inputs, annotations "
+        "or the unpacking of a `.shape` name them. "
+        "Functions are traced with other sizes in the background to find out.",
+    )
     kernels: bool = _setting(
         FLAG,
         True,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from jaxsight.text.units import MIB
+from jaxsight.tracer.boot import TOO_OLD
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
 from jaxsight.workers.process import TracerProcess
@@ -330,16 +331,21 @@ class Pool:
         ):
             self._young_deaths = 0
             return
+        last_words = death.last_words.strip().rpartition("\n")[2]
+        if death.code == TOO_OLD:
+            self._fail(last_words, REFUSED_PAUSE)
+            return
         self._young_deaths += 1
         if self._young_deaths == 1:
             return
-        last_words = f"\n{death.last_words}" if death.last_words else ""
+        log.warning("%s: %s", self._python, death.last_words)
         problem = "exited unexpectedly" if tracer.hello is not None else _start_failure(death)
         is_final = self._young_deaths >= TRIES
         pause = float("inf") if is_final else FIRST_PAUSE * 2 ** (self._young_deaths - 2)
         self._fail(
-            f"Failed to start the tracer with {self._python}: {problem}. Choose another "
-            f"interpreter with the setting `jaxsight.python`, or restart jaxsight.{last_words}",
+            f"Failed to start the tracer with {self._python}: {problem}"
+            f"{f' ({last_words})' if last_words else ''}. Choose another interpreter with the "
+            "setting `jaxsight.python`, or restart jaxsight.",
             pause,
         )
 

@@ -133,7 +133,6 @@ def test_stages_are_told_in_order(tracer: Driver) -> None:
     assert stages == ["execute", "inputs", "trace"]
     assert [each.detail for each in tracer.stages if each.chunk] == [
         "import jax.numpy as jnp",
-        'print("building the table")',
         "TABLE = jnp.arange(4.0)",
     ]
 

@@ -139,6 +139,10 @@ export interface Equation {
   readonly text: string;
   readonly place: Place | null;
   readonly divided: Divided | null;
+  /** The functions, modules and named scopes that it was created in, outermost first. */
+  readonly scope: readonly string[];
+  /** Whether it belongs to the backward pass of a derivative. */
+  readonly backward: boolean;
 }
 
 /** Bytes; -1 where nobody knows. */

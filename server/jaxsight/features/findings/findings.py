@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from jaxsight.features import called, contracts
-from jaxsight.features.findings import failures, nested, run_rules
+from jaxsight.features.findings import failures, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.queries.documents import Document
@@ -178,6 +178,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, path)
     if outlined is None:
         return []
+    about_sizes = await _about_sizes(engine, view, check)
     targets = engine.choices.targets(path)
     platform = targets[0].platform if targets else ""
     unsaid = _OF_WHOLE_PROGRAMS if view.subject.is_from_caller else frozenset()
@@ -185,6 +186,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     in_program = await engine.look(
         view, lambda: list(run_rules.of_program(view, outlined, codes, platform))
     )
+    in_program += about_sizes
     wrong = engine.memory.miscompiled.get(view.answer.question.key)
     if wrong is not None and miscompiled.RULE.code in check.codes:
         in_program += run_rules.of_running(view, wrong, in_program)
@@ -197,6 +199,25 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     if result is None:
         return in_program
     return [*in_program, *await _in_kernels(engine, view, outlined, result, check)]
+
+
+async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Finding]:
+    """Return the findings about the sizes of a function, which is traced with others for them."""
+    if view.stale:
+        return []
+    differing = list(sizes.of_annotations(view)) if sizes.ANNOTATIONS in check.codes else []
+    if not differing and sizes.FIXED_SIZES not in check.codes:
+        return []
+    exploring = engine.sizes.explored(view.answer)
+    path = view.answer.question.path
+    explored = await engine.waiting.within(exploring, check.patience, path)
+    if explored is None:
+        return differing
+    engine.traces.name_sizes(view)
+    found = list(sizes.of_annotations(view)) if differing else []
+    if sizes.FIXED_SIZES in check.codes and explored.fixed is not None:
+        found += sizes.of_fixed_size(view, explored.fixed)
+    return found
 
 
 async def _result(

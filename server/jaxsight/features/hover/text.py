@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from dataclasses import replace
 
 from jaxsight.features import called, caveats
 from jaxsight.features import stale_marks as stale
@@ -40,7 +41,7 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = answer.reply
-        parts.append(fenced(signature(subject.name, traced)))
+        parts.append(fenced(named_signature(subject.name, view, traced)))
         parts.append(_facts(subject, view, traced))
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
@@ -81,7 +82,8 @@ def expression_hover(
     lines = []
     name = shortened(source)
     values = view.seen(observation)
-    texts = dict.fromkeys(f"{name}: {one_line(value.text)}" for value in values)
+    types = (*view.named(observation), *(value.text for value in values))
+    texts = dict.fromkeys(f"{name}: {one_line(text)}" for text in types)
     shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
     lines.append(fenced("\n".join(shown)))
     notes = list(_notes(values))
@@ -112,19 +114,27 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
         range: the function's name.
     """
     values: list[Seen] = []
-    parameters: list[str] = []
+    named: list[str] = []
+    numbers: list[str] = []
     for parameter in function.parameters:
         observation = view.observed.get(parameter.range.shifted(first_line))
         observed = view.seen(observation) if observation is not None else ()
+        names = view.named(observation) if observation is not None else ()
         values += observed
-        texts = " | ".join(dict.fromkeys(one_line(value.text) for value in observed))
-        parameters.append(f"{parameter.name}: {texts}" if texts else parameter.name)
+        named.append(_parameter(parameter.name, names))
+        numbers.append(_parameter(parameter.name, [value.text for value in observed]))
     if not values:
         return None
     name = function.qualname.rpartition(".")[2]
+    calls = dict.fromkeys(_call(name, parameters) for parameters in (named, numbers))
     notes = [*_notes(values), f"in {span(view.answer.question.subject.name)}"]
-    parts = [fenced(_call(name, parameters)), " · ".join(notes)]
+    parts = [fenced("\n".join(calls)), " · ".join(notes)]
     return _hover(range, parts, view)
+
+
+def _parameter(name: str, types: Iterable[str]) -> str:
+    texts = " | ".join(dict.fromkeys(map(one_line, types)))
+    return f"{name}: {texts}" if texts else name
 
 
 def shortened(source: str) -> str:
@@ -155,6 +165,14 @@ def signature(name: str, traced: Traced) -> str:
     """
     parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
     return _call(name, parameters, one_line(traced.outputs))
+
+
+def named_signature(name: str, view: View, traced: Traced) -> str:
+    """Return the signature, and before it the same with names of sizes, where they are known."""
+    names = view.size_names
+    parameters = tuple((p, names.parameters.get(p, text)) for p, text in traced.parameters)
+    named = replace(traced, parameters=parameters, outputs=names.outputs or traced.outputs)
+    return "\n".join(dict.fromkeys((signature(name, named), signature(name, traced))))
 
 
 def _call(name: str, parameters: list[str], outputs: str = "") -> str:

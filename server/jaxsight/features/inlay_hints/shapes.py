@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
@@ -35,16 +37,19 @@ def shape_hints(
     """
     notice = stale.notice(view)
     for range, observation in targets:
-        values = [value for value in view.seen(observation) if trees.has_array(value.text)]
-        if not values:
+        pairs = zip(view.seen(observation), view.named(observation), strict=True)
+        arrays = [(value, name) for value, name in pairs if trees.has_array(value.text)]
+        if not arrays:
             continue
+        values, names = [value for value, _ in arrays], [name for _, name in arrays]
         axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(values, observation.more)}{axes}",
+            f": {stale.mark(view)}{_label(names, observation.more)}{axes}",
             "\n\n".join(
                 filter(
-                    None, (notice, _tooltip(values, observation.more), choice, called.words(view))
+                    None,
+                    (notice, _tooltip(values, names, observation.more), choice, called.words(view)),
                 )
             ),
             view.stale,
@@ -69,8 +74,8 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(values: list[Seen], more: int) -> str:
-    texts = list(dict.fromkeys(one_line(value.text) for value in values))
+def _label(names: list[str], more: int) -> str:
+    texts = list(dict.fromkeys(map(one_line, names)))
     shown = texts[:_SHOWN_VALUES]
     parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
     if len(texts) > _SHOWN_VALUES or more:
@@ -78,15 +83,17 @@ def _label(values: list[Seen], more: int) -> str:
     return " | ".join(dict.fromkeys(parts))
 
 
-def _tooltip(values: list[Seen], more: int) -> str:
+def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
+    """Return the types with what is known about them, those with names of sizes in both forms."""
     lines = []
-    for value in values:
+    for value, name in zip(values, names, strict=True):
         notes = [
+            *([span(value.text)] if name != value.text else []),
             *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
             *(["weak type"] if value.weak else []),
             *shardings.notes(value),
         ]
-        lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(span(name) + (f" · {' · '.join(notes)}" if notes else ""))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
@@ -119,7 +126,25 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             targets.append((place, observation))
         for hint in shape_hints(targets, view, _kernels(shown, view)):
             hints[hint.range] = hint
-    yield from hints.values()
+    if shown.wanted.shape_position == "line-end":
+        yield from _at_line_ends(hints.values(), shown)
+    else:
+        yield from hints.values()
+
+
+def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
+    """Yield the hints at the ends of their lines, with names where a line has several."""
+    module = shown.document.module
+    lines: dict[int, list[Hint]] = {}
+    for hint in hints:
+        lines.setdefault(hint.range.end.line, []).append(hint)
+    for line, on_line in lines.items():
+        end = line_end(module.text, line)
+        for hint in sorted(on_line, key=lambda hint: hint.range):
+            name = module.slice_text(hint.range) if len(on_line) > 1 else ""
+            label = hint.label.removeprefix(": ")
+            label = f"{name}: {label}" if name else label
+            yield replace(hint, range=end, label=label, attached=False)
 
 
 def _kernels(shown: Shown, view: View) -> Kernels | None:

@@ -280,6 +280,8 @@ def _equation(context: Context, path: str, equation: Part) -> Json:
         "text": equation.text,
         "place": _location(context, path, equation.range),
         "divided": _divided(equation.divided) if equation.divided is not None else None,
+        "scope": list(equation.scope),
+        "backward": equation.backward,
     }
 
 

@@ -13,6 +13,7 @@ from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, Unasked, ask
@@ -293,7 +294,15 @@ class Traces:
         if view is None or not view.still(answer, module, current, failed):
             view = View(answer, module, current, subject, failed)
             self._memory.views.put(unit, view)
+        self.name_sizes(view)
         return view
+
+    def name_sizes(self, view: View) -> None:
+        """Give a view the names of sizes that are known, if the settings show them."""
+        question = view.answer.question
+        explored = self._memory.sizes.get(question.key)
+        wanted = self._projects.of(question.path).settings.inlay_hints.size_names
+        view.size_names = explored.names if explored is not None and wanted else SizeNames()
 
 
 def named(subjects: Sequence[Subject], name: str) -> Subject | None:

@@ -16,7 +16,8 @@ from typing import TypedDict, TypeVar
 
 from jax.stages import Traced
 
-from jaxsight.interpreters.compat import avals
+from jaxsight.interpreters.compat import avals, locations
+from jaxsight.interpreters.compat.jaxpr_types import Equation as JaxprEquation
 from jaxsight.interpreters.compat.jaxpr_types import Jaxpr, Var
 from jaxsight.text import units
 from jaxsight.tracer.compat import jaxprs, lowering
@@ -24,6 +25,7 @@ from jaxsight.tracer.compat.distributed import communicates
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
@@ -172,19 +174,33 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
 
 def _equations(opened: Jaxpr) -> Iterator[Equation]:
     """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
-    waiting: list[tuple[Jaxpr, str]] = [(opened, "")]
+    waiting: list[tuple[Jaxpr, str, Equation | None]] = [(opened, "", None)]
     count = 0
     while waiting:
-        jaxpr, prefix = waiting.pop(0)
+        jaxpr, prefix, around = waiting.pop(0)
         for index, equation in enumerate(jaxpr.eqns):
             if count >= _MOST_EQUATIONS:
                 return
             count += 1
-            path = f"{prefix}{index}"
-            outputs = tuple(avals.text(var.aval) for var in equation.outvars[:4])
-            yield Equation(path, equation.primitive.name, jaxpr_text.span(equation), outputs)
+            described = _equation(equation, f"{prefix}{index}", around)
+            yield described
             if equation.params:
-                waiting += [(part.jaxpr, f"{path}/{part.name}/") for part in jaxprs.inner(equation)]
+                waiting += [
+                    (part.jaxpr, f"{described.path}/{part.name}/", described)
+                    for part in jaxprs.inner(equation)
+                ]
+
+
+def _equation(equation: JaxprEquation, path: str, around: Equation | None) -> Equation:
+    """Return an equation of the program, or of the jaxpr in the equation `around`."""
+    return Equation(
+        path,
+        equation.primitive.name,
+        jaxpr_text.span(equation),
+        tuple(avals.text(var.aval) for var in equation.outvars[:4]),
+        scopes.scope(equation, around.scope if around is not None else None),
+        (around is not None and around.backward) or locations.is_backward(equation),
+    )
 
 
 _FUNCTION = re.compile(r"\s*func\.func .*?@([\w.$-]+)")

@@ -154,6 +154,12 @@ class Equation:
     primitive: str
     span: Span | None = None
     outputs: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    """The functions, modules and named scopes that it was created in, outermost first, below the
+    traced function: `("loss", "model", "blocks[3]", "attn")`.
+    """
+    backward: bool = False
+    """Whether it belongs to the backward pass of a reverse-mode derivative."""
 
 
 @dataclass(frozen=True, slots=True)
