@@ -166,6 +166,7 @@ async def test_the_lens_chooses_among_callers(session: Session, project: Path) -
     session.choose_set(str(train), "half", "as called by `score` 2")
     assert (await hints(session, train))["h"] == ": f32[2,3]"
     assert (await titles(session, train, "half"))[0] == "as called by `score` 2 (3 of 3)"
+    session.choose_set(str(train), "half", "as called by `loss`")
 
 
 async def test_equal_calls_are_one_set(session: Session, project: Path) -> None:
