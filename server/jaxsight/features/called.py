@@ -11,8 +11,13 @@ from jaxsight.wire.messages.replies import Traced
 
 
 def label(view: View) -> str:
-    """Return the end of a hint, `` · as called by `loss` ``; empty for other functions."""
-    return f" · {one_line(view.answer.question.set.name)}" if view.subject.is_from_caller else ""
+    """Return the end of a hint, `` · as called by `loss` `` or `` · proposed inputs ``.
+
+    It is empty for inputs that are in the text or the settings.
+    """
+    question = view.answer.question
+    is_outside = question.subject.examples.source in ("caller", "recorded", "proposed")
+    return f" · {one_line(question.set.name)}" if is_outside else ""
 
 
 def words(view: View) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.sizes.exploring import Explored
+from jaxsight.queries.proposals.trying import Outcome
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
@@ -108,6 +109,11 @@ class Memory:
     """Results of functions that were last not compiled for the first target."""
     saved: Cache[Unit, Compiled] = field(default_factory=lambda: Cache(file=_file))
     """The compiled program of a function when its file was last saved, by function and target."""
+
+    proposals: Cache[Unit, Outcome] = field(
+        default_factory=lambda: Cache(size=_ANSWERS, file=_file, outdated=True, retried=True)
+    )
+    """Proposed example inputs that were tried, by file, function and the text of its chunk."""
 
     def close(self, path: str) -> None:
         """Drop what is about a file that was closed."""

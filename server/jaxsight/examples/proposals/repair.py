@@ -71,16 +71,21 @@ def repaired(wrong: Wrong) -> Iterator[Proposal]:
         yield from repair(wrong)
 
 
-def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
-    """Yield proposals with other ranks and dtypes, for errors that say nothing."""
+def variants(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
+    """Yield proposals with other ranks of the arrays about whose ranks little is known."""
     arrays = {n: g for n, g in proposal.examples.items() if isinstance(g, ArrayGuess)}
     free = {n: g for n, g in arrays.items() if not _is_certain(inferred, n)}
     for rank in (1, 3, 2, 4, 0):
         changed = {n: replace(g, shape=_FRESH[:rank]) for n, g in free.items()}
         yield replace(proposal, examples={**proposal.examples, **changed})
-    for size in (8,):
-        changed = {n: replace(g, shape=(size,) * len(g.shape)) for n, g in arrays.items()}
-        yield replace(proposal, examples={**proposal.examples, **changed})
+
+
+def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
+    """Yield proposals for errors that say nothing: other ranks, equal sizes, arrays for dicts."""
+    yield from variants(inferred, proposal)
+    arrays = {n: g for n, g in proposal.examples.items() if isinstance(g, ArrayGuess)}
+    square = {n: replace(g, shape=(8,) * len(g.shape)) for n, g in arrays.items()}
+    yield replace(proposal, examples={**proposal.examples, **square})
     dicts = {n: g for n, g in proposal.examples.items() if isinstance(g, DictGuess)}
     leaves = {n: leaf for n, g in dicts.items() for leaf in arrays_in(g)[:1]}
     yield replace(proposal, examples={**proposal.examples, **leaves})
