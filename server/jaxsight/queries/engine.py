@@ -16,8 +16,8 @@ from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.programs.programs import Programs
-from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.proposals.proposals import Proposals
+from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import Traces
 from jaxsight.queries.waiting import Waiting

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields
 
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.programs.compile_result import Result
-from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.proposals.trying import Outcome
+from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
