@@ -22,7 +22,7 @@ from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
-from jaxsight.features.panel import panel
+from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer, Plan
@@ -119,6 +119,7 @@ class Session:
         self._fixing.stop(path)
         self._repros.close(path)
         self.engine.close(path)
+        self._background.schedule_called()
 
     def files_changed(self, paths: Sequence[str]) -> None:
         """Check all open documents again after settings or imported modules changed on disk."""
@@ -213,6 +214,12 @@ class Session:
     async def view(self, path: str, function: str) -> View:
         """Return the answer about one function; raise `LookupError` if there is none."""
         return await named_function.view_of(self.engine, path, function)
+
+    async def name_sizes(self, view: View) -> None:
+        """Trace a function with other sizes to name those of its types, if the settings do."""
+        if self.engine.projects.of(view.answer.question.path).settings.inlay_hints.size_names:
+            await self.engine.sizes.explored(view.answer)
+            self.engine.traces.name_sizes(view)
 
     async def question(self, path: str, function: str) -> Question:
         """Return what a tracer would be asked about a function; raise `LookupError` if nothing."""

@@ -14,13 +14,13 @@ from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.installation import LIBTPU
 
 
-def local_index(folder: Path, platform: str = "cuda") -> dict[str, str]:
-    """Make the packages that a compiler for the JAX of these tests consists of.
+def local_index(folder: Path, jax: str = "", platform: str = "cuda") -> dict[str, str]:
+    """Make the packages that a compiler for a JAX, by default that of these tests, consists of.
 
     Returns:
         The environment variables with which pip finds them, and nothing else.
     """
-    jax = importlib.metadata.version("jax")
+    jax = jax or importlib.metadata.version("jax")
     compiler = environments.suiting(platform, jax)
     installed = list(Path(compiler.folder).glob("lib/python3*/site-packages")) if compiler else []
     folder.mkdir()

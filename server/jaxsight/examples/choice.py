@@ -208,6 +208,7 @@ def _of_call(
     return replace(
         bound.set,
         name=call.label,
+        may_fail=call.may_fail,
         expects=(),
         line=place.start.line,
         places=tuple((name, place) for name, _ in bound.set.places),

@@ -24,7 +24,8 @@ def recorded_calls(root: str) -> tuple[Observed, str]:
         return {}, f"{path} is ignored: {error}; delete it, or record again"
     return {
         (str(Path(root, file)), name): tuple(
-            OutsideSet("recorded", LABEL, call.inputs) for call in calls
+            OutsideSet("recorded", LABEL, call.inputs, may_fail=not call.is_traced)
+            for call in calls
         )
         for (file, name), calls in functions.items()
     }, ""

@@ -18,11 +18,15 @@ MOST = 20_000
 
 
 class Fingerprints:
-    """The fingerprint of one call; `arrays` and `numpy_arrays` say what its arguments hold."""
+    """The fingerprints of the arguments of one call.
+
+    `arrays`, `numpy_arrays` and `is_traced` say what they hold.
+    """
 
     def __init__(self) -> None:
         self.arrays = 0
         self.numpy_arrays = 0
+        self.is_traced = False
         self._parts = 0
 
     def of(self, value: Any, depth: int = 0) -> object:
@@ -33,6 +37,7 @@ class Fingerprints:
             return kind
         if isinstance(value, jax.core.Tracer | jax.ShapeDtypeStruct):
             self.arrays += 1
+            self.is_traced |= isinstance(value, jax.core.Tracer)
             return jax.typeof(value)
         if isinstance(value, jax.Array):
             self.arrays += 1

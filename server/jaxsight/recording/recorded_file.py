@@ -10,7 +10,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path, PurePosixPath
 
 from jaxsight.files import private, reading
@@ -29,11 +28,16 @@ _IGNORE = "# Made by `jaxsight record`.\n*\n"
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """The lines of an *Example inputs* section, how often it was called so, and when last."""
+    """How a function was called."""
 
     inputs: str
+    """The lines of an *Example inputs* section."""
     calls: int
+    """How often it was observed to be called so."""
+    is_traced: bool
+    """Whether JAX traced it: it is meant to be traced."""
     date: str
+    """The day of the run."""
 
 
 Functions = Mapping[tuple[str, str], tuple[RecordedCall, ...]]
@@ -96,8 +100,13 @@ def _is_list(value: object) -> bool:
 
 def _call(entry: object) -> RecordedCall | None:
     match entry:
-        case {"inputs": str(inputs), "calls": int(calls), "date": str(when)}:
-            return RecordedCall(inputs, calls, when)
+        case {
+            "inputs": str(inputs),
+            "calls": int(calls),
+            "traced": bool(traced),
+            "date": str(when),
+        }:
+            return RecordedCall(inputs, calls, traced, when)
         case _:
             return None
 
@@ -115,18 +124,18 @@ def merged(earlier: Functions, new: Functions, root: Path) -> Functions:
     return functions
 
 
-def counted(calls: Iterable[tuple[tuple[str, str], str, int]]) -> Functions:
-    """Return calls by function, with their inputs and how often they were observed."""
-    counts: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for key, inputs, count in calls:
-        counts[key][inputs] += count
-    today = date.today().isoformat()
+def counted(calls: Iterable[tuple[tuple[str, str], RecordedCall]]) -> Functions:
+    """Return calls by function, equal ones counted together."""
+    by_function: dict[tuple[str, str], dict[str, RecordedCall]] = defaultdict(dict)
+    for key, call in calls:
+        own = by_function[key]
+        if (same := own.get(call.inputs)) is not None:
+            count, traced = same.calls + call.calls, same.is_traced or call.is_traced
+            call = RecordedCall(call.inputs, count, traced, call.date)
+        own[call.inputs] = call
     return {
-        key: tuple(
-            RecordedCall(inputs, count, today)
-            for inputs, count in sorted(of.items(), key=lambda entry: -entry[1])[:SETS]
-        )
-        for key, of in counts.items()
+        key: tuple(sorted(own.values(), key=lambda call: -call.calls)[:SETS])
+        for key, own in by_function.items()
     }
 
 
@@ -139,7 +148,13 @@ def write(root: Path, functions: Functions) -> None:
     files: dict[str, dict[str, object]] = {}
     for (file, name), calls in sorted(functions.items()):
         entries = [
-            {"inputs": call.inputs, "calls": call.calls, "date": call.date} for call in calls
+            {
+                "inputs": call.inputs,
+                "calls": call.calls,
+                "traced": call.is_traced,
+                "date": call.date,
+            }
+            for call in calls
         ]
         files.setdefault(file, {})[name] = entries
     text = json.dumps({"version": VERSION, "functions": files}, indent=1)

@@ -14,6 +14,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from jaxsight.files.markers import is_marked
 from jaxsight.recording import FOLDER, ROOT, TESTS, recorded_file
 from jaxsight.recording.observing import log
-from jaxsight.recording.recorded_file import Functions, RecordedFileError
+from jaxsight.recording.recorded_file import Functions, RecordedCall, RecordedFileError
 
 _SITE = Path(__file__).parent / "observing" / "site"
 _SECONDS = 2.0
@@ -129,7 +130,8 @@ class _Merger:
         if size == self._size:
             return
         self._size = size
-        found: dict[Path, list[tuple[tuple[str, str], str, int]]] = defaultdict(list)
+        found: dict[Path, list[tuple[tuple[str, str], RecordedCall]]] = defaultdict(list)
+        today = date.today().isoformat()
         self.unwritten = {}
         logged, errors = log.read(self._folder)
         self.problems |= {f"internal error in a call of {error}": None for error in errors[:5]}
@@ -139,7 +141,8 @@ class _Merger:
             if call.text:
                 root = self._root_of(call.file)
                 file = (self._root / call.file).relative_to(root).as_posix()
-                found[root].append(((file, call.function), call.text, call.count))
+                recorded = RecordedCall(call.text, call.count, call.is_traced, today)
+                found[root].append(((file, call.function), recorded))
         for root, calls in found.items():
             functions = self.functions[root] = recorded_file.counted(calls)
             try:

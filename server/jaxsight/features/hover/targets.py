@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight.features.kernels import collectives
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
-from jaxsight.features.uncompiled import explanation
+from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from jaxsight.features.printed_programs.program import (
+    DEEPEST,
     FUNCTION,
     JAXPR,
     Block,
@@ -19,7 +20,7 @@ from jaxsight.features.printed_programs.program import (
     function_key,
 )
 
-TYPE = r"[A-Za-z]\w*(?:<[^>\s]*>)?(?:\[[^\]\n]*\]|\{(?:[^{}\n]|\{[^{}\n]*\})*\})*"
+TYPE = r"[A-Za-z]\w*(?:<[^>\s]*>)?(?:\[[^\]\r\n]*\]|\{(?:[^{}\r\n]|\{[^{}\r\n]*\})*\})*"
 """An array's type: `f32[8@data,16]`, `key<fry>[]`, `Ref{f32[3]}`."""
 
 _TOKEN = re.compile(
@@ -80,8 +81,10 @@ class _Reader:
                 if self.levels:
                     self._new_line(match.end() - match.start() - 1, match.end())
                 continue
-            if kind == "open":
+            if kind == "open" and len(self.levels) < DEEPEST:
                 self._open(match.start())
+            elif kind == "open":
+                self.levels[-1].brackets.append("{")
             elif self.levels and kind not in ("comment", "text", "other"):
                 self._take(self.levels[-1], kind or "", match)
             self.last = match.end()

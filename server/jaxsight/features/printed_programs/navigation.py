@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from jaxsight.features.printed_programs.program import FUNCTION, Program
 
+_MOST_HIGHLIGHTS = 2_000
+_MOST_SELECTIONS = 40
+"""Parts that a selection grows by before it becomes the whole text; JSON is recursive."""
+
 Span = tuple[int, int]
 """Offsets of start and end."""
 
@@ -20,11 +24,11 @@ def definition(program: Program, offset: int) -> Span | None:
     named = program.key_at(offset)
     if named is None:
         return None
-    key, start, end = named
+    key, start, _ = named
     defined = program.definition(key, start)
     if defined is None or defined[1] == start:
         return None
-    return defined[1], defined[1] + end - start
+    return program.word(defined[1])
 
 
 def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]:
@@ -32,8 +36,7 @@ def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]
     named = program.key_at(offset)
     if named is None:
         return [], None
-    key, start, end = named
-    length = end - start
+    key, start, _ = named
     defined = program.definition(key, start)
     if key.startswith(FUNCTION):
         # A name of a custom call is defined nowhere.
@@ -42,8 +45,8 @@ def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]
         places = list(program.uses(key, defined[0]))
     else:
         places = [start]
-    spans = [(place, place + length) for place in dict.fromkeys(places)]
-    return spans, (defined[1], defined[1] + length) if defined is not None else None
+    spans = [program.word(place) for place in dict.fromkeys(places)]
+    return spans, program.word(defined[1]) if defined is not None else None
 
 
 def selections(program: Program, offset: int) -> list[Span]:
@@ -61,4 +64,12 @@ def selections(program: Program, offset: int) -> list[Span]:
         contains = start <= inner_start and inner_end <= end
         if contains and (start, end) != chosen[-1]:
             chosen.append((start, end))
-    return chosen[1:] or chosen
+    grown = chosen[1:] or chosen
+    return [*grown[:_MOST_SELECTIONS], grown[-1]] if len(grown) > _MOST_SELECTIONS else grown
+
+
+def nearest(spans: list[Span], offset: int) -> list[Span]:
+    """Return those of many places that are near an offset, in order."""
+    if len(spans) <= _MOST_HIGHLIGHTS:
+        return spans
+    return sorted(sorted(spans, key=lambda span: abs(span[0] - offset))[:_MOST_HIGHLIGHTS])

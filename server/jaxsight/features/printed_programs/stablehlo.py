@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from jaxsight.features.printed_programs.program import (
+    DEEPEST,
     STABLEHLO,
     Block,
     Program,
@@ -18,11 +19,11 @@ from jaxsight.features.printed_programs.program import (
 
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _VALUE = re.compile(r"%[\w$.\-]+")
-_SYMBOL = re.compile(r"@[\w$.\-]+")
+_SYMBOL = re.compile(r'@(?:[\w$.\-]+|"[^"\n]*")')
 _RESULTS = re.compile(r"(?:%[\w$.\-]+(?::\d+)?(?:, )?)+ = ")
 _OPERATION = re.compile(r'"?[A-Za-z_][\w$.]*"?')
 _REGION = re.compile(r"(?P<name>cond|do|else|reducer)\b[^{]*\{\s*$")
-_FUNCTION = re.compile(r"func\.func (?:(?P<access>public|private) )?@(?P<name>[\w$.\-]+)")
+_FUNCTION = re.compile(rf"func\.func (?:(?P<access>public|private) )?(?P<name>{_SYMBOL.pattern})")
 _SYMBOL_DEFINED = re.compile(r"(?:module|sdy\.mesh) @")
 _CONTINUED = ("}", ")", "cond {", "do {", "reducer(")
 """Beginnings of lines that continue an operation."""
@@ -41,6 +42,8 @@ class _Reader:
         self.open: list[tuple[Block, Statement | None, Block | None]] = []
         """The blocks around the current one, each with its statement and scope there."""
         self.statement: Statement | None = None
+        self.too_deep = 0
+        """The number of regions that are open, and too deep to be blocks."""
         self.scope: Block | None = None
         """The block of a statement whose regions share names, as those of `while` do."""
         lines = self.program.lines
@@ -58,17 +61,25 @@ class _Reader:
         # Quoted text may hold any character, so it is blanked.
         plain = _TEXT.sub(lambda match: '"' + "_" * (len(match[0]) - 2) + '"', content)
         if plain.startswith("}"):
-            self._close(at + 1)
+            if self.too_deep:
+                self.too_deep -= 1
+            else:
+                self._close(at + 1)
         # The block in which names of this line are defined and used.
-        inner = self._opened(at, content) if plain.endswith("{") else None
+        inner = None
+        if plain.endswith("{"):
+            if len(self.open) < DEEPEST:
+                inner = self._opened(at, content)
+            else:
+                self.too_deep += 1
         if not content.startswith(_CONTINUED):
             if content.startswith("^"):
-                self._names(at, plain, self.block)
+                self._names(at, content, plain, self.block)
                 return
             if inner is None or not inner.is_function:
                 self._start(at, content, plain)
         self._end(end)
-        self._names(at, plain, inner)
+        self._names(at, content, plain, inner)
         if inner is not None:
             if self.statement is not None:
                 self.statement.blocks.append(inner)
@@ -91,7 +102,7 @@ class _Reader:
         if function is not None:
             block.sees_outside, block.is_function = False, True
             block.is_entry = function["access"] == "public"
-            block.name_start = start + function.start("name") - 1
+            block.name_start = start + function.start("name")
             block.key = function_key(name)
             self.program.functions.setdefault(block.key, block)
         around.blocks.append(block)
@@ -129,7 +140,7 @@ class _Reader:
             self.block.blocks.append(self.scope)
         return self.scope or self.block
 
-    def _names(self, start: int, plain: str, inner: Block | None) -> None:
+    def _names(self, start: int, content: str, plain: str, inner: Block | None) -> None:
         """Take the names in a line; `inner` is the block that it opens."""
         places = self.program.places
         results = _RESULTS.match(plain)
@@ -147,7 +158,9 @@ class _Reader:
                 self._shared().defined.setdefault(name, place)
             places.setdefault(name, []).append(place)
         for match in _SYMBOL.finditer(plain):
-            key, place = function_key(match[0]), start + match.start()
+            # Names that are no words are quoted: `@"<lambda>"`.
+            key = function_key(content[match.start() : match.end()])
+            place = start + match.start()
             places.setdefault(key, []).append(place)
             if self.statement is not None and inner is None:
                 self.statement.calls.append((key, place))

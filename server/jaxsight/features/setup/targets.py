@@ -119,7 +119,7 @@ def _offer(target: Target, group: Group, active: str, jax: str, disk: Mapping[st
         detail = f"compiler not installed: about {size} MB to download"
     elif known.state == "ready" and target.chip is not None and not target.host:
         detail = f"{detail}, {disk[target.platform]:,} MB on disk"
-    count = f"{target.devices} devices of " if target.devices else ""
+    count = f"{target.devices} × " if target.devices else ""
     return Offer(
         target.name,
         group,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lsprotocol import types
 
@@ -14,6 +15,8 @@ from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.text import Document, View
 from jaxsight.lsp.documents.uris import uri_key
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
+
+T = TypeVar("T")
 
 LARGE = 100_000
 """Characters from which a text is read in a thread."""
@@ -46,6 +49,12 @@ class ReadProgram:
     @property
     def uri(self) -> str:
         return self.view.uri
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`, which takes long for a long text: then from a thread."""
+        if len(self.program.text) < LARGE:
+            return work()
+        return await asyncio.to_thread(work)
 
     def offset(self, position: types.Position) -> int:
         """Convert a client's position to an offset."""

@@ -22,6 +22,15 @@ _MOST_OBJECTS = 1000
 Named = Sequence[tuple[str, object]]
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells calls of a function apart."""
+
+    parts: Hashable
+    is_traced: bool
+    """Whether JAX traces the call."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Construction:
     """The arguments of a constructor call as text, and the module whose names they read."""
@@ -45,13 +54,15 @@ class Calls:
         self._objects: dict[int, tuple[Any, _Construction | None]] = {}
         self._classes: dict[tuple[str, str], set[_Construction | None]] = {}
 
-    def fingerprint(self, arguments: Named, namespace: Mapping[str, object]) -> Hashable | None:
+    def kind(self, arguments: Named, namespace: Mapping[str, object]) -> Kind | None:
         """Return what tells a call apart; `None` if it is no call of a JAX function."""
         fingerprints = Fingerprints()
         parts = tuple((name, fingerprints.of(value)) for name, value in arguments)
-        if fingerprints.arrays or tracing.is_tracing():
-            return parts
-        return parts if fingerprints.numpy_arrays and _uses_jax(namespace) else None
+        is_traced = fingerprints.is_traced or tracing.is_tracing()
+        is_jax = fingerprints.arrays or is_traced
+        if is_jax or (fingerprints.numpy_arrays and _uses_jax(namespace)):
+            return Kind(parts, is_traced)
+        return None
 
     def written(self, arguments: Named, namespace: Mapping[str, object]) -> WrittenCall:
         """Return a call as text."""

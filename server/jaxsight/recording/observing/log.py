@@ -1,9 +1,9 @@
 """What a process observed, as lines of a file that only grows: a crash loses nothing.
 
-A line is a JSON list: `[0, file, function, text, unwritten]` for a new call, `[1, number]` for the
-call that is the same as an earlier one of the file, counted from 0, and `[2, message]` for an error
-of ours. The file is opened for each
-line, because a program may close any descriptor.
+A line is a JSON list: `[0, file, function, text, is_traced, unwritten]` for a new call,
+`[1, number]` for one that is the same as an earlier one of the file, counted from 0, and
+`[2, message]` for an error of ours. The file is opened for each line, because a program may close
+any descriptor.
 
 This module uses only the standard library.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsight.files import reading
+from jaxsight.recording.observing.functions import ProjectFunction
 
 NEW, AGAIN, FAILED = 0, 1, 2
 LARGEST = 8 << 20
@@ -33,6 +34,7 @@ class LoggedCall:
     file: str
     function: str
     text: str
+    is_traced: bool
     unwritten: tuple[tuple[str, str], ...]
     count: int = 1
 
@@ -50,9 +52,16 @@ class Log:
         self._count = 0
         self._size = 0
 
-    def add(self, file: str, function: str, text: str, unwritten: Iterable[tuple[str, str]]) -> int:
+    def add(
+        self,
+        function: ProjectFunction,
+        text: str,
+        *,
+        is_traced: bool,
+        unwritten: Iterable[tuple[str, str]],
+    ) -> int:
         """Append a new call, and return its number; -1 if the file is full or cannot be written."""
-        line = [NEW, file, function, text, list(unwritten)]
+        line = [NEW, function.file, function.name, text, is_traced, list(unwritten)]
         if not self._append(line):
             return -1
         self._count += 1
@@ -112,9 +121,11 @@ def _read(text: str) -> tuple[list[LoggedCall], list[str]]:
         try:
             record: Any = json.loads(line)
             if record[0] == NEW:
-                _, file, function, inputs, unwritten = record
+                _, file, function, inputs, traced, unwritten = record
                 reasons = tuple((str(name), str(reason)) for name, reason in unwritten)
-                calls.append(LoggedCall(str(file), str(function), str(inputs), reasons))
+                calls.append(
+                    LoggedCall(str(file), str(function), str(inputs), bool(traced), reasons)
+                )
             elif record[0] == AGAIN:
                 calls[record[1]].count += 1
             else:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from jaxsight.recording.observing.functions import ProjectFiles, ProjectFunction
 from jaxsight.recording.observing.log import Log
 
 if TYPE_CHECKING:
-    from jaxsight.recording.observing.calls import Calls
+    from jaxsight.recording.observing.calls import Calls, Kind
 
 _CALLS = 32
 """Calls of a function that are looked at."""
@@ -43,7 +42,7 @@ class _Observed:
     calls: int = 0
     early_calls: int = 0
     seconds: float = 0.0
-    known: dict[Hashable, int] = field(default_factory=dict)
+    known: dict[Kind, int] = field(default_factory=dict)
     """The number of each call in the log."""
 
 
@@ -86,14 +85,14 @@ class Observer:
             if self._calls is None and not self._import():
                 observed.early_calls += 1
                 return observed.early_calls < _WITHOUT_JAX
-            start = time.perf_counter()
-            if observed.known and self._spent > _SHARE * (start - self._start):
+            if observed.known and self._spent > _SHARE * (time.perf_counter() - self._start):
                 observed.calls += 1
                 return observed.calls < _CALLS
+            start = time.thread_time()
             try:
                 more = self._look(observed, frame)
             finally:
-                seconds = time.perf_counter() - start
+                seconds = time.thread_time() - start
                 observed.seconds += seconds
                 self._spent += seconds
             return more and observed.calls < _CALLS and observed.seconds < _SECONDS
@@ -123,14 +122,19 @@ class Observer:
             observed.calls = 0  # each object is made by a call of its own
             return True
         observed.calls += 1
-        fingerprint = self._calls.fingerprint(named, frame.f_globals)
-        if fingerprint is None:
+        kind = self._calls.kind(named, frame.f_globals)
+        if kind is None:
             return True
-        number = observed.known.get(fingerprint)
+        number = observed.known.get(kind)
         if number is not None:
             self.log.again(number)
             return True
         written = self._calls.written(named, frame.f_globals)
-        number = self.log.add(function.file, function.name, written.text, written.unwritten)
-        observed.known[fingerprint] = number
+        number = self.log.add(
+            function,
+            written.text,
+            is_traced=kind.is_traced,
+            unwritten=written.unwritten,
+        )
+        observed.known[kind] = number
         return number >= 0 and len(observed.known) < _KINDS

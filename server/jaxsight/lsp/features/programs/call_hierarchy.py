@@ -102,10 +102,12 @@ async def _calls(context: Context, uri: str) -> _Calls | None:
     opened = await context.program(uri)
     if opened is None:
         return None
-    listed = [
-        _Call(call.caller, call.callee, opened.range(call.start, call.end))
-        for call in calls(opened.program)
-    ]
+    listed = await opened.compute(
+        lambda: [
+            _Call(call.caller, call.callee, opened.range(call.start, call.end))
+            for call in calls(opened.program)
+        ]
+    )
     return _Calls(listed, partial(_item, opened))
 
 
@@ -134,6 +136,7 @@ def _item(opened: ReadProgram, key: str) -> Item:
     start = end = block.start
     if block.name_start >= 0:
         start, end = opened.program.word(block.name_start)
+        name = opened.program.text[start:end]
     elif opened.shows is not None:
         name = opened.shows.function
     return Item(

@@ -24,7 +24,9 @@ async def _symbols(
     opened = await context.program(params.text_document.uri)
     if opened is None:
         return None
-    return [_symbol(opened, symbol) for symbol in symbols(opened.program)]
+    return await opened.compute(
+        lambda: [_symbol(opened, symbol) for symbol in symbols(opened.program)]
+    )
 
 
 def _symbol(opened: ReadProgram, symbol: Symbol) -> types.DocumentSymbol:
@@ -47,7 +49,7 @@ async def _folds(
     kinds = types.FoldingRangeKind
     return [
         types.FoldingRange(fold.first, fold.last, kind=kinds.Comment if fold.is_comment else None)
-        for fold in folds(opened.program)
+        for fold in await opened.compute(lambda: folds(opened.program))
     ]
 
 

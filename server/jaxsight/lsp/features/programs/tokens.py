@@ -22,7 +22,7 @@ async def _all(context: Context, params: types.SemanticTokensParams) -> types.Se
     opened = await context.program(params.text_document.uri)
     if opened is None or len(opened.program.text) > _LONGEST:
         return None
-    return _encoded(opened, 0, len(opened.program.lines))
+    return await opened.compute(lambda: _encoded(opened, 0, len(opened.program.lines)))
 
 
 async def _part(
@@ -31,7 +31,8 @@ async def _part(
     opened = await context.program(params.text_document.uri)
     if opened is None:
         return None
-    return _encoded(opened, params.range.start.line, params.range.end.line)
+    first, last = params.range.start.line, params.range.end.line
+    return await opened.compute(lambda: _encoded(opened, first, last))
 
 
 def _encoded(opened: ReadProgram, first: int, last: int) -> types.SemanticTokens:
