@@ -22,7 +22,7 @@ from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
-from jaxsight.features.panel import panel
+from jaxsight.features.panel.panel import panel
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer, Plan
 from jaxsight.features.setup.targets import Offers, targets
@@ -118,6 +118,7 @@ class Session:
         self._fixing.stop(path)
         self._repros.close(path)
         self.engine.close(path)
+        self._background.schedule_called()
 
     def files_changed(self, paths: Sequence[str]) -> None:
         """Check all open documents again after settings or imported modules changed on disk."""

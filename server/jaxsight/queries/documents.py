@@ -44,6 +44,11 @@ class Subject:
         return self.function.qualname
 
     @property
+    def is_from_caller(self) -> bool:
+        """Whether its example inputs are those of calls by other functions."""
+        return self.examples.source == "caller"
+
+    @property
     def name_range(self) -> Range:
         """The function's name, absolute."""
         return self.function.name_range.shifted(self.chunk.first_line)

@@ -228,6 +228,12 @@ class Settings:
         "Example inputs of functions without an `Example inputs:` section, by "
         "`package.module:function`. Values have the syntax of the section's lines.",
     )
+    examples_from_callers: bool = _setting(
+        FLAG,
+        True,
+        "Trace functions without example inputs with the arguments of their calls: by functions "
+        "with example inputs, in open files.",
+    )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},

@@ -88,6 +88,9 @@ def _terms(names: Sequence[str]) -> Iterator[Formula]:
         yield Formula(f"{one}+{two}", lambda s, a=one, b=two: s[a] + s[b], 2)  # type: ignore[misc]
     for one, two in itertools.permutations(names, 2):
         yield Formula(f"{one}-{two}", lambda s, a=one, b=two: s[a] - s[b], 2)  # type: ignore[misc]
+    for one, two in itertools.combinations(names, 2):
+        yield Formula(f"min({one},{two})", lambda s, a=one, b=two: min(s[a], s[b]), 4)  # type: ignore[misc]
+        yield Formula(f"max({one},{two})", lambda s, a=one, b=two: max(s[a], s[b]), 4)  # type: ignore[misc]
     if len(names) <= _MOST_NAMES:
         for some in itertools.combinations(names, 3):
             yield Formula("*".join(some), lambda s, n=some: s[n[0]] * s[n[1]] * s[n[2]], 4)  # type: ignore[misc]

@@ -85,14 +85,14 @@ class Observer:
             if self._calls is None and not self._import():
                 observed.early_calls += 1
                 return observed.early_calls < _WITHOUT_JAX
-            start = time.perf_counter()
-            if observed.known and self._spent > _SHARE * (start - self._start):
+            if observed.known and self._spent > _SHARE * (time.perf_counter() - self._start):
                 observed.calls += 1
                 return observed.calls < _CALLS
+            start = time.thread_time()
             try:
                 more = self._look(observed, frame)
             finally:
-                seconds = time.perf_counter() - start
+                seconds = time.thread_time() - start
                 observed.seconds += seconds
                 self._spent += seconds
             return more and observed.calls < _CALLS and observed.seconds < _SECONDS

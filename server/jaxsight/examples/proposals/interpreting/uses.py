@@ -113,7 +113,7 @@ def item_of(machine: Machine, value: Value) -> Value:
             return Arr(evidence.items)
         case Items(values) if values:
             return values[0]
-        case ShapeOf(shape):
+        case ShapeOf():
             return Size(Dim())
         case Named("zip", Items(values)):
             return Items(tuple(item_of(machine, inner) for inner in values))
