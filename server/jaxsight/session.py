@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
 from jaxsight.features.background import Background
+from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
@@ -21,8 +22,10 @@ from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
-from jaxsight.features.panel import panel
+from jaxsight.features.panel.panel import panel
 from jaxsight.features.repros.repros import KINDS, Repros
+from jaxsight.features.setup.installing import Installer, Plan
+from jaxsight.features.setup.targets import Offers, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import Interpreter
@@ -43,6 +46,7 @@ class Session:
         self.engine = Engine.of(projects if projects is not None else Projects())
         self._fixing = FixScheduler.of(self.engine)
         self._repros = Repros(self.engine)
+        self._installer = Installer(self.engine)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
 
@@ -110,10 +114,11 @@ class Session:
 
     def close(self, path: str) -> None:
         """Close a document, and drop what is known of it."""
-        self._background.stop(path)
+        self._background.close(path)
         self._fixing.stop(path)
         self._repros.close(path)
         self.engine.close(path)
+        self._background.schedule_called()
 
     def files_changed(self, paths: Sequence[str]) -> None:
         """Check all open documents again after settings or imported modules changed on disk."""
@@ -183,6 +188,10 @@ class Session:
             return self._repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
 
+    async def calls(self, path: str) -> TracedCalls:
+        """Return the traced functions of a file, and which of them call which."""
+        return await traced_calls(self.engine, path)
+
     async def extract_repro(
         self, path: str, function: str, check: str, report: Callable[[str], None]
     ) -> Repro:
@@ -247,6 +256,20 @@ class Session:
         self.engine.choices.choose_target(name)
         self._retry()
 
+    async def offers(self, path: str) -> Offers:
+        """Return the targets that can be chosen for a file, and what each needs."""
+        return await targets(self.engine, path)
+
+    async def compiler_plan(self, path: str, platform: str) -> Plan:
+        """Return what would be installed for a platform; raise `LookupError` if nothing can be."""
+        return await self._installer.plan(path, platform)
+
+    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str:
+        """Install a compiler, and say what was installed; raise `LookupError` if that fails."""
+        installed = await self._installer.install(plan, report)
+        self._retry()
+        return installed
+
     # Life
 
     async def restart(self, root: str | None = None) -> None:
@@ -258,6 +281,7 @@ class Session:
     async def aclose(self) -> None:
         """Cancel all background work and end every process."""
         self._background.stop_all()
+        await self._installer.aclose()
         await self._repros.aclose()
         await self._fixing.aclose()
         await self.engine.aclose()

@@ -66,7 +66,7 @@ def beside(editor: Neovim, *words: str) -> list[str]:
         """
         for _, window in ipairs(vim.api.nvim_list_wins()) do
           local buffer = vim.api.nvim_win_get_buf(window)
-          if vim.api.nvim_buf_get_name(buffer):match('^jaxsight://') then
+          if vim.api.nvim_buf_get_name(buffer):match('^jaxsight%-%a+://') then
             local lines = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
             local text = table.concat(lines, '\\n')
             for _, word in ipairs(A) do if not text:find(word, 1, true) then return nil end end
@@ -87,7 +87,7 @@ def lit(editor: Neovim, *, beside: bool) -> list[str]:
         local lines = {}
         for _, window in ipairs(vim.api.nvim_list_wins()) do
           local buffer = vim.api.nvim_win_get_buf(window)
-          if (vim.api.nvim_buf_get_name(buffer):match('^jaxsight://') ~= nil) == A[1] then
+          if (vim.api.nvim_buf_get_name(buffer):match('^jaxsight%-%a+://') ~= nil) == A[1] then
             for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buffer, lit, 0, -1, {})) do
               table.insert(lines, vim.api.nvim_buf_get_lines(buffer, mark[2], mark[2] + 1, false)[1])
             end
@@ -123,6 +123,25 @@ def test_a_jaxpr_opens_beside_and_lights_up_what_belongs_together(editor: Neovim
     editor.lua("vim.cmd('wincmd l')")
     editor.lua("vim.fn.search('reduce_sum'); vim.cmd('doautocmd <nomodeline> CursorMoved')")
     assert any("jnp.sum(total" in line for line in lit(editor, beside=False))
+
+
+def test_a_jaxpr_is_navigated_like_source(editor: Neovim) -> None:
+    editor.place("jnp.so|rt")
+    editor.lua("vim.cmd('Jaxsight jaxpr')")
+    beside(editor, "sort")
+    editor.lua("vim.cmd('wincmd l'); vim.fn.search(' = reduce_sum')")
+    editor.until("return #vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' }) > 0")
+    # From a use to its equation, and from an equation to Python.
+    editor.lua("vim.cmd('normal! $'); vim.lsp.buf.definition()")
+    editor.until("return vim.fn.expand('<cword>') ~= '' and vim.fn.col('.') < 10")
+    tokens = editor.until(
+        "return vim.lsp.semantic_tokens.get_at_pos(0, vim.fn.line('.') - 1, vim.fn.col('.') - 1)"
+    )
+    assert [token["type"] for token in tokens] == ["variable"]
+    assert tokens[0]["modifiers"] == {"declaration": True}
+    editor.lua("vim.lsp.buf.definition()")
+    editor.until("return vim.api.nvim_buf_get_name(0):match('model.py$')")
+    assert "jnp." in editor.lua("return vim.api.nvim_get_current_line()")
 
 
 def test_a_document_follows_the_cursor_to_another_function_and_edits(editor: Neovim) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.events import Consent, Event
 from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Panel, Shown
+from jaxsight.features.setup.installing import Plan
+from jaxsight.features.setup.targets import Compiler, Group, Offer, Offers
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.workers.compilation.target_states import State
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 
@@ -175,6 +178,35 @@ class FakeSession:
         if name == "nowhere":
             raise LookupError("there is no target 'nowhere'")
         self.targets.append(name)
+
+    async def offers(self, path: str) -> Offers:
+        active = (self.targets or ["cpu"])[-1]
+
+        def offer(name: str, group: Group, compiler: str = "") -> Offer:
+            state: State = "needs" if compiler else "ready"
+            return Offer(name, group, name, "", state, "detail", compiler, name == active)
+
+        offers = (
+            offer("cpu", "here"),
+            *(offer(f"cuda:gpu{number}", "gpu", "cuda") for number in range(20)),
+        )
+        compiler = Compiler("cuda", "NVIDIA GPUs", 290, (), 0)
+        return Offers(active, "", "0.12.0", offers, (compiler,))
+
+    async def compiler_plan(self, path: str, platform: str) -> Plan:
+        if platform != "cuda":
+            raise LookupError(f"no compiler for {platform}")
+        return Plan(platform, "/py", "0.12.0", "pypi.example", "/compilers")
+
+    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str:
+        report("installing: 12 MB on disk")
+        if self.slow is not None:
+            try:
+                await self.slow.wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(plan.platform)
+                raise
+        return f"Installed {plan.title}"
 
     async def decide(self, consent: Consent, answer: str | None) -> None:
         self.decided.append((consent, answer))

@@ -154,8 +154,8 @@ def bind(
             binding.mesh_is_default,
             binding.mesh_source,
             tuple(binding.axis_places),
-            tuple(binding.nodes),
-            tuple(defined.items()),
+            nodes=tuple(binding.nodes),
+            definitions=tuple(defined.items()),
         )
     return Bound(example_set, missing, tuple(binding.problems), tuple(binding.shared_problems))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from itertools import groupby
 
 from jaxsight.examples.annotations import example_of
@@ -38,7 +39,12 @@ _CALLABLES = re.compile(r"(?:\w+\.)*Callable\b")
 
 
 def skeleton(function: Function) -> Edit:
-    """Return the edit that adds a section, in the style of the existing docstring.
+    """Return the edit that adds a first section of example inputs."""
+    return section_edit(function, _lines(function))
+
+
+def section_edit(function: Function, lines: Sequence[str]) -> Edit:
+    """Return the edit that adds a section with these lines, in the style of the docstring.
 
     Without a docstring, the edit adds one.
     """
@@ -46,7 +52,7 @@ def skeleton(function: Function) -> Edit:
     body = function.body_start
     indent = function.body_indent
     one_line = body.column != len(indent)
-    section = _section(function, style, indent)
+    section = _section(lines, style, indent)
     if function.docstring is None:
         before = f"\n{indent}" if one_line else ""
         return Edit(Range(body, body), f'{before}"""\n{section}\n{indent}"""\n{indent}')
@@ -57,8 +63,7 @@ def _source(docstring: Docstring) -> ChunkText:
     return ChunkText(docstring.text, docstring.start)
 
 
-def _section(function: Function, style: Style, indent: str) -> str:
-    lines = _lines(function)
+def _section(lines: Sequence[str], style: Style, indent: str) -> str:
     deeper = indent if style == "numpydoc" else indent + "    "
     heading = [indent + line for line in heading_lines("Example inputs", style)]
     return "\n".join([*heading, *(deeper + line for line in lines)])

@@ -16,7 +16,10 @@ from jaxsight.wire.messages.requests import SourceOptions
 
 if TYPE_CHECKING:
     # The protocol answers `initialize` before the engine is imported.
+    from jaxsight.features.call_hierarchy import TracedCalls
     from jaxsight.features.findings.findings import Findings
+    from jaxsight.features.setup.installing import Plan
+    from jaxsight.features.setup.targets import Offers
 
 
 class Configurable(Protocol):
@@ -74,6 +77,8 @@ class EngineSession(Configurable, Protocol):
 
     async def show(self, path: str, function: str, what: str | SourceOptions) -> Shown: ...
 
+    async def calls(self, path: str) -> TracedCalls: ...
+
     async def extract_repro(
         self, path: str, function: str, check: str, report: Callable[[str], None]
     ) -> Repro: ...
@@ -89,6 +94,12 @@ class EngineSession(Configurable, Protocol):
     def choose_set(self, path: str, function: str, name: str) -> None: ...
 
     def choose_target(self, name: str) -> None: ...
+
+    async def offers(self, path: str) -> Offers: ...
+
+    async def compiler_plan(self, path: str, platform: str) -> Plan: ...
+
+    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str: ...
 
     async def decide(self, consent: Consent, answer: str | None) -> None: ...
 

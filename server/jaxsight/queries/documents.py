@@ -44,6 +44,11 @@ class Subject:
         return self.function.qualname
 
     @property
+    def is_from_caller(self) -> bool:
+        """Whether its example inputs are those of calls by other functions."""
+        return self.examples.source == "caller"
+
+    @property
     def name_range(self) -> Range:
         """The function's name, absolute."""
         return self.function.name_range.shifted(self.chunk.first_line)
@@ -180,10 +185,13 @@ def _reading(
     sizes = tuple(outside.sizes.items())
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
-        key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh)
+        calls = outside.observed.get((path, function.qualname), ())
+        key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:
-            own = examples.of(function, sizes=outside.sizes, project=project, mesh=outside.mesh)
+            own = examples.of(
+                function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
+            )
         read[key] = own
         if own.sets or own.problems:
             subjects.append(Subject(chunk, function, own))

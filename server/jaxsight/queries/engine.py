@@ -10,6 +10,7 @@ from typing import TypeVar
 from jaxsight.events import Event
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
+from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
@@ -29,6 +30,7 @@ class Engine:
 
     projects: Projects
     documents: OpenDocuments
+    callers: Callers
     choices: Choices
     traces: Traces
     programs: Programs
@@ -46,13 +48,16 @@ class Engine:
         """Return an engine without documents."""
         memory, aside, turns = Memory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), Choices(projects)
+        callers = Callers(documents, projects, choices, memory)
         traces = Traces(documents, projects, choices, memory, aside, turns)
+        traces.on_answers = callers.update
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
         waiting = Waiting(projects.events)
         return Engine(
             projects,
             documents,
+            callers,
             choices,
             traces,
             programs,

@@ -24,7 +24,7 @@ from jaxsight.workers.compilation.compilers import Trouble
 ByFunction = tuple[str, str]
 """A file and the qualified name of a function."""
 Unit = tuple[str, str, str]
-"""A file, a function, and the name of an example set."""
+"""A file, a function, and the name of an example set or of a target."""
 
 _ANSWERS = 512
 _PROGRAMS = 64
@@ -106,8 +106,8 @@ class Memory:
         default_factory=lambda: Cache(file=_file)
     )
     """Results of functions that were last not compiled for the first target."""
-    saved: Cache[ByFunction, Compiled] = field(default_factory=lambda: Cache(file=_file))
-    """The compiled program of a function when its file was last saved."""
+    saved: Cache[Unit, Compiled] = field(default_factory=lambda: Cache(file=_file))
+    """The compiled program of a function when its file was last saved, by function and target."""
 
     def close(self, path: str) -> None:
         """Drop what is about a file that was closed."""

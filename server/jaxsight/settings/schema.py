@@ -79,6 +79,13 @@ class InlayHints:
         True,
         "Show the shape and dtype of each assigned value after its name.",
     )
+    shape_position: str = _setting(
+        one_of("name", "line-end"),
+        "name",
+        "Where shapes are shown: after each name, as types are written, or at the end of the line, "
+        "beside type hints of another server. VS Code and the plugin for Neovim use the end of the "
+        "line while basedpyright or another such server is active, unless this is set.",
+    )
     size_names: bool = _setting(
         FLAG,
         True,
@@ -220,6 +227,12 @@ class Settings:
         {},
         "Example inputs of functions without an `Example inputs:` section, by "
         "`package.module:function`. Values have the syntax of the section's lines.",
+    )
+    examples_from_callers: bool = _setting(
+        FLAG,
+        True,
+        "Trace functions without example inputs with the arguments of their calls: by functions "
+        "with example inputs, in open files.",
     )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),

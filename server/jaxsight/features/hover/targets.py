@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight.features.kernels import collectives
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
+from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
@@ -34,8 +35,9 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
                     f"{launch_figure(graph)} | "
                     f"{temporary_memory(compiled)}{_scope(compiled)} | {how(compiled)} |"
                 )
-            case Trouble(message=message):
-                troubles.append(f"**{escaped(result.target.name)}**: {prose(message)}")
+            case Trouble() as trouble:
+                why = explanation(trouble, result.target)
+                troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
     distributed = [text for result in results if (text := _distributed(view, result))]
     return "\n\n".join([*parts, *distributed, *troubles])

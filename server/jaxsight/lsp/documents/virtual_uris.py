@@ -37,7 +37,13 @@ KINDS = tuple(_ENDINGS)
 A view comes from one of the user's jaxpr interpreters; the styles are those of source.
 """
 
-SCHEMES = tuple(_SCHEME_START + kind for kind in KINDS)
+
+def scheme_of(kind: str) -> str:
+    """Return the URI scheme of a kind of documents."""
+    return _SCHEME_START + kind
+
+
+SCHEMES = tuple(map(scheme_of, KINDS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from lsprotocol import types
@@ -19,16 +19,15 @@ from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
 from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
+from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
-from jaxsight.workers.compilation.environments import ready
 
 RESTART = "jaxsight.restart"
 CHOOSE_SET = "jaxsight.chooseSet"
-CHOOSE_TARGET = "jaxsight.chooseTarget"
 SHOW = "jaxsight.show"
 EXTRACT_REPRO = "jaxsight.extractRepro"
 REDUCE_REPRO = "jaxsight.reduceRepro"
@@ -51,13 +50,16 @@ class Commands:
         self._virtual_documents = virtual_documents
         self._statuses = statuses
         self._repros = Repros(context, virtual_documents)
+        self._targets = Targets(context)
 
     def register(self) -> None:
         """Serve the commands."""
+        self._targets.register()
         commands: dict[str, Command] = {
             RESTART: self._restart,
             CHOOSE_SET: self._choose_set,
-            CHOOSE_TARGET: self._choose_target,
+            CHOOSE_TARGET: self._targets.choose,
+            INSTALL_TARGET: self._targets.install,
             SHOW: self._show,
             EXTRACT_REPRO: self._extract_repro,
             REDUCE_REPRO: self._reduce_repro,
@@ -109,26 +111,6 @@ class Commands:
         if name is not None:
             session.choose_set(path, function, name)
 
-    async def _choose_target(self, arguments: tuple[object, ...]) -> None:
-        """Show kernels for another target (`jaxsight.chooseTarget [TARGET]`).
-
-        Without a target, the user is asked.
-        """
-        match arguments:
-            case ():
-                target = await self._ask_for_target()
-            case (str(target),):
-                pass
-            case _:
-                raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes at most a target")
-        if target is not None:
-            self._context.session.choose_target(target)
-
-    async def _ask_for_target(self) -> str | None:
-        """Return the target that the user selects from those that are ready on this machine."""
-        targets = {notice(name): name for name in await asyncio.to_thread(ready)}
-        return await self._ask("Select the target to show kernels for", targets)
-
     async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
         """Return the example set that the user selects.
 
@@ -136,19 +118,9 @@ class Commands:
         """
         if len(sets) < 2:
             return None
-        question = notice(f"Select the example inputs to trace {function} with")
-        return await self._ask(question, {notice(name) or _FIRST_SET: name for name in sets})
-
-    async def _ask(self, question: str, answers: Mapping[str, str]) -> str | None:
-        """Return the answer whose title the user selects, if any."""
-        selected = await self._context.connection.window_show_message_request_async(
-            types.ShowMessageRequestParams(
-                type=types.MessageType.Info,
-                message=question,
-                actions=[types.MessageActionItem(title=title) for title in answers],
-            )
-        )
-        return answers.get(selected.title) if selected is not None else None
+        question = f"Select the example inputs to trace {function} with"
+        answers = {notice(name) or _FIRST_SET: name for name in sets}
+        return answers.get(await self._context.ask(question, list(answers)) or "")
 
     async def _show(self, arguments: tuple[object, ...]) -> dict[str, Any]:
         """Show a virtual document.

@@ -10,6 +10,9 @@ from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import markup
 from jaxsight.timeline import mark
 
+_SIGNED = "*jaxsight*"
+"""The last line of a hover: editors show those of several servers one below another."""
+
 
 async def answer(context: Context, params: types.HoverParams) -> types.Hover | None:
     """Return the engine's hover, in the markup that the client supports."""
@@ -23,7 +26,7 @@ async def answer(context: Context, params: types.HoverParams) -> types.Hover | N
         return None
     mark("hover answered")
     return types.Hover(
-        contents=markup(hover.markdown, markdown=context.client.hover_markdown),
+        contents=markup(f"{hover.markdown}\n\n{_SIGNED}", markdown=context.client.hover_markdown),
         range=view.to_range(hover.range),
     )
 
