@@ -62,7 +62,8 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
     if annotated.startswith("literal ") or annotated in ("callable", "dtype", "shape", "arrays"):
         return annotated
     said = known.words.get(name)
-    if said is not None and said.count and not (evidence.array or evidence.integer):
+    has_axes = evidence.shape.find().least > 0 or evidence.integer
+    if said is not None and said.count and not has_axes:
         return "count"
     if (by_name := _by_name(evidence, annotated, name)) is not None:
         return by_name
@@ -86,9 +87,10 @@ def _by_use(evidence: Evidence, annotated: str) -> str:
         return "dict"
     if evidence.tree and not evidence.array:
         return "tree"
-    if evidence.axis and not evidence.array:
+    has_axes = evidence.shape.find().least > 0 or evidence.integer
+    if evidence.axis and not has_axes:
         return "axis"
-    if evidence.static and not evidence.array:
+    if evidence.static and not has_axes:
         return "count"
     return ""
 
