@@ -59,7 +59,13 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return example
     if name in known.static:
         return _static(evidence, annotated, name)
-    if annotated.startswith("literal ") or annotated in ("callable", "dtype", "shape", "arrays"):
+    if annotated.startswith("literal ") or annotated in (
+        "callable",
+        "callables",
+        "dtype",
+        "shape",
+        "arrays",
+    ):
         return annotated
     said = known.words.get(name)
     has_axes = evidence.shape.find().least > 0 or evidence.integer
@@ -113,22 +119,28 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
 
 def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
     """Return what the name says, where the body does not use the parameter as an array."""
+    if evidence.shape.find().least == 0 and not evidence.integer and annotated != "array":
+        for pattern, found in (
+            (names.SHAPE, "shape"),
+            (names.DTYPE, "dtype"),
+            (names.FUNCTIONS, "callables"),
+        ):
+            if pattern.fullmatch(name):
+                return found
     if evidence.array:
         return None
     if name == MESH:
         return "mesh"
     if names.KEY.fullmatch(name) and not evidence.number:
         return "key"
-    if names.DTYPE.fullmatch(name):
-        return "dtype"
-    if names.SHAPE.fullmatch(name) and annotated != "array":
-        return "shape"
     if annotated in ("array", "scalar"):
         return None
     if names.AXIS.fullmatch(name) and not evidence.number:
         return "axis"
     if annotated == "tree" or names.TREE.fullmatch(name):
         return "tree"
+    if names.COUNTS.fullmatch(name) and evidence.sequence:
+        return "shape"
     if evidence.sequence and not evidence.number:
         return "arrays"
     if names.FUNCTION.fullmatch(name) and not evidence.number:
@@ -175,6 +187,8 @@ def guess(
     match kind:
         case "callable":
             return ExpressionGuess(_function(evidence))
+        case "callables":
+            return ExpressionGuess("[lambda x: x, lambda x: x]")
         case "key":
             return KeyGuess()
         case "dtype":
