@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from jaxsight import examples
-from jaxsight.examples import Examples, ExampleSet
+from jaxsight.examples import Examples, ExampleSet, OutsideSet
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 from tests.examples.fixtures import function
 
@@ -476,3 +476,57 @@ def test_positions_count_code_points_and_lines_as_python_does() -> None:
     (problem,) = read(source).problems
     start = problem.range.start
     assert source.split("\n")[start.line][start.column :].startswith("flaot32")
+
+
+CALLED = OutsideSet("caller", "as called by `loss`", "x: f32[4]\nn: 3")
+RECORDED = OutsideSet("recorded", "recorded", "x: f32[5]\nn: 3")
+
+
+def test_a_call_that_was_observed_serves_a_function_without_any_other_example() -> None:
+    found = examples.of(function("def f(x, n): ..."), sizes={}, outside=[RECORDED])
+    (only,) = found.sets
+    assert (found.source, found.problems, only.name) == ("recorded", (), "recorded")
+    assert arguments(only) == {"x": f32(5), "n": ValueSpec("3", literal=True)}
+
+
+@pytest.mark.parametrize(
+    ("source", "project", "wins"),
+    [
+        ("def f(x, n): ...", None, "caller"),
+        ("def f(x, n): ...", "x: f32[2]\nn: 1", "project"),
+        ('def f(x, n):\n    """\n    >>> f(jnp.ones(3), 2)\n    """', None, "doctest"),
+        ("def f(x: Float[Array, '3'], n: Int[Array, '']): ...", None, "annotations"),
+        (
+            'def f(x, n):\n    """\n    Example inputs:\n        x, n: f32[]\n    """',
+            None,
+            "docstring",
+        ),
+    ],
+)
+def test_callers_win_over_recordings_and_all_that_is_written_wins_over_both(
+    source: str, project: str | None, wins: str
+) -> None:
+    found = examples.of(function(source), sizes={}, project=project, outside=[RECORDED, CALLED])
+    assert found.source == wins
+
+
+def test_several_calls_are_sets_to_choose_from() -> None:
+    calls = [OutsideSet("recorded", "recorded", f"x: f32[{n}]") for n in (4, 5)]
+    found = examples.of(function("def f(x): ..."), sizes={}, outside=calls)
+    assert [made.name for made in found.sets] == ["recorded", "recorded 2"]
+
+
+@pytest.mark.parametrize(
+    "text", ["x: f32[5]\nm: 3", "x: f32[5]", "x: nonsense\nn: 3", "", "where B="]
+)
+def test_a_call_that_no_longer_fits_is_left_out_without_a_word(text: str) -> None:
+    calls = [OutsideSet("caller", "as called by `g`", text), RECORDED]
+    found = examples.of(function("def f(x, n): ..."), sizes={}, outside=calls)
+    assert (found.source, found.problems) == ("recorded", ())
+
+
+def test_a_recorded_call_of_a_method_takes_what_it_lacks_from_the_class() -> None:
+    call = OutsideSet("recorded", "recorded", "z: f32[7]")
+    found = examples.of(function(MODEL, "Model.needs_more"), sizes={}, outside=[call])
+    assert found.source == "recorded"
+    assert arguments(found.sets[0])["z"] == f32(7)

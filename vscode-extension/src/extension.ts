@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 
 import { registerCommands } from "./commands";
+import { Examples } from "./examples";
 import { Links } from "./links";
 import { Logs } from "./logs";
 import { Membership } from "./membership";
@@ -10,6 +11,7 @@ import { Panel } from "./panel/panel";
 import { Pythons } from "./pythons";
 import { Server } from "./server";
 import { Status } from "./status";
+import { Targets } from "./targets";
 
 /** What other extensions and the tests get. */
 export interface Api {
@@ -22,13 +24,15 @@ let server: Server | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const logs = new Logs();
   const status = new Status();
-  const pythons = new Pythons(logs);
+  const pythons = new Pythons(logs, context.workspaceState);
   server = new Server(context, logs, status, pythons);
+  const targets = new Targets(server);
+  const examples = new Examples(server);
   const links = new Links(server);
   const membership = new Membership(server);
   const panel = new Panel(context.extensionUri, server, logs);
   const commands = registerCommands(context, server, logs, pythons);
-  context.subscriptions.push(logs, status, pythons, links, membership, panel, ...commands);
+  context.subscriptions.push(logs, status, pythons, targets, examples, links, membership, panel, ...commands);
   const ready = server.start();
   ready.catch((error: unknown) => {
     logs.client.error(error instanceof Error ? error : String(error));

@@ -15,6 +15,7 @@ from jaxsight.cli.commands import (
     dataset,
     explain,
     kernels,
+    record,
     reduce,
     repro,
     server,
@@ -99,6 +100,7 @@ app.command("show")(show.show)
 app.command("sourcerize")(sourcerize.sourcerize)
 app.command("kernels")(kernels.kernels)
 app.add_typer(targets.app, name="targets", invoke_without_command=True)
+app.command("record")(record.record)
 app.command("check")(check.check)
 app.add_typer(repro.app, name="repro")
 app.command("reduce")(reduce.reduce)

@@ -1,19 +1,20 @@
-"""Choose the source of a function's example inputs, from its docstring down to its annotations.
+"""Choose the source of a function's example inputs, from its docstring down to recorded calls.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations. Annotations also fill in arguments that the others lack.
+doctests, then annotations, then calls that were observed: by callers, then in recorded runs; then
+proposals that the user wants to see. Annotations also fill in arguments that the others lack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight.examples.binding import Bound, Layers, bind, missing_problems
 from jaxsight.examples.docstrings.doctests import calls_in
 from jaxsight.examples.docstrings.lines import Declared, DeclaredSet, read_docstring, read_project
 from jaxsight.examples.problems import PROJECT_EXAMPLE, Problem, problem
-from jaxsight.examples.sets import Examples, ExampleSet
+from jaxsight.examples.sets import Examples, ExampleSet, OutsideOrigin, OutsideSet
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Range
@@ -34,6 +35,7 @@ def of(
     sizes: Mapping[str, int],
     project: str | None = None,
     mesh: Mesh | None = None,
+    outside: Sequence[OutsideSet] = (),
 ) -> Examples:
     """Return the example inputs of a function.
 
@@ -42,6 +44,7 @@ def of(
         sizes: the settings' sizes by name.
         project: the text of the function's entry in `[tool.jaxsight.examples]`, if it has one.
         mesh: the settings' mesh, if there is one.
+        outside: calls of the function that were observed, and proposals.
     """
     settings = _Defaults(sizes, mesh)
     signature = Signature(function)
@@ -51,6 +54,8 @@ def of(
         examples = _declared(signature, own, shared, settings)
     else:
         examples = _other_sources(signature, shared, settings, project)
+        if not examples.sets and examples.source != "project" and outside:
+            examples = _of_outside(signature, outside, shared, settings, examples)
     problems = (*own.problems, *examples.problems)
     sets = examples.sets
     if own.expects and sets:
@@ -156,6 +161,59 @@ def _of_annotations(
     head = DeclaredSet("", function.name_range)
     bound = _bound(signature, Layers(shared.sets[:1], (head,)), settings)
     return bound.set
+
+
+def _of_outside(
+    signature: Signature,
+    outside: Sequence[OutsideSet],
+    shared: Declared,
+    settings: _Defaults,
+    before: Examples,
+) -> Examples:
+    """Return the observed calls of the best origin that has some which the function still takes.
+
+    A call that no longer fits the function's parameters is left out without a problem.
+    """
+    if signature.function.refused:
+        return before
+    for origin in _OUTSIDE:
+        calls = [call for call in outside if call.origin == origin]
+        made_sets = (_of_call(signature, call, shared, settings) for call in calls)
+        if sets := [made for made in made_sets if made is not None]:
+            names = [made.name for made in sets]
+            unique = tuple(
+                made if number == 1 else replace(made, name=f"{made.name} {number}")
+                for at, made in enumerate(sets)
+                for number in (names[: at + 1].count(made.name),)
+            )
+            return Examples(unique, before.problems, origin)
+    return before
+
+
+_OUTSIDE: tuple[OutsideOrigin, ...] = ("caller", "recorded", "proposed")
+"""Where sets that no text declares come from, the best first."""
+
+
+def _of_call(
+    signature: Signature, call: OutsideSet, shared: Declared, settings: _Defaults
+) -> ExampleSet | None:
+    """Return an observed call as a set, whose examples all have their place at the function."""
+    declared = read_project(call.text)
+    if len(declared.sets) != 1:
+        return None
+    bound = _bound(signature, _layers(declared, shared)[0], settings)
+    if bound.set is None or bound.problems:
+        return None
+    place = signature.function.name_range
+    return replace(
+        bound.set,
+        name=call.label,
+        may_fail=call.may_fail,
+        expects=(),
+        line=place.start.line,
+        places=tuple((name, place) for name, _ in bound.set.places),
+        axis_places=tuple((name, place) for name, _ in bound.set.axis_places),
+    )
 
 
 def _bound(signature: Signature, layers: Layers, settings: _Defaults) -> Bound:

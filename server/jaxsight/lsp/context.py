@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types
@@ -92,6 +92,20 @@ class Context:
         """Show a message as a pop-up."""
         params = types.ShowMessageParams(type=kind, message=notice(message))
         self.connection.window_show_message(params)
+
+    async def ask(self, question: str, answers: Sequence[str]) -> str | None:
+        """Ask the user, and return the answer that they select, if any.
+
+        Raises:
+            JsonRpcException: the client shows no questions.
+        """
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Info,
+            message=notice(question),
+            actions=[types.MessageActionItem(title=title) for title in answers],
+        )
+        selected = await self.connection.window_show_message_request_async(params)
+        return selected.title if selected is not None and selected.title in answers else None
 
     def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine that nobody awaits; log its errors."""

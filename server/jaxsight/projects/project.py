@@ -21,6 +21,7 @@ from jaxsight.projects.python_discovery import (
     has_jax,
     own_interpreter,
 )
+from jaxsight.projects.recorded import recorded_calls
 from jaxsight.settings import ProjectSettings, Settings, merge
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.trust import Policy, Trust
@@ -102,9 +103,8 @@ class Project:
         """The folder whose trust covers this project."""
         self.read = read
         self.settings: Settings = merge(read, editor)
-        self.outside = ExampleSettings(
-            self.settings.sizes, self.settings.examples, self.settings.mesh
-        )
+        self._recorded_problem = ""
+        self.outside = self._outside()
         self._owner = owner
         self._tracers: Tracers | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -145,6 +145,22 @@ class Project:
             return False  # the editor's setting won
         real = PurePath(os.path.realpath(PurePath(self.interpreter.path).parent))
         return not real.is_relative_to(os.path.realpath(self.folder))
+
+    def read_recorded(self) -> bool:
+        """Read again what was recorded in runs; return whether it changed."""
+        outside = self._outside()
+        if outside.observed == self.outside.observed:
+            return False
+        self.outside = outside
+        return True
+
+    def _outside(self) -> ExampleSettings:
+        observed, problem = recorded_calls(self.root)
+        if problem and problem != self._recorded_problem:
+            self._owner.events.put_nowait(Message("warning", problem))
+        self._recorded_problem = problem
+        settings = self.settings
+        return ExampleSettings(settings.sizes, settings.examples, settings.mesh, observed)
 
     def _held_back(self) -> str:
         trust = self._owner.trust

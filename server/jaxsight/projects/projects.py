@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from jaxsight.events import Consent, Event, Message
+from jaxsight.files.markers import MARKERS, is_marked
 from jaxsight.files.ownership import is_everybodys
 from jaxsight.projects.project import OpenFile, Project
 from jaxsight.projects.python_discovery import is_installed_for
+from jaxsight.recording.recorded_file import is_recorded_file
 from jaxsight.rules.finding import Finding
 from jaxsight.settings import ProjectSettings, Settings, merge, read_project
 from jaxsight.settings.example_settings import LIBRARIES
@@ -26,7 +27,6 @@ from jaxsight.trust import Trust
 
 log = logging.getLogger(__name__)
 
-MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 SETTINGS_FILE = "pyproject.toml"
 IDLE = 60.0
 """Seconds after which a project without open files ends its processes.
@@ -103,7 +103,11 @@ class Projects:
             self.of(str(Path(folder, "__init__.py"))).start_ahead()
 
     def files_changed(self, paths: Sequence[str]) -> bool:
-        """Read changed settings again; return whether any project changed."""
+        """Read changed settings and recordings again; return whether any settings changed."""
+        for path in filter(is_recorded_file, paths):
+            project = self._projects.get(str(Path(path).parent.parent))
+            if project is not None:
+                project.read_recorded()
         if not any(PurePath(path).name in (*MARKERS, "pyvenv.cfg") for path in paths):
             return False
         self._root_of.clear()
@@ -257,8 +261,9 @@ class Projects:
                     return project.root
         own = Path(path).parent
         for folder in Path(path).parents:
-            marked = any(os.path.exists(folder / marker) for marker in MARKERS)  # noqa: PTH110 (never raises)
-            if marked and (workspace is not None or folder == own or not is_everybodys(folder)):
+            if is_marked(folder) and (
+                workspace is not None or folder == own or not is_everybodys(folder)
+            ):
                 return str(folder)
             if str(folder) == workspace:
                 break

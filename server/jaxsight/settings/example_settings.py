@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from jaxsight.examples.sets import OutsideSet
 from jaxsight.wire.meshes import Mesh
 
 LIBRARIES = frozenset({"site-packages", "dist-packages"})
@@ -13,11 +14,13 @@ LIBRARIES = frozenset({"site-packages", "dist-packages"})
 
 @dataclass(frozen=True, slots=True)
 class ExampleSettings:
-    """Settings that a document's example inputs depend on.
+    """What a document's example inputs depend on besides its text.
 
-    These are sizes, the project's examples, and a mesh.
+    These are settings (sizes, the project's examples, a mesh) and observed calls.
     """
 
     sizes: Mapping[str, int]
     examples: Mapping[str, str]
     mesh: Mesh | None = None
+    observed: Mapping[tuple[str, str], tuple[OutsideSet, ...]] = field(default_factory=dict)
+    """Observed calls by the path of a file and the qualified name of a function in it."""

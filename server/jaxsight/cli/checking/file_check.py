@@ -15,10 +15,11 @@ from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
 from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.uncompiled import uncompiled
+from jaxsight.features.kernels.uncompiled import uncompiled
 from jaxsight.features.verification import Verified, verify
 from jaxsight.files import reading
-from jaxsight.projects.projects import MARKERS, SETTINGS_FILE
+from jaxsight.files.markers import is_marked
+from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.caveat import Caveat
@@ -147,7 +148,7 @@ async def check_settings(run: CommandRun, files: Sequence[Path]) -> list[Reporte
 def _settings_file(file: Path) -> Path | None:
     """Return the settings file of the project that contains `file`, if there is one."""
     for folder in file.parents:
-        if any(reading.exists(folder / marker) for marker in MARKERS):
+        if is_marked(folder):
             settings = folder / SETTINGS_FILE
             return settings if reading.exists(settings) else None
     return None

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 TRUST = "jaxsight/trust"
 INTERPRETERS = "jaxsight/interpreters"
-WATCHED = ("**/*.py", "**/pyproject.toml")
+WATCHED = ("**/*.py", "**/pyproject.toml", "**/.jaxsight/recorded.json")
 
 
 async def initialized(context: Context, params: types.InitializedParams) -> None:

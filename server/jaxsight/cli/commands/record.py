@@ -1,0 +1,158 @@
+"""Record example inputs from a run of the user's program: `jaxsight record`."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsight.cli.errors import CommandError
+from jaxsight.cli.execution import command
+from jaxsight.cli.options import Python
+from jaxsight.cli.output.printing import Printer
+from jaxsight.cli.recorded_examples import Place, write_examples
+from jaxsight.cli.user_python import user_environment, user_interpreter
+from jaxsight.recording import recorded_file, running, summary
+from jaxsight.recording.recorded_file import Functions, RecordedFileError
+from jaxsight.text.inert import one_line
+
+Program = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- COMMAND [ARG]...]",
+        help="Program to run; without one, what was recorded before is listed.",
+        show_default=False,
+    ),
+]
+
+Write = Annotated[
+    bool,
+    typer.Option("--write", help="Add what was recorded to the functions' docstrings."),
+]
+
+To = Annotated[
+    Place,
+    typer.Option("--to", help="Where [cyan]--write[/cyan] adds examples."),
+]
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="Functions to list and to write, as [cyan]loss[/cyan], [cyan]Model.*[/cyan] or "
+        "[cyan]model.py:*[/cyan]. Repeatable.",
+        show_default="all",
+    ),
+]
+
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", help="Functions to list at most.", min=0)
+]
+
+Tests = Annotated[bool, typer.Option("--tests", help="Record functions in files of tests, too.")]
+
+
+@command
+def record(
+    program: Program = None,
+    write: Write = False,
+    to: To = Place.DOCSTRING,
+    only: Only = None,
+    limit: Limit = 20,
+    tests: Tests = False,
+    python: Python = None,
+) -> int:
+    """Run a program, and use what its functions are called with as their example inputs.
+
+    The program runs unmodified, with its own input, output and exit status. Shapes, dtypes,
+    pytrees, shardings and static arguments go to [bold].jaxsight/recorded.json[/bold] in the
+    project; values of arrays do not. Editors and all commands use them for functions that have no
+    other example inputs.
+
+    [bold]Examples[/bold]
+
+        jaxsight record -- python train.py --epochs 1
+        jaxsight record -- pytest tests
+        jaxsight record
+        jaxsight record --write --only 'model.py:*'
+    """
+    root = running.project_root(Path.cwd())
+    status = 0
+    if program:
+        status, functions = _run(program, root, python, only or (), limit, tests)
+    else:
+        functions = {root: _chosen(_recorded(root), only or ())}
+        if not functions[root] and not write:
+            raise CommandError(
+                "nothing is recorded; run a program: `jaxsight record -- python train.py`"
+            )
+        if not write:
+            for line in summary.listed(functions[root], limit):
+                Printer().print(line)
+    if write:
+        for project, chosen in functions.items():
+            _write(project, chosen, to, is_named=bool(only))
+    return status
+
+
+def _write(root: Path, functions: Functions, place: Place, *, is_named: bool) -> None:
+    """Write the examples of functions; those that JAX did not trace have to be named."""
+    printer = Printer(stderr=True)
+    traced = {key: calls for key, calls in functions.items() if is_named or calls[0].is_traced}
+    for line in write_examples(root, traced, place):
+        printer.print(line)
+    if untraced := [name for _, name in functions.keys() - traced.keys()]:
+        names = one_line(", ".join(sorted(untraced)))
+        printer.print(f"not added, as JAX did not trace them (name them with `--only`): {names}")
+
+
+def _run(
+    program: list[str],
+    root: Path,
+    python: str | None,
+    only: list[str] | tuple[str, ...],
+    limit: int,
+    tests: bool,
+) -> tuple[int, dict[Path, Functions]]:
+    """Run a program; return its exit status, and what was recorded by project."""
+    try:
+        interpreter: str | None = user_interpreter(python)
+    except CommandError:
+        if python is not None:
+            raise
+        interpreter = None  # the command may bring its own
+    environment = running.program_environment(interpreter, user_environment())
+    try:
+        recording = running.record(
+            running.with_python(program, interpreter), root, environment, tests=tests
+        )
+    except OSError as error:
+        raise CommandError(f"cannot run {one_line(program[0])}: {error.strerror}") from error
+    printer = Printer(stderr=True)
+    for line in summary.lines(recording, root, limit):
+        printer.print(f"jaxsight: {line}")
+    chosen = {
+        project: _chosen(functions, only) for project, functions in recording.functions.items()
+    }
+    return recording.status, chosen
+
+
+def _recorded(root: Path) -> Functions:
+    try:
+        return recorded_file.read(root)
+    except RecordedFileError as error:
+        raise CommandError(f"cannot read {recorded_file.path_in(root)}: {error}") from error
+
+
+def _chosen(functions: Functions, only: list[str] | tuple[str, ...]) -> Functions:
+    """Return the functions that a pattern names, by name or by file and name."""
+    if not only:
+        return functions
+    return {
+        (file, name): calls
+        for (file, name), calls in functions.items()
+        if any(fnmatchcase(name, each) or fnmatchcase(f"{file}:{name}", each) for each in only)
+    }

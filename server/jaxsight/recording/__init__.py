@@ -1,0 +1,19 @@
+"""Example inputs from a run of the user's program: what its functions were called with.
+
+`running.py` starts the program with `observing/site/sitecustomize.py`, which every Python that it
+starts runs first. There, `observing/observer.py` looks at calls of the project's functions
+(`monitoring.py` reports them, `instrumentation.py` on Python 3.11), `arguments.py` writes them in
+the notation of example inputs, and `observing/log.py` appends them to a file at once, so a crash
+loses nothing. The starting process merges these files into `.jaxsight/recorded.json`
+(`recorded_file.py`), which the server reads.
+
+No values of arrays are stored, and of other values only those that select what a program is.
+What runs in the user's Python uses the standard library, numpy and jax.
+"""
+
+FOLDER = "JAXSIGHT_RECORDING"
+"""The variable with the folder that processes log into."""
+ROOT = "JAXSIGHT_RECORDING_ROOT"
+"""The variable with the root of the project."""
+TESTS = "JAXSIGHT_RECORDING_TESTS"
+"""The variable that is set if functions of tests are recorded, too."""

@@ -1,0 +1,194 @@
+"""Values as Python expressions, where the notation has no form: dataclasses, functions, dtypes.
+
+An expression reads the names of the function's module. Arrays in it are zeros of the same type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.recording.notation import (
+    DEEPEST,
+    LONGEST,
+    UnwritableError,
+    is_array,
+    is_key,
+    scalar,
+)
+from jaxsight.recording.reachable import Reachable
+
+Built = Callable[[object, Reachable], str | None]
+"""Returns the call that built an object, where it was observed."""
+
+
+def not_built(value: object, names: Reachable) -> str | None:
+    """Return `None`: no call that built an object was observed."""
+    return None
+
+
+class Expressions:
+    """Writes expressions for one module."""
+
+    def __init__(self, names: Reachable, built: Built = not_built) -> None:
+        self._names = names
+        self._built = built
+
+    def write(self, value: object, name: str = "", depth: int = 0) -> str:
+        """Return an expression for a value.
+
+        Raises:
+            UnwritableError: there is none.
+        """
+        if depth > DEEPEST:
+            raise UnwritableError(f"it is nested more than {DEEPEST} levels deep")
+        text = self._written(value, name, depth)
+        if len(text) > LONGEST:
+            raise UnwritableError(f"its example is longer than {LONGEST:,} characters")
+        return text
+
+    def _written(self, value: Any, name: str, depth: int) -> str:
+        kind = type(value)
+        if is_array(value):
+            return self._array(value)
+        if kind is float or kind is complex:
+            return _number(value)
+        if kind in (bool, int, str, type(None)):
+            return scalar(value, name)
+        if kind is dict:
+            items = (
+                f"{scalar(key)}: {self.write(item, str(key), depth + 1)}"
+                for key, item in value.items()
+            )
+            return "{" + ", ".join(items) + "}"
+        if kind is list:
+            return f"[{', '.join(self.write(item, name, depth + 1) for item in value)}]"
+        if kind is tuple:
+            parts = [self.write(item, name, depth + 1) for item in value]
+            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        if (own := self._names.name_of(value)) is not None:
+            return own
+        return self._object(value, depth)
+
+    def _object(self, value: Any, depth: int) -> str:
+        """Return the call of its class that makes an object."""
+        kind = type(value)
+        if isinstance(value, np.dtype):
+            return f"{self._module('numpy', 'jax.numpy')}.dtype({value.name!r})"
+        if isinstance(value, enum.Enum):
+            return f"{self._class(kind)}.{value.name}"
+        if (call := self._built(value, self._names)) is not None:
+            return call
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            fields = zip(kind._fields, value, strict=True)
+            return self._call(kind, list(fields), depth)
+        if dataclasses.is_dataclass(value):
+            return self._call(kind, _fields(value), depth)
+        if _is_of(kind, "flax.nnx", "Rngs"):
+            return f"{self._class(kind)}(0)"
+        if isinstance(value, dict) and kind.__init__ is dict.__init__:
+            return f"{self._class(kind)}({self.write(dict(value), '', depth + 1)})"
+        if _is_of(kind, "flax.core", "FrozenDict"):
+            return f"{self._class(kind)}({self.write(value.unfreeze(), '', depth + 1)})"
+        if kind.__init__ is object.__init__ and not getattr(value, "__dict__", {}):
+            return f"{self._class(kind)}()"
+        raise UnwritableError(f"`{kind.__qualname__}` has no form as example input")
+
+    def _call(self, kind: type, fields: list[tuple[str, object]], depth: int) -> str:
+        parts = []
+        for field, part in fields:
+            try:
+                parts.append(f"{field}={self.write(part, field, depth + 1)}")
+            except UnwritableError as error:
+                raise UnwritableError(f"`{kind.__qualname__}.{field}`: {error}") from None
+        return f"{self._class(kind)}({', '.join(parts)})"
+
+    def _class(self, kind: type) -> str:
+        name = self._names.name_of(kind)
+        if name is None:
+            raise UnwritableError(f"its module does not import `{kind.__qualname__}`")
+        return name
+
+    def _module(self, *names: str) -> str:
+        for name in names:
+            if (own := self._names.module(name)) is not None:
+                return own
+        raise UnwritableError(f"its module does not import `{names[0]}`")
+
+    def _array(self, value: Any) -> str:
+        if isinstance(value, np.ndarray | np.generic):
+            shape, dtype = value.shape, value.dtype
+            module = self._module("numpy", "jax.numpy")
+            return f"{module}.zeros({_shape(shape)}, {dtype.name!r})"
+        aval = avals.of(value)
+        if shardings.given(value) is not None or shardings.traced(aval) is not None:
+            raise UnwritableError("its arrays are divided over a mesh")
+        if is_key(aval):
+            return self._key(aval)
+        if avals.weak(aval) and aval.shape == ():
+            return {"f": "0.0", "c": "0j"}.get(np.dtype(aval.dtype).kind, "0")
+        module = self._module("jax.numpy")
+        return f"{module}.zeros({_shape(aval.shape)}, {np.dtype(aval.dtype).name!r})"
+
+    def _key(self, aval: Any) -> str:
+        random = self._module("jax.random")
+        tag = avals.text(aval).partition("<")[2].partition(">")[0]
+        impl = {"fry": "", "rbg": ", impl='rbg'", "urbg": ", impl='unsafe_rbg'"}.get(tag)
+        if impl is None:
+            raise UnwritableError(f"its keys are `key<{tag}>`")
+        key = f"{random}.key(0{impl})"
+        return key if aval.shape == () else f"{random}.split({key}, {_shape(aval.shape)})"
+
+
+def _number(value: complex) -> str:
+    """Return a number of the same type: in an expression, it is traced as jitted code has it."""
+    if type(value) is complex:
+        return "0j"
+    return scalar(value) if not scalar(value).startswith("~") else "0.0"
+
+
+def _shape(shape: tuple[object, ...]) -> str:
+    if not all(isinstance(size, int) for size in shape):
+        raise UnwritableError("one of its sizes is no number")
+    return repr(tuple(shape))
+
+
+def _fields(value: Any) -> list[tuple[str, object]]:
+    """Return the arguments that make an equal dataclass, without those that are its defaults.
+
+    Raises:
+        UnwritableError: its class makes it in another way.
+    """
+    kind = type(value)
+    is_linen = _is_of(kind, "flax.linen", "Module")
+    if is_linen and getattr(value, "scope", None) is not None:
+        raise UnwritableError("methods of a Flax module run inside its `apply`")
+    made_by = getattr(kind.__init__, "__code__", None)
+    if not is_linen and (made_by is None or made_by.co_filename != "<string>"):
+        raise UnwritableError(f"`{kind.__qualname__}` has a constructor of its own")
+    fields: list[tuple[str, object]] = []
+    for field in dataclasses.fields(value):
+        if is_linen and field.name in ("parent", "name"):
+            continue
+        try:
+            own = object.__getattribute__(value, field.name)
+        except AttributeError as error:
+            message = f"`{kind.__qualname__}.{field.name}` is not set"
+            raise UnwritableError(message) from error
+        if not field.init:
+            raise UnwritableError(f"`{kind.__qualname__}.{field.name}` is set by its class")
+        if own is not field.default:
+            fields.append((field.name, own))
+    return fields
+
+
+def _is_of(kind: type, package: str, name: str) -> bool:
+    """Return whether a class is, or inherits from, one of a library that may not be installed."""
+    return any(
+        base.__name__ == name and base.__module__.startswith(package) for base in kind.__mro__
+    )

@@ -1,0 +1,212 @@
+"""Values as the notation of example inputs has them: arrays, keys, pytrees of built-in types.
+
+No value of an array is written. Of Python's own values, those are that select what a program is:
+
+* `None`, booleans and whole numbers;
+* floats as somebody would write them (`3e-4`): one with more digits was computed, and is data, so
+  only its type is written;
+* short strings, such as `'train'` or an `einsum`'s, unless they look like a secret or a path.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsight.interpreters.compat import avals, shardings
+from jaxsight.wire.meshes import EXPLICIT, MANUAL, Mesh, Spec
+
+LONGEST = 20_000
+"""Maximum number of characters of an example."""
+DEEPEST = 30
+"""Maximum depth of an example."""
+
+_MOST_DIGITS = 6
+"""Significant digits of a float that somebody wrote."""
+_LARGEST = 2**63
+_PLAIN = re.compile(r"[\w ,.;:>()+*@=<\-]{0,40}", re.ASCII)
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])\w{16,}", re.ASCII)
+"""A long word of letters and digits."""
+_SECRET = re.compile(r"pass(word|wd|phrase)|secret|token$|api_?key|credential", re.IGNORECASE)
+"""Names of parameters whose strings are never written."""
+
+
+class UnwritableError(Exception):
+    """A value has no form as example input. The message is a clause about it."""
+
+
+class Meshes:
+    """The meshes of the arrays that were written: an example set has one."""
+
+    def __init__(self) -> None:
+        self.found: Mesh | None = None
+
+    def take(self, mesh: Mesh) -> None:
+        """Note the mesh of an array.
+
+        Raises:
+            UnwritableError: there is another one.
+        """
+        mesh = Mesh(mesh.axes, mesh.types)
+        if self.found is not None and self.found != mesh:
+            raise UnwritableError("its arguments are on several meshes")
+        self.found = mesh
+
+    @property
+    def text(self) -> str:
+        """The axes with their types, as the line of a mesh has them."""
+        if self.found is None:
+            return ""
+        types = self.found.types
+        if EXPLICIT not in types:
+            return self.found.text
+        axes = zip(self.found.axes, types, strict=True)
+        return ", ".join(f"{name}={size} {type}" for (name, size), type in axes)
+
+
+def is_array(value: object) -> bool:
+    """Return whether a value has a shape and a dtype that JAX can have."""
+    if isinstance(value, jax.Array | jax.ShapeDtypeStruct | jax.core.Tracer):
+        return True
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUMmV"
+
+
+def is_key(aval: Any) -> bool:
+    """Return whether an abstract value is one of typed PRNG keys."""
+    return bool(jnp.issubdtype(aval.dtype, jax.dtypes.prng_key))
+
+
+def write(value: object, meshes: Meshes, name: str = "", depth: int = 0) -> str:
+    """Return a value as one line of the notation.
+
+    Args:
+        meshes: takes the meshes of its arrays.
+        name: that of the parameter or the key.
+        depth: the number of brackets around it.
+
+    Raises:
+        UnwritableError: the notation has no form for it.
+    """
+    if depth > DEEPEST:
+        raise UnwritableError(f"it is nested more than {DEEPEST} levels deep")
+    if is_array(value):
+        return _array(value, meshes)
+    kind = type(value)
+    if kind is dict:
+        items: Any = value
+        parts = [
+            f"{_key(key)}: {write(item, meshes, str(key), depth + 1)}"
+            for key, item in items.items()
+        ]
+        return _short("{" + ", ".join(parts) + "}")
+    if kind in (list, tuple):
+        sequence: Any = value
+        parts = [write(item, meshes, name, depth + 1) for item in sequence]
+        if kind is list:
+            return _short("[" + ", ".join(parts) + "]")
+        return _short("(" + ", ".join(parts) + (",)" if len(parts) == 1 else ")"))
+    return scalar(value, name)
+
+
+def scalar(value: object, name: str = "") -> str:
+    """Return a Python value that is no container.
+
+    Raises:
+        UnwritableError: it has no literal, or its literal is not to be stored.
+    """
+    if value is None or value is True or value is False:
+        return str(value)
+    if type(value) is int and abs(value) < _LARGEST:
+        return str(value)
+    if type(value) is float:
+        text = repr(value)
+        return text if _is_written(text) else f"~{_default(float)}[]"
+    if type(value) is complex:
+        return f"~{_default(complex)}[]"
+    if type(value) is str:
+        return _string(value, name)
+    raise UnwritableError(f"`{type(value).__qualname__}` has no form as example input")
+
+
+def _is_written(number: str) -> bool:
+    digits, _, _ = number.lstrip("-").partition("e")
+    return number.lstrip("-")[0].isdigit() and len(digits.replace(".", "").strip("0")) <= (
+        _MOST_DIGITS
+    )
+
+
+def _string(value: str, name: str) -> str:
+    if not _PLAIN.fullmatch(value) or _RANDOM.search(value) or _SECRET.search(name):
+        raise UnwritableError("its string is not stored")
+    return repr(value)
+
+
+def _key(key: object) -> str:
+    if type(key) in (str, int, bool, type(None)):
+        if type(key) is str and not _PLAIN.fullmatch(key.replace("/", "")):
+            raise UnwritableError("one of its keys is not stored")
+        return repr(key)
+    if type(key) is tuple:
+        parts = [_key(part) for part in key]
+        return "(" + ", ".join(parts) + (",)" if len(parts) == 1 else ")")
+    raise UnwritableError(f"a key of it is a `{type(key).__qualname__}`")
+
+
+def _array(value: Any, meshes: Meshes) -> str:
+    if isinstance(value, np.ndarray | np.generic):
+        dtype = jax.dtypes.canonicalize_dtype(value.dtype)
+        return f"{_dtype(dtype)}[{_sizes(value.shape, ())}]"
+    aval = avals.of(value)
+    spec = _spec(value, aval, meshes)
+    if is_key(aval):
+        head, _, _ = avals.text(aval).partition("[")
+        if head not in ("key<fry>", "key<rbg>", "key<urbg>"):
+            raise UnwritableError(f"its keys are `{head}`")
+        return f"{head}[{_sizes(aval.shape, spec)}]"
+    weak = "~" if avals.weak(aval) else ""
+    return f"{weak}{_dtype(aval.dtype)}[{_sizes(aval.shape, spec)}]"
+
+
+def _dtype(dtype: Any) -> str:
+    if dtype == jax.dtypes.float0:
+        raise UnwritableError("it is an array of `float0`")
+    head, _, _ = avals.array_text(dtype, ()).partition("[")
+    return head
+
+
+def _default(kind: type) -> str:
+    return _dtype(jax.dtypes.canonicalize_dtype(kind))
+
+
+def _spec(value: object, aval: object, meshes: Meshes) -> Spec:
+    """Return the mesh axes that each dimension is divided over."""
+    sharding = shardings.given(value) or shardings.traced(aval)
+    if sharding is None:
+        return ()
+    if MANUAL in sharding.mesh.types or sharding.varying or sharding.unreduced:
+        raise UnwritableError("it is called inside a `shard_map`")
+    meshes.take(sharding.mesh)
+    return sharding.spec
+
+
+def _sizes(shape: tuple[object, ...], spec: Spec) -> str:
+    if not all(isinstance(size, int) for size in shape):
+        raise UnwritableError("one of its sizes is no number")
+    over = spec or ((),) * len(shape)
+    return ", ".join(f"{size}{_at(axes)}" for size, axes in zip(shape, over, strict=True))
+
+
+def _at(axes: tuple[str, ...]) -> str:
+    if not axes:
+        return ""
+    return f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"
+
+
+def _short(text: str) -> str:
+    if len(text) > LONGEST:
+        raise UnwritableError(f"its example is longer than {LONGEST:,} characters")
+    return text

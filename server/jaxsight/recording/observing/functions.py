@@ -1,0 +1,137 @@
+"""Which code belongs to functions of the project that can have example inputs, and its arguments.
+
+This module uses only the standard library: it is imported before the user's program begins.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+
+from jaxsight.files import reading
+
+_LIBRARIES = frozenset({"site-packages", "dist-packages", "node_modules", "__pycache__"})
+_SPECIAL = frozenset({"__init__", "__call__"})
+"""Methods that Python calls by itself, and that are of use."""
+_MODULES = re.compile(r"[/\\](equinox[/\\]nn|flax[/\\]nnx[/\\]nn)[/\\]")
+"""Files of libraries whose objects are arguments of users' functions: how they are built counts."""
+_UNTRACED = (
+    inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ITERABLE_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFunction:
+    """A function as its file has it: the path relative to the root, and the qualified name.
+
+    The path of a library's constructor is empty.
+    """
+
+    file: str
+    name: str
+
+    @property
+    def is_constructor(self) -> bool:
+        """Whether it makes the object that is its first argument."""
+        return self.name.endswith(".__init__")
+
+
+class ProjectFiles:
+    """The files below the root of a project, without those of its environments and its tests."""
+
+    def __init__(self, root: str, *, tests: bool = False) -> None:
+        """Take the files below a root; `tests`: those of tests as well."""
+        self.root = os.path.realpath(root)
+        self._tests = tests
+        self._folders: dict[str, bool] = {}
+        self._files: dict[str, str] = {}
+
+    def function(self, code: CodeType) -> ProjectFunction | None:
+        """Return the function of the project that some code belongs to, if any."""
+        if code.co_flags & _UNTRACED or "<" in code.co_qualname:
+            return None
+        if code.co_name.startswith("__") and code.co_name not in _SPECIAL:
+            return None
+        if code.co_name == "__init__" and _MODULES.search(code.co_filename):
+            return ProjectFunction("", code.co_qualname)
+        file = self.file(code.co_filename)
+        return ProjectFunction(file, code.co_qualname) if file else None
+
+    def file(self, path: str) -> str:
+        """Return the path relative to the root; empty for a file that is not of the project."""
+        found = self._files.get(path)
+        if found is None:
+            found = self._files[path] = self._file(path)
+        return found
+
+    def _file(self, path: str) -> str:
+        if path.startswith("<"):
+            return ""
+        real = os.path.realpath(path)
+        if not real.startswith(self.root + os.sep) or not real.endswith(".py"):
+            return ""
+        folder, name = os.path.split(real)
+        if not self._tests and (name == "conftest.py" or _is_test(name)):
+            return ""
+        if not self._is_own(folder):
+            return ""
+        return Path(real).relative_to(self.root).as_posix()
+
+    def _is_own(self, folder: str) -> bool:
+        """Return whether a folder is the root, or below it and no environment."""
+        if folder == self.root:
+            return True
+        known = self._folders.get(folder)
+        if known is None:
+            above, name = os.path.split(folder)
+            known = self._folders[folder] = (
+                name not in _LIBRARIES
+                and not name.startswith(".")
+                and not reading.is_file(Path(folder, "pyvenv.cfg"))
+                and self._is_own(above)
+            )
+        return known
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith("test_") or name.endswith("_test.py")
+
+
+def arguments(frame: FrameType) -> Iterator[tuple[str, object]]:
+    """Yield the arguments of the function that a frame begins to run.
+
+    The class of a class method is none; `*args` and `**kwargs` have their stars.
+    """
+    code, values = frame.f_code, frame.f_locals
+    names = code.co_varnames
+    count = code.co_argcount + code.co_kwonlyargcount
+    plain = names[:count]
+    if plain and code.co_argcount and _is_class_parameter(code, values.get(plain[0])):
+        plain = plain[1:]
+    for name in plain:
+        if name in values:
+            yield name, values[name]
+    if code.co_flags & inspect.CO_VARARGS:
+        rest = values.get(names[count], ())
+        if rest:
+            yield f"*{names[count]}", rest
+        count += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        options = values.get(names[count], {})
+        if options:
+            yield f"**{names[count]}", options
+
+
+def _is_class_parameter(code: CodeType, first: object) -> bool:
+    if not isinstance(first, type) or "." not in code.co_qualname:
+        return False
+    found = inspect.getattr_static(first, code.co_name, None)
+    return isinstance(found, classmethod)

@@ -1,0 +1,142 @@
+"""Report each function that begins to run, where Python has no `sys.monitoring` (before 3.12).
+
+Functions of the project get a first statement that reports them while their module is compiled. A
+trace or profile function would slow down every call of the program instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from jaxsight.files import reading
+from jaxsight.recording.observing.observer import Observer
+
+_REPORT = "__jaxsight_began__"
+"""The name of the builtin that functions report to."""
+_MAIN = "__main__"
+
+
+def observe(observer: Observer) -> None:
+    """Begin to observe modules that are imported from now on, and the program itself."""
+    done: set[CodeType] = set()
+
+    def began() -> None:
+        frame = sys._getframe(1)
+        code = frame.f_code
+        if code not in done and not (observer.belongs(code) and observer.began(frame)):
+            done.add(code)
+
+    setattr(builtins, _REPORT, began)
+    sys.meta_path.insert(0, _Finder(observer))
+    sys.path_hooks.insert(0, _main_hook(observer))
+
+
+class _Finder:
+    """Finds the project's modules, as Python does."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module of the project, with a loader that instruments it."""
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        is_file = spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader
+        if spec is None or not is_file or not self._observer.files.file(spec.origin or ""):
+            return None
+        spec.loader = _Loader(name, spec.origin or "")
+        return spec
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Compiles a module so that its functions report; never from cached bytecode."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the module's code."""
+        path = self.get_filename(fullname)
+        return _compiled(self.get_data(path), path)
+
+
+def _compiled(source: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
+    tree = ast.parse(source, path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            _instrument(node)
+    after = 1 if ast.get_docstring(tree, clean=False) is not None else 0
+    while after < len(tree.body) and _is_future(tree.body[after]):
+        after += 1
+    tree.body[after:after] = first
+    return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _instrument(function: ast.FunctionDef) -> None:
+    """Let a function begin with its report, on the line of its first statement."""
+    has_docstring = ast.get_docstring(function, clean=False) is not None
+    at = 1 if has_docstring and len(function.body) > 1 else 0
+    if has_docstring and at == 0:
+        return  # it does nothing
+    call = ast.Call(ast.Name(_REPORT, ast.Load()), [], [])
+    report = ast.copy_location(ast.Expr(call), function.body[at])
+    function.body.insert(at, report)
+
+
+def _main_hook(observer: Observer) -> Callable[[str], Any]:
+    """Return a hook that finds the program in its file.
+
+    `python FILE` asks the path hooks whether the file is a folder or an archive with a program in
+    it (`pymain_run_python` in CPython's `Modules/main.c`), and runs that as `__main__`.
+    """
+
+    def hook(path: str) -> Any:
+        words = map(os.path.abspath, sys.orig_argv)
+        if not path.endswith(".py") or os.path.abspath(path) not in words:  # noqa: PTH100
+            raise ImportError(path)
+        if not observer.files.file(path) or not reading.is_file(path):
+            raise ImportError(path)
+        return _MainFinder(path)
+
+    return hook
+
+
+class _MainFinder:
+    """Finds `__main__` in one file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def find_spec(
+        self, name: str, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of the program."""
+        if name != _MAIN:
+            return None
+        loader = _MainLoader(_MAIN, self._path)
+        return importlib.util.spec_from_file_location(_MAIN, self._path, loader=loader)
+
+
+class _MainLoader(_Loader):
+    """Compiles the program, which then has what `python FILE` gives it."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the program's code, and put its folder where its file is on the path."""
+        path = self.get_filename(fullname)
+        folder = str(Path(os.path.realpath(path)).parent)
+        sys.path[:] = [folder if entry == path else entry for entry in sys.path]
+        sys.path_importer_cache.pop(path, None)
+        # `python FILE` sets no spec; `multiprocessing` finds the program by that.
+        no_spec = ast.parse("__spec__ = None; __package__ = None").body
+        return _compiled(self.get_data(path), path, no_spec)

@@ -1,0 +1,135 @@
+"""What a process observed, as lines of a file that only grows: a crash loses nothing.
+
+A line is a JSON list: `[0, file, function, text, is_traced, unwritten]` for a new call,
+`[1, number]` for one that is the same as an earlier one of the file, counted from 0, and
+`[2, message]` for an error of ours. The file is opened for each line, because a program may close
+any descriptor.
+
+This module uses only the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxsight.files import reading
+from jaxsight.recording.observing.functions import ProjectFunction
+
+NEW, AGAIN, FAILED = 0, 1, 2
+LARGEST = 8 << 20
+"""Maximum size of a file, in bytes."""
+_ENDING = ".calls"
+_LONGEST = 300
+
+
+@dataclass(slots=True)
+class LoggedCall:
+    """A call, and how often it was observed."""
+
+    file: str
+    function: str
+    text: str
+    is_traced: bool
+    unwritten: tuple[tuple[str, str], ...]
+    count: int = 1
+
+
+class Log:
+    """The file of one process. A child that was forked begins one of its own."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self.forked()
+
+    def forked(self) -> None:
+        """Begin a new file with the next line."""
+        self._path = os.path.join(self._folder, f"{os.getpid()}-{os.urandom(4).hex()}{_ENDING}")  # noqa: PTH118
+        self._count = 0
+        self._size = 0
+
+    def add(
+        self,
+        function: ProjectFunction,
+        text: str,
+        *,
+        is_traced: bool,
+        unwritten: Iterable[tuple[str, str]],
+    ) -> int:
+        """Append a new call, and return its number; -1 if the file is full or cannot be written."""
+        line = [NEW, function.file, function.name, text, is_traced, list(unwritten)]
+        if not self._append(line):
+            return -1
+        self._count += 1
+        return self._count - 1
+
+    def again(self, number: int) -> None:
+        """Append that a call was observed again."""
+        self._append([AGAIN, number])
+
+    def failed(self, message: str) -> None:
+        """Append that a call could not be looked at."""
+        self._append([FAILED, message[:_LONGEST]])
+
+    def _append(self, line: list[object]) -> bool:
+        data = (json.dumps(line) + "\n").encode()
+        if self._size + len(data) > LARGEST:
+            return False
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+            flags |= getattr(os, name, 0)
+        try:
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return False
+        self._size += len(data)
+        return True
+
+
+def read(folder: Path) -> tuple[list[LoggedCall], list[str]]:
+    """Return the calls and the errors of all processes that logged into a folder."""
+    calls: list[LoggedCall] = []
+    errors: dict[str, None] = {}
+    for path in reading.below(folder, f"*{_ENDING}"):
+        try:
+            text = reading.text(path, LARGEST, strict=False)
+        except reading.UnreadableError:
+            continue
+        own, failed = _read(text)
+        calls += own
+        errors |= dict.fromkeys(failed)
+    return calls, list(errors)
+
+
+def size(folder: Path) -> int:
+    """Return a number that changes whenever a process logs into a folder."""
+    return sum(path.stat().st_size for path in reading.below(folder, f"*{_ENDING}"))
+
+
+def _read(text: str) -> tuple[list[LoggedCall], list[str]]:
+    calls: list[LoggedCall] = []
+    errors: list[str] = []
+    for line in text.split("\n"):
+        try:
+            record: Any = json.loads(line)
+            if record[0] == NEW:
+                _, file, function, inputs, traced, unwritten = record
+                reasons = tuple((str(name), str(reason)) for name, reason in unwritten)
+                calls.append(
+                    LoggedCall(str(file), str(function), str(inputs), bool(traced), reasons)
+                )
+            elif record[0] == AGAIN:
+                calls[record[1]].count += 1
+            else:
+                errors.append(str(record[1]))
+        except (ValueError, TypeError, LookupError, RecursionError):
+            continue  # the last line of a process that was killed may be torn
+    return calls, errors

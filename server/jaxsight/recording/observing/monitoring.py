@@ -1,0 +1,35 @@
+"""Report each function that begins to run, with `sys.monitoring` (Python 3.12 and later).
+
+The interpreter calls back once for each code object that does not belong to the project, and never
+again: it costs a program nothing from then on.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+from typing import Any
+
+from jaxsight.recording.observing.observer import Observer
+
+_TOOLS = (4, 3)
+"""Numbers of tools that Python reserves for nobody; another one may use them."""
+_NAME = "jaxsight record"
+
+
+def observe(observer: Observer) -> bool:
+    """Begin to observe; return whether that is possible."""
+    monitoring: Any = getattr(sys, "monitoring")  # noqa: B009 - not in Python 3.11
+    tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
+    if tool is None:
+        return False
+    belongs, began, disable = observer.belongs, observer.began, monitoring.DISABLE
+    get_frame = sys._getframe
+
+    def on_start(code: CodeType, _: int) -> object:
+        return None if belongs(code) and began(get_frame(1)) else disable
+
+    monitoring.use_tool_id(tool, _NAME)
+    monitoring.register_callback(tool, monitoring.events.PY_START, on_start)
+    monitoring.set_events(tool, monitoring.events.PY_START)
+    return True

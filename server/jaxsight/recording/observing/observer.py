@@ -1,0 +1,147 @@
+"""Look at the calls of the project's functions, a few for each, and log what they are called with.
+
+Everything is bounded, so that a run takes at most a tenth longer: a function is looked at until its
+calls are known, and all functions together for a small share of the time.
+
+This module uses only the standard library; what it asks of JAX is imported once the program has
+imported JAX.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+from jaxsight.recording.observing.functions import ProjectFiles, ProjectFunction, arguments
+from jaxsight.recording.observing.log import Log
+
+if TYPE_CHECKING:
+    from jaxsight.recording.observing.calls import Calls, Kind
+
+_CALLS = 32
+"""Calls of a function that are looked at."""
+_KINDS = 6
+"""Different calls of a function that are logged."""
+_SECONDS = 0.02
+"""Time for a function."""
+_SHARE = 0.03
+"""Share of the time for functions whose first call is known."""
+_WITHOUT_JAX = 1000
+"""Calls of a function before the program has imported JAX, after which it is not observed."""
+
+
+@dataclass(slots=True)
+class _Observed:
+    """A function that is being observed."""
+
+    function: ProjectFunction
+    calls: int = 0
+    early_calls: int = 0
+    seconds: float = 0.0
+    known: dict[Kind, int] = field(default_factory=dict)
+    """The number of each call in the log."""
+
+
+class Observer:
+    """Looks at the frames of a process that begin to run."""
+
+    def __init__(self, files: ProjectFiles, log: Log) -> None:
+        self.files = files
+        self.log = log
+        self._functions: dict[CodeType, _Observed] = {}
+        self._lock = threading.Lock()
+        self._calls: Calls | None = None
+        self._start = time.perf_counter()
+        self._spent = 0.0
+
+    def belongs(self, code: CodeType) -> bool:
+        """Return whether code is that of a function to observe."""
+        if code in self._functions:
+            return True
+        try:
+            function = self.files.function(code)
+        except (OSError, ValueError):
+            return False
+        if function is not None:
+            self._functions[code] = _Observed(function)
+        return function is not None
+
+    def forked(self) -> None:
+        """Begin anew in a process that was forked."""
+        self._lock = threading.Lock()
+        self._functions = {code: _Observed(o.function) for code, o in self._functions.items()}
+        self.log.forked()
+
+    def began(self, frame: FrameType) -> bool:
+        """Look at a function that begins to run; return whether to look at its next call."""
+        observed = self._functions[frame.f_code]
+        if not self._lock.acquire(blocking=False):
+            return True  # another thread's turn
+        try:
+            if self._calls is None and not self._import():
+                observed.early_calls += 1
+                return observed.early_calls < _WITHOUT_JAX
+            if (
+                observed.known
+                and not observed.function.is_constructor
+                and self._spent > _SHARE * (time.perf_counter() - self._start)
+            ):
+                observed.calls += 1
+                return observed.calls < _CALLS
+            start = time.thread_time()
+            try:
+                more = self._look(observed, frame)
+            finally:
+                seconds = time.thread_time() - start
+                observed.seconds += seconds
+                self._spent += seconds
+            more = more and observed.calls < _CALLS and observed.seconds < _SECONDS
+            if not more and observed.function.is_constructor and self._calls is not None:
+                self._calls.misses_objects = True
+            return more
+        except Exception as error:  # noqa: BLE001 - nothing here may disturb the program
+            self.log.failed(f"{observed.function.name}: {type(error).__name__}: {error}")
+            return False
+        finally:
+            self._lock.release()
+
+    def _import(self) -> bool:
+        """Import what knows JAX, once the program has imported it."""
+        jax = sys.modules.get("jax")
+        if jax is None or getattr(jax.__spec__, "_initializing", False):
+            return False
+        from jaxsight.recording.observing.calls import Calls
+
+        self._calls = Calls()
+        return True
+
+    def _look(self, observed: _Observed, frame: FrameType) -> bool:
+        """Log a call; return whether further ones may be different."""
+        assert self._calls is not None
+        function = observed.function
+        named = list(arguments(frame))
+        if function.is_constructor:
+            self._calls.constructing(frame, named)
+            observed.calls = 0  # each object is made by a call of its own
+            return True
+        observed.calls += 1
+        kind = self._calls.kind(named, frame.f_globals)
+        if kind is None:
+            return True
+        number = observed.known.get(kind)
+        if number is not None:
+            self.log.again(number)
+            return True
+        written = self._calls.written(named, frame.f_globals)
+        number = self.log.add(
+            function,
+            written.text,
+            is_traced=kind.is_traced,
+            unwritten=written.unwritten,
+        )
+        observed.known[kind] = number
+        return number >= 0 and len(observed.known) < _KINDS
