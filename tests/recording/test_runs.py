@@ -234,8 +234,8 @@ import jax.numpy as jnp
 import library
 
 library.numbered(jnp.ones(2), 1)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(100)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
