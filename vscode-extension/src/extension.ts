@@ -8,6 +8,7 @@ import { Logs } from "./logs";
 import { Membership } from "./membership";
 import { Panel } from "./panel/panel";
 import { Pythons } from "./pythons";
+import { Recordings } from "./recordings";
 import { Server } from "./server";
 import { Status } from "./status";
 
@@ -27,8 +28,9 @@ export function activate(context: vscode.ExtensionContext): Api {
   const links = new Links(server);
   const membership = new Membership(server);
   const panel = new Panel(context.extensionUri, server, logs);
+  const recordings = new Recordings(context, pythons);
   const commands = registerCommands(context, server, logs, pythons);
-  context.subscriptions.push(logs, status, pythons, links, membership, panel, ...commands);
+  context.subscriptions.push(logs, status, pythons, links, membership, panel, recordings, ...commands);
   const ready = server.start();
   ready.catch((error: unknown) => {
     logs.client.error(error instanceof Error ? error : String(error));

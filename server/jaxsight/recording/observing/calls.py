@@ -50,8 +50,10 @@ class _Construction:
             own = self.namespace.get(read)
             if names.namespace.get(read) is own:
                 continue
-            is_module = isinstance(own, ModuleType)
-            there = names.module(own.__name__) if is_module else names.name_of(own)
+            if isinstance(own, ModuleType):
+                there = names.module(own.__name__)
+            else:
+                there = names.name_of(own)
             if there is None:
                 return None
             renamed[read] = there
@@ -144,7 +146,7 @@ def _renamed(arguments: str, names: Mapping[str, str]) -> str:
         return arguments
 
     class Renamer(ast.NodeTransformer):
-        def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - as the base class has it
+        def visit_Name(self, node: ast.Name) -> ast.expr:
             there = names.get(node.id)
             return node if there is None else ast.parse(there, mode="eval").body
 
