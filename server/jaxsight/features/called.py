@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line
@@ -11,8 +11,13 @@ from jaxsight.wire.messages.replies import Traced
 
 
 def label(view: View) -> str:
-    """Return the end of a hint, `` · as called by `loss` ``; empty for other functions."""
-    return f" · {one_line(view.answer.question.set.name)}" if view.subject.is_from_caller else ""
+    """Return the end of a hint, `` · as called by `loss` `` or `` · proposed inputs ``.
+
+    It is empty for inputs that are in the text or the settings.
+    """
+    question = view.answer.question
+    is_outside = question.subject.examples.source in ("caller", "recorded", "proposed")
+    return f" · {one_line(question.set.name)}" if is_outside else ""
 
 
 def words(view: View) -> str:
@@ -43,3 +48,11 @@ def reached_by_others(views: Iterable[View]) -> frozenset[str]:
         for called in view.answer.reply.calls
         if not called.file
     )
+
+
+def not_reached_by_others(views: Sequence[View]) -> list[View]:
+    """Return the views without those of called functions that a caller's trace describes."""
+    reached = reached_by_others(views)
+    return [
+        view for view in views if not (view.subject.is_from_caller and view.subject.name in reached)
+    ]

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from jaxsight.features.kernels import collectives, modules
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
-from jaxsight.features.uncompiled import explanation
+from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.targets.roofline import total
+from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
+from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -26,16 +29,21 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
 
     Programs for several devices follow: their mesh, memory and collectives.
     """
-    rows = ["| target | kernels | launches | temporaries | compiled |", "|---|---|---|---|---|"]
+    rows = [
+        "| target | kernels | launches | read | written | temporaries | time | compiled |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     troubles = []
     for result in results:
         match result.outcome:
             case Compiled() as compiled:
                 graph = compiled.graph
+                read, written = _traffic(graph)
                 rows.append(
                     f"| {escaped(_name(compiled, result))} | {graph.kernel_count} | "
-                    f"{launch_figure(graph)} | "
-                    f"{temporary_memory(compiled)}{_scope(compiled)} | {how(compiled)} |"
+                    f"{launch_figure(graph)} | {read} | {written} | "
+                    f"{temporary_memory(compiled)}{_scope(compiled)} | "
+                    f"{_time(compiled, result)} | {how(compiled)} |"
                 )
             case Trouble() as trouble:
                 why = explanation(trouble, result.target)
@@ -83,6 +91,25 @@ def _name(compiled: Compiled, result: Result) -> str:
     if compiled.devices in (1, result.target.devices):
         return name
     return f"{compiled.devices} × {name}"
+
+
+def _traffic(graph: Graph) -> tuple[str, str]:
+    """Return the bytes that kernels read and write in one run; `–` if values decide which run."""
+    if graph.branches:
+        return "–", "–"
+    sign = "" if graph.launches_known else "≥ "
+    read = sum(kernel.runs * kernel.bytes_in for kernel in graph.kernels)
+    written = sum(kernel.runs * kernel.bytes_out for kernel in graph.kernels)
+    return f"{sign}{units.size(read)}", f"{sign}{units.size(written)}"
+
+
+def _time(compiled: Compiled, result: Result) -> str:
+    """Return the roofline estimate of one run; `–` if there is none."""
+    estimated = total(compiled.graph, result.target)
+    if estimated is None:
+        return "–"
+    sign = "≥" if estimated.is_lower_bound else "≈"
+    return f"{sign} {units.time(estimated.seconds)}"
 
 
 def _scope(compiled: Compiled) -> str:

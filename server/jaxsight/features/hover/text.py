@@ -31,10 +31,12 @@ _INPUT_LINES = 10
 _LONGEST_INPUT = 60
 """Maximum length of such an input in a signature; a longer one has its figures there."""
 _LONGEST_NAME = 72
+_JAXPR_LINES = 12
+"""Maximum number of lines of a jaxpr: what a function costs is read first."""
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
-    """Return the hover of a function: its signature with avals, its targets and its jaxpr.
+    """Return the hover of a function: its figures, its signature with avals, and its jaxpr.
 
     If the trace failed, the hover explains the error.
 
@@ -70,7 +72,16 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         )
         parts.append(explanation(answer.reply, view))
         parts.append(notes)
-    return _hover(subject.name_range, parts, view)
+    hover = _hover(subject.name_range, parts, view)
+    return replace(hover, function=subject.name if isinstance(answer.reply, Traced) else "")
+
+
+def _first_lines(jaxpr: str) -> tuple[str, bool]:
+    """Return the first lines of a long jaxpr, and whether there are more."""
+    lines = jaxpr.split("\n")
+    if len(lines) <= _JAXPR_LINES:
+        return jaxpr, False
+    return "\n".join([*lines[: _JAXPR_LINES - 1], "    …"]), True
 
 
 def expression_hover(

@@ -15,7 +15,7 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     newest: dict[str, View] = {}
     for view in shown.views:
         newest.setdefault(view.subject.name, view)
-    used = called.reached_by_others(newest.values())
+    used = called.reached_by_others(shown.views)
     for view in newest.values():
         if view.subject.is_from_caller and view.subject.name in used:
             continue  # its caller has them too

@@ -96,7 +96,7 @@ def _is_notable(program: Program, statement: Statement) -> bool:
 
 def _statement(program: Program, statement: Statement, children: tuple[Symbol, ...]) -> Symbol:
     text = program.text
-    start = statement.operation_start
+    start = statement.operation_start or statement.start
     name, detail, kind = statement.operation, "", "operation"
     end = start + len(name)
     if program.language == HLO:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from jaxsight.features.kernels import modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
@@ -13,8 +16,13 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.chunks import equation_path
 from jaxsight.workers.compilation.compilers import Trouble
 
-DOCUMENTS = ("hlo", "kernels")
-"""Texts of a compiled function that are shown as documents."""
+HLO, HLO_METADATA = "hlo", "hlo-metadata"
+
+DOCUMENTS = (HLO, HLO_METADATA, "kernels")
+"""Texts of a compiled function that are shown as documents; the second one has metadata."""
+
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+"""The metadata of an instruction: names for profilers, and the path of its equation."""
 
 
 def document(view: View, result: Result, what: str) -> Shown:
@@ -28,8 +36,11 @@ def document(view: View, result: Result, what: str) -> Shown:
     if kernels is None:
         assert isinstance(result.outcome, Trouble)
         raise LookupError(result.outcome.message)
-    if what == "hlo":
-        return _hlo(kernels, title)
+    if what == HLO_METADATA:
+        return _hlo(kernels, f"{view.subject.name}.metadata.hlo")
+    if what == HLO:
+        shown = _hlo(kernels, title)
+        return replace(shown, text=_METADATA.sub("", shown.text))
     return _listed(kernels, title)
 
 
@@ -58,7 +69,10 @@ def _listed(kernels: Kernels, title: str) -> Shown:
 
 
 def _hlo(kernels: Kernels, title: str) -> Shown:
-    """Return the optimized HLO, each line linked to its equation; comments mark collectives."""
+    """Return the optimized HLO, each line linked to its equation; comments mark collectives.
+
+    Links are read from the metadata, so it is removed afterwards.
+    """
     links = []
     for number, line in enumerate(kernels.compiled.hlo.split("\n")):
         start = line.find('op_name="')

@@ -144,9 +144,12 @@ def add_array(values: SiteValues, key: object, value: object, situation: traces.
     values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
-def add_call(values: SiteValues, arguments: tuple[object, ...], write: Callable[[], str]) -> None:
-    """Add a call by the types of its arguments; `write` returns its text if it is new."""
-    values.add(tuple(map(_type_of, arguments)), lambda: Seen(write()))
+def add_call(
+    values: SiteValues, arguments: tuple[object, ...], write: Callable[[object], str]
+) -> None:
+    """Add a call by the types of its arguments; `write` returns the text of a new one."""
+    key = tuple(map(_type_of, arguments))
+    values.add(key, lambda: Seen(write(key)))
 
 
 def _type_of(value: object) -> object:

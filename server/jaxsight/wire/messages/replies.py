@@ -158,6 +158,19 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call of one of the user's functions, or of a library's from the traced function itself.
+
+    `name` is the qualified name of the function, empty for a library's; `parent` is the index of
+    the call around it, -1 for the traced function; `span` is where it is called.
+    """
+
+    name: str
+    parent: int = -1
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Equation:
     """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`)."""
 
@@ -171,6 +184,8 @@ class Equation:
     """
     backward: bool = False
     """Whether it belongs to the backward pass of a reverse-mode derivative."""
+    call: int = -1
+    """The index of the innermost call that created it; -1 for the traced function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +218,8 @@ class Lowered:
     key: str
     program: str
     equations: tuple[Equation, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """The calls that created the equations, each after the call around it."""
     folds: tuple[Fold, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     """The compiler options of the user's `jax.jit` that apply to every target; part of `key`."""
