@@ -43,13 +43,14 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = answer.reply
+        parts.append(targets)
         parts.append(fenced(named_signature(subject.name, view, traced)))
         parts.append(_facts(subject, view, traced))
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
-        parts.append(targets)
-        parts.append(fenced(view.words(traced.jaxpr), "text"))
-        if traced.folded:
+        jaxpr, is_folded = _first_lines(view.words(traced.jaxpr))
+        parts.append(fenced(jaxpr, "jaxpr"))
+        if traced.folded or is_folded:
             parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
         if traced.views:
             named = ", ".join(span(name) for name in traced.views)
