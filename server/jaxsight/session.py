@@ -23,6 +23,7 @@ from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
 from jaxsight.features.panel.panel import panel
+from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer, Plan
 from jaxsight.features.setup.targets import Offers, targets
@@ -118,6 +119,7 @@ class Session:
         self._fixing.stop(path)
         self._repros.close(path)
         self.engine.close(path)
+        self._background.schedule_called()
 
     def files_changed(self, paths: Sequence[str]) -> None:
         """Check all open documents again after settings or imported modules changed on disk."""
@@ -272,6 +274,16 @@ class Session:
         installed = await self._installer.install(plan, report)
         self._retry()
         return installed
+
+    async def show_proposed(self, path: str, function: str, *, hide: bool = False) -> None:
+        """Trace a function with proposed inputs, or no longer; raise `LookupError` without any."""
+        await proposing.show_proposed(self.engine, path, function, hide=hide)
+        self.engine.waiting.refresh(path)
+        self._background.schedule(path)
+
+    async def keep_proposed(self, path: str, function: str) -> Action:
+        """Return the action that writes proposed inputs; raise `LookupError` without any."""
+        return await proposing.keep_proposed(self.engine, path, function)
 
     # Life
 

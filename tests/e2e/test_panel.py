@@ -291,9 +291,7 @@ async def test_kernels_of_a_training_step_are_grouped_by_halves_layers_and_calls
             uri, lines.index("def train_step(params, m, v, tokens):"), 6
         )
         count = f"| cuda:h100 | {len(drawn['kernels'])} | "
-        order = [
-            hover.index(part) for part in (count, "train_step(\n", "```jaxpr\n")
-        ]
+        order = [hover.index(part) for part in (count, "train_step(\n", "```jaxpr\n")]
         assert order == sorted(order)
         assert hover.split("```jaxpr\n")[1].split("```")[0].count("\n") <= 13
 

@@ -167,15 +167,11 @@ def test_a_kernel_of_the_list_is_chosen_in_the_graph_and_lit_in_the_source(
     assert any(" @ " in line or "einsum" in line for line in lit)
 
 
-def test_the_memory_that_is_alive_leads_to_expressions(
-    editor: Window, panel: FrameLocator
-) -> None:
+def test_the_memory_that_is_alive_leads_to_expressions(editor: Window, panel: FrameLocator) -> None:
     panel.get_by_role("tab", name="Memory").click()
     panel.locator(".reading", has_text="the peak").wait_for()
     panel.locator(".temporary", has_text="jax.nn.gelu").first.click()
-    editor.until(
-        lambda: any("jax.nn.gelu" in line for line in editor.lit(ANY)), "gelu is not lit"
-    )
+    editor.until(lambda: any("jax.nn.gelu" in line for line in editor.lit(ANY)), "gelu is not lit")
     panel.get_by_role("tab", name="HLO", exact=True).click()
     panel.locator("#page-hlo .line", has_text="ENTRY").wait_for()
     assert "metadata=" not in panel.locator("#page-hlo").inner_text()

@@ -1,6 +1,7 @@
 """Code lenses above a function: its active example set, jaxpr, kernels and source in pure JAX.
 
-They show figures that are known, and neither trace nor compile.
+They show figures that are known, and neither trace nor compile. A function without example inputs
+has one if proposed ones were traced.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from jaxsight.examples import ExampleSet
 from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, temporary_memory
 from jaxsight.features.model import Lens
+from jaxsight.features.proposals.functions import worth_proposing
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.query import Question
@@ -17,6 +19,8 @@ from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.compiling import Compiled
 
 CHOOSE_SET = "jaxsight.chooseSet"
+SHOW_PROPOSED = "jaxsight.showProposed"
+KEEP_PROPOSED = "jaxsight.keepProposed"
 SHOW = "jaxsight.show"
 
 _IN_FILE = frozenset({"docstring", "class", "doctest"})
@@ -24,13 +28,14 @@ _IN_FILE = frozenset({"docstring", "class", "doctest"})
 
 
 async def lenses(engine: Engine, path: str) -> list[Lens]:
-    """Return the lenses above each function with example inputs."""
+    """Return the lenses above functions with example inputs, and with proposed ones."""
     document = await engine.documents.read(path)
     if document is None or not engine.projects.of(path).settings.code_lens:
         return []
-    return [
+    subjects = engine.documents.subjects(document)
+    found = [
         lens
-        for subject in engine.documents.subjects(document)
+        for subject in subjects
         for lens in _lenses(
             path,
             subject,
@@ -38,6 +43,15 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
             await _figures(engine, document, subject),
         )
     ]
+    if engine.projects.of(path).settings.propose_inputs:
+        for chunk, function in worth_proposing(document, subjects):
+            outcome = engine.proposals.known(document, chunk, function)
+            if outcome is not None and outcome.traced and not outcome.trivial:
+                start = function.range.shifted(chunk.first_line).start
+                arguments = (path, function.qualname)
+                above = Range(start, start)
+                found.append(Lens(above, "show shapes…", SHOW_PROPOSED, arguments))
+    return found
 
 
 def _lenses(path: str, subject: Subject, chosen: ExampleSet | None, figures: str) -> Iterator[Lens]:
@@ -52,6 +66,9 @@ def _lenses(path: str, subject: Subject, chosen: ExampleSet | None, figures: str
     title = f"{name} ({sets.index(chosen) + 1} of {len(sets)})" if len(sets) > 1 else name
     above = Range(subject.range.start, subject.range.start)
     yield Lens(above, title, CHOOSE_SET, (path, subject.name))
+    if subject.examples.source == "proposed":
+        yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
+        yield Lens(above, "hide", SHOW_PROPOSED, (path, subject.name, "hide"))
     yield Lens(above, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
     yield Lens(above, f"kernels{figures}", SHOW, (path, subject.name, "kernels"))
     yield Lens(above, "sourcerize", SHOW, (path, subject.name, "pretty"))

@@ -73,6 +73,8 @@ class Action:
     """The finding that a quick fix fixes."""
     preferred: bool = False
     """Whether an editor may apply it without a choice."""
+    file: str = ""
+    """The file that `edits` are for, if it is another one than that of the request."""
 
 
 @dataclass(frozen=True, slots=True)

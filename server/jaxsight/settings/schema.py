@@ -228,6 +228,12 @@ class Settings:
         "Example inputs of functions without an `Example inputs:` section, by "
         "`package.module:function`. Values have the syntax of the section's lines.",
     )
+    examples_from_callers: bool = _setting(
+        FLAG,
+        True,
+        "Trace functions without example inputs with the arguments of their calls: by functions "
+        "with example inputs, in open files.",
+    )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},
@@ -244,6 +250,12 @@ class Settings:
     inlay_hints: InlayHints = field(default_factory=InlayHints)
     code_lens: bool = _setting(
         FLAG, True, "Show the active example set above each function with example inputs."
+    )
+    propose_inputs: bool = _setting(
+        FLAG,
+        True,
+        "Try proposed example inputs in the background for functions that use JAX and have none, "
+        "and show a lens above those that can be traced. Nothing is written.",
     )
     select: tuple[str, ...] = _setting(
         CODE_LIST,

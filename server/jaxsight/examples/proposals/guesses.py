@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.values import Array, Key, Node
 from jaxsight.examples.proposals import names
+from jaxsight.examples.proposals.construction import construct
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -35,7 +37,7 @@ class Known:
     static: tuple[str, ...]
     """Parameters that a `jax.jit` makes static."""
     words: Mapping[str, Described]
-    classes: frozenset[str]
+    classes: Mapping[str, ast.ClassDef]
 
     def module(self, *dotted: str) -> str:
         """Return the name under which the module has imported one of these modules."""
@@ -59,6 +61,9 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return _static(evidence, annotated, name)
     if annotated.startswith("literal ") or annotated in ("callable", "dtype", "shape", "arrays"):
         return annotated
+    said = known.words.get(name)
+    if said is not None and said.count and not (evidence.array or evidence.integer):
+        return "count"
     if (by_name := _by_name(evidence, annotated, name)) is not None:
         return by_name
     if annotated.startswith("class ") and not evidence.array:
@@ -195,7 +200,7 @@ def guess(
     if kind.startswith("literal "):
         return LiteralGuess(kind.removeprefix("literal "))
     if kind.startswith("class "):
-        return ExpressionGuess(f"{kind.removeprefix('class ')}()")
+        return ExpressionGuess(construct(kind.removeprefix("class "), known.classes, known.aliases))
     return ArrayGuess(sizing.shape(name), _dtype_of(evidence, name, known))
 
 

@@ -36,7 +36,7 @@ MATRIX = re.compile(
     r"(?:.*_)?(?:matrix|mat|matrices|cov|covariance|precision_matrix|scale_tril|tril|cholesky|"
     r"gram|kernel_matrix|hessian|hess)"
 )
-VECTOR = re.compile(r"(?:.*_)?(?:vector|vec|vecs?|weights_vector|bias|biases)")
+BIAS = re.compile(r"(?:.*_)?bias(?:es)?\d*|b\d*")
 IMAGE = re.compile(r"(?:.*_)?(?:images?|imgs?|pixels)")
 STRING = re.compile(r"name|label_name|mode|method|\w+_name")
 FUNCTION = re.compile(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.features.kernels import collectives
+from jaxsight.features.kernels import collectives, modules
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
-from jaxsight.features.uncompiled import explanation
+from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
@@ -18,6 +18,8 @@ from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
+_MODULES = 12
+"""Number of modules or functions that kernels are summed by."""
 _COLLECTIVES = 12
 """Number of collectives that a table has."""
 
@@ -47,8 +49,20 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
                 why = explanation(trouble, result.target)
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
+    parts += filter(None, [_by_module(view, results)])
     distributed = [text for result in results if (text := _distributed(view, result))]
     return "\n\n".join([*parts, *distributed, *troubles])
+
+
+def _by_module(view: View, results: Sequence[Result]) -> str:
+    """Return the kernels of the first target by module, as a list; empty for a small program."""
+    known = (Kernels.of(view, result) for result in results)
+    kernels = next((each for each in known if each is not None), None)
+    if kernels is None:
+        return ""
+    lines = [f"* {escaped(line)}" for line in modules.summary(kernels, view.subject.name, _MODULES)]
+    title = f"**{escaped(kernels.target.name)}** by module:"
+    return "\n".join([title, "", *lines]) if lines else ""
 
 
 def _distributed(view: View, result: Result) -> str:

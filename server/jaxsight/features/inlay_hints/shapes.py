@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end
@@ -44,8 +46,13 @@ def shape_hints(
         axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(names, observation.more)}{axes}",
-            "\n\n".join(filter(None, (notice, _tooltip(values, names, observation.more), choice))),
+            f": {stale.mark(view)}{_label(values, names, observation.more)}{axes}",
+            "\n\n".join(
+                filter(
+                    None,
+                    (notice, _tooltip(values, names, observation.more), choice, called.words(view)),
+                )
+            ),
             view.stale,
             attached=True,
         )
@@ -68,10 +75,11 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(names: list[str], more: int) -> str:
-    texts = list(dict.fromkeys(map(one_line, names)))
-    shown = texts[:_SHOWN_VALUES]
-    parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
+def _label(values: list[Seen], names: list[str], more: int) -> str:
+    texts = {one_line(name): value.tree for value, name in zip(values, names, strict=True)}
+    shown = list(texts.items())[:_SHOWN_VALUES]
+    width = _LONGEST // len(shown)
+    parts = [trees.folded(array_trees.brief(tree, text, width), width) for text, tree in shown]
     if len(texts) > _SHOWN_VALUES or more:
         parts.append(trees.ELLIPSIS)
     return " | ".join(dict.fromkeys(parts))
@@ -87,7 +95,9 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
             *(["weak type"] if value.weak else []),
             *shardings.notes(value),
         ]
-        lines.append(span(name) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(" · ".join([span(name), *notes]))
+        if value.tree is not None:
+            lines.append(array_trees.block(value.tree))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
@@ -100,7 +110,10 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     hints: dict[Range, Hint] = {}
     fresh: set[Range] = set()
+    used = called.reached_by_others(shown.views)
     for view in sorted(shown.views, key=lambda view: view.stale):
+        if view.stale and view.subject.is_from_caller and view.subject.name in used:
+            continue  # its caller's last trace says what is left of it
         own = view.subject_range
         targets: list[tuple[Range, Observation]] = []
         for place, observation in view.observed.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from jaxsight.features.kernels import modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
@@ -44,16 +45,25 @@ def document(view: View, result: Result, what: str) -> Shown:
 
 
 def _listed(kernels: Kernels, title: str) -> Shown:
-    """Return the list of kernels, each line linked to the kernel's equations."""
+    """Return the list of kernels, each line linked to the kernel's equations.
+
+    Successive kernels of one function or module have a comment with their figures before them.
+    """
     lines = [f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}"]
     lines += [origin(kernels.compiled, kernels.target), *memory_lines(kernels), ""]
     links: list[Linked] = []
-    for index, kernel in enumerate(kernels.graph.kernels):
-        indent = "  " * len(kernel.loops)
-        paths = kernel.equations or kernel.feeds
-        links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
-        lines.append(indent + sentence(kernels, index, kernel))
+    sections = modules.runs(kernels)
     view = kernels.view
+    for section in sections:
+        if len(sections) > 1:
+            name = modules.title(section, view.subject.name)
+            lines.append(f"# {' · '.join([name, *modules.figures(section)])}")
+        for index in section.kernels:
+            kernel = kernels.graph.kernels[index]
+            indent = "  " * (len(kernel.loops) + (len(sections) > 1))
+            paths = kernel.equations or kernel.feeds
+            links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
+            lines.append(indent + sentence(kernels, index, kernel))
     text = "\n".join(lines) + "\n"
     return Shown(title, text, tuple(links), view.stale, caveats=view.caveats)
 

@@ -18,6 +18,7 @@ from jaxsight import __version__
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
+from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
@@ -30,6 +31,8 @@ from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
 RESTART = "jaxsight.restart"
 CHOOSE_SET = "jaxsight.chooseSet"
 SHOW = "jaxsight.show"
+SHOW_PROPOSED = "jaxsight.showProposed"
+KEEP_PROPOSED = "jaxsight.keepProposed"
 EXTRACT_REPRO = "jaxsight.extractRepro"
 REDUCE_REPRO = "jaxsight.reduceRepro"
 INFO = "jaxsight.info"
@@ -62,6 +65,8 @@ class Commands:
             CHOOSE_TARGET: self._targets.choose,
             INSTALL_TARGET: self._targets.install,
             SHOW: self._show,
+            SHOW_PROPOSED: self._show_proposed,
+            KEEP_PROPOSED: self._keep_proposed,
             EXTRACT_REPRO: self._extract_repro,
             REDUCE_REPRO: self._reduce_repro,
             TRUST: self._trust,
@@ -163,6 +168,36 @@ class Commands:
                     f"of {', '.join(TRANSFORMS)}, and for a view an interpreter"
                 )
         return VirtualDocument(self._path(file), function, kind, transform)
+
+    async def _show_proposed(self, arguments: tuple[object, ...]) -> None:
+        """Trace a function with proposed inputs (`jaxsight.showProposed FILE FUNCTION`).
+
+        With a third argument, `hide`, it is not traced with them any longer.
+        """
+        match arguments:
+            case (str(file), str(function)):
+                await self._context.session.show_proposed(self._path(file), function)
+            case (str(file), str(function), "hide"):
+                await self._context.session.show_proposed(self._path(file), function, hide=True)
+            case _:
+                raise JsonRpcInvalidParams(f"{SHOW_PROPOSED} takes a file and a function")
+
+    async def _keep_proposed(self, arguments: tuple[object, ...]) -> None:
+        """Write proposed inputs into the docstring (`jaxsight.keepProposed FILE FUNCTION`)."""
+        match arguments:
+            case (str(file), str(function)):
+                path = self._path(file)
+            case _:
+                raise JsonRpcInvalidParams(f"{KEEP_PROPOSED} takes a file and a function")
+        context = self._context
+        action = await context.session.keep_proposed(path, function)
+        view = context.documents.window(path, action.edits[0].range)
+        if action.file:
+            view = next(iter(context.documents.views(path)), None)
+        if view is not None and context.client.applies_edits:
+            edit = workspace_edit(context, view, action)
+            params = types.ApplyWorkspaceEditParams(edit=edit, label=action.title)
+            await context.connection.workspace_apply_edit_async(params)
 
     async def _extract_repro(self, arguments: tuple[object, ...]) -> Answer:
         """Extract a repro (`jaxsight.extractRepro FILE FUNCTION [CHECK]`), and open it.

@@ -2,9 +2,9 @@
 
 This applies to JAX 0.8 to 0.12.
 
-Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`,
-`tracing_eqns`), `JaxprStackFrame.add_eqn` (called for each equation), `BatchTrace.axis_data`,
-`LinearizeTrace.is_vjp` (since 0.10), the local `length` of
+Private API used: `core.trace_ctx`, `core.get_axis_env`, `Trace.parent_trace`,
+`DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `JaxprStackFrame.add_eqn` (called for each
+equation), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (since 0.10), the local `length` of
 `lax.scan`, exclusions of `source_info_util` and `traceback_util`,
 `traceback_util.include_filename`.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -102,6 +102,12 @@ def current() -> object:
     It is `None` while JAX 0.12 abstractly evaluates a rule of a primitive.
     """
     return core.trace_ctx.trace
+
+
+def has_named_axes() -> bool:
+    """Return whether named axes are in scope, as those of `vmap` and `shard_map`."""
+    sizes: Mapping[object, int] = core.get_axis_env().axis_sizes  # type: ignore[no-untyped-call]
+    return any(isinstance(name, str) for name in sizes)
 
 
 def reference(trace: Any) -> Callable[[], object]:

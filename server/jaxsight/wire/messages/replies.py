@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jaxsight.wire.meshes import Distribution
-from jaxsight.wire.observations import Caveat, Failure, Observation, Reused, Seen, Warned
+from jaxsight.wire.observations import (
+    Called,
+    Caveat,
+    Failure,
+    Observation,
+    Reused,
+    Seen,
+    Tree,
+    Warned,
+)
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
@@ -59,6 +68,8 @@ class Traced:
     jaxpr: str
     folded: bool
     equations: int
+    trees: tuple[tuple[str, Tree], ...] = ()
+    """Parameters that are modules or large trees, by name."""
     constants: tuple[tuple[str, int], ...] = ()
     """Captured constants: text of the aval, bytes."""
     seen: tuple[Seen, ...] = ()
@@ -80,6 +91,8 @@ class Traced:
     """
     left_out: tuple[str, ...] = ()
     """Those of `updates` that are not outputs: not arrays, or dropped by a library's `jit`."""
+    calls: tuple[Called, ...] = ()
+    """Functions of the project that it called."""
 
 
 FOLDED_LINES = 40
