@@ -115,12 +115,11 @@ async def findings(
         file,
         complete=kernels is True and len(views) == len(subjects),
     )
-    targets = engine.choices.targets(path) if compiled else ()
     return Findings(
         reported,
         document.module,
         tuple((owners[finding], finding) for finding in reported if finding in owners),
-        next(iter(targets), None),
+        next(iter(engine.choices.targets(path)), None) if compiled else None,
     )
 
 
