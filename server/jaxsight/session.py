@@ -20,7 +20,7 @@ from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
-from jaxsight.features.lenses import lenses
+from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
 from jaxsight.features.panel.panel import panel
 from jaxsight.features.proposals import actions as proposing
@@ -248,6 +248,10 @@ class Session:
         """Return the names of a function's example sets; that of an unnamed first one is empty."""
         _, subject = self.engine.documents.find(path, function)
         return [example_set.name for example_set in subject.examples.sets]
+
+    def inputs_range(self, path: str, function: str) -> Range:
+        """Return where a function's active example set is written; raise `LookupError` as above."""
+        return inputs_range(self.engine, path, function)
 
     def choose_set(self, path: str, function: str, name: str) -> None:
         """Make another example set the active one; raise `LookupError` if there is none."""

@@ -118,7 +118,10 @@ async def becomes(session: Session, path: Path, function: str, title: str | None
 
 
 async def hints(session: Session, path: Path) -> dict[str, str]:
-    lines = path.read_text("utf-8").splitlines()
+    """The hints by the first word of their line."""
+    document = session.engine.documents.get(str(path))
+    assert document is not None
+    lines = document.text.splitlines()
     return {
         lines[hint.range.start.line].split()[0]: hint.label
         for hint in await session.hints(str(path), wait=True)

@@ -94,7 +94,7 @@ async def _of_file(root: Path, path: Path, names: set[str] | None) -> AsyncItera
     session = Session(Projects(Trust(Policy.ALWAYS)))
     try:
         session.configure([str(root)], {**QUIET, "python": sys.executable})
-        session.open(str(path), path.read_text(encoding="utf-8"))
+        session.open(str(path), _text(path))
         for function in session.functions(str(path)):
             if names is not None and function not in names:
                 continue
@@ -105,6 +105,10 @@ async def _of_file(root: Path, path: Path, names: set[str] | None) -> AsyncItera
                 print(f"not traced: {function}", flush=True)
     finally:
         await session.aclose()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,21 +14,21 @@ abs angle arccos arcsin arctan ceil cos cosh degrees exp exp2 expm1 fabs floor i
 log log10 log1p log2 logical_not negative positive radians real reciprocal rint sign sin sinh sqrt
 square tan tanh trunc sort argsort cumsum cumprod ravel diagonal trace transpose flipud fliplr
 rot90 squeeze atleast_3d nan_to_num zeros_like ones_like unwrap
-""".split()
+"""
 _REDUCTIONS = """
 sum prod mean std var max min argmax argmin any all median ptp nansum nanmean count_nonzero
-""".split()
+"""
 _BINARY = """
 add subtract multiply true_divide power maximum minimum arctan2 hypot fmod equal greater less
 logical_and logaddexp copysign heaviside nextafter
-""".split()
+"""
 _NN = """
 relu relu6 sigmoid softplus soft_sign silu swish log_sigmoid leaky_relu hard_sigmoid hard_silu
 hard_tanh elu celu selu gelu glu softmax log_softmax logsumexp standardize
-""".split()
-_SPECIAL = "erf erfc erfinv expit gammaln digamma logit xlogy i0 i1 ndtr entr".split()
-_FFT = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 fftn fftshift ifftshift".split()
-_LOSSES = "l2_loss squared_error log_cosh huber_loss cosine_similarity hinge_loss".split()
+"""
+_SPECIAL = "erf erfc erfinv expit gammaln digamma logit xlogy i0 i1 ndtr entr"
+_FFT = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 fftn fftshift ifftshift"
+_LOSSES = "l2_loss squared_error log_cosh huber_loss cosine_similarity hinge_loss"
 
 _OTHERS = """
 jnp.reshape(x, (-1,)) | x: f32[N, M]
@@ -269,20 +269,20 @@ optax.global_norm([x, y]) | x: f32[N, M]; y: f32[K]
 def calls() -> Iterator[tuple[str, str]]:
     """Yield calls with their example inputs."""
     one, two = "x: f32[N, M]", "x: f32[N, M]; y: f32[M]"
-    for name in _UNARY:
+    for name in _UNARY.split():
         yield f"jnp.{name}(x)", one
-    for name in _REDUCTIONS:
+    for name in _REDUCTIONS.split():
         yield f"jnp.{name}(x, axis=0)", one
         yield f"jnp.{name}(x, axis=1, keepdims=True)", one
-    for name in _BINARY:
+    for name in _BINARY.split():
         yield f"jnp.{name}(x, y)", two
-    for name in _NN:
+    for name in _NN.split():
         yield f"jax.nn.{name}(x)", one
-    for name in _SPECIAL:
+    for name in _SPECIAL.split():
         yield f"jax.scipy.special.{name}({'x, x' if name == 'xlogy' else 'x'})", one
-    for name in _FFT:
+    for name in _FFT.split():
         yield f"jnp.fft.{name}(x)", one
-    for name in _LOSSES:
+    for name in _LOSSES.split():
         yield f"optax.{name}(x, y)", "x: f32[N, M]; y: f32[N, M]"
     for line in _OTHERS.strip().splitlines():
         call, _, inputs = line.partition(" | ")

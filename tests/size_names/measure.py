@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes.explorer import inputs_of
+from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.session import Session
 from jaxsight.wire.messages.replies import Traced
@@ -47,7 +48,7 @@ async def measured(session: Session, path: str, function: str, seed: int = 0) ->
     result = Measured(function, traces=explored.traces)
     result.fixed = f"{explored.fixed.name}={explored.fixed.size}" if explored.fixed else ""
     texts = dict(_texts(answer.reply))
-    names = dict(_names(answer, explored.names))
+    names = dict(_names(explored.names))
     for key, text in texts.items():
         named = _dims(names.get(key, text))
         result.named += sum(not dim.isdigit() for dim in named)
@@ -110,10 +111,7 @@ def _texts(trace: Traced) -> Iterator[tuple[Key, str]]:
     yield ("outputs",), trace.outputs
 
 
-def _names(answer: Answer, names: object) -> Iterator[tuple[Key, str]]:
-    from jaxsight.queries.sizes.naming import SizeNames
-
-    assert isinstance(names, SizeNames)
+def _names(names: SizeNames) -> Iterator[tuple[Key, str]]:
     for observation, texts in names.values.items():
         for number, text in enumerate(texts):
             span = observation.span
@@ -133,7 +131,7 @@ def _wrong(names: Mapping[Key, str], trace: Traced, sizes: Mapping[str, int]) ->
         if len(one) != len(other):
             continue
         for dim, size in zip(one, other, strict=True):
-            if not dim.isdigit() and eval(dim, {}, dict(sizes)) != int(size):  # noqa: S307
+            if not dim.isdigit() and eval(dim, {}, dict(sizes)) != int(size):
                 yield f"{named}: {dim} is {size} for {dict(sizes)}"
 
 

@@ -105,7 +105,10 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
       { language: "python", scheme: "untitled" },
       { language: "python", notebook: "*" },
       ...PROGRAMS.flatMap((language) => [{ scheme: MADE + language }, { language, scheme: "file" }]),
+      { scheme: `${MADE}hlo-metadata` },
     ],
+    // Hovers link to documents of their function; no other command runs from Markdown.
+    markdown: { isTrusted: { enabledCommands: ["jaxsight.show"] } },
     outputChannel: log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     initializationOptions: {

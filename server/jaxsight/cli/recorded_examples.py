@@ -60,7 +60,7 @@ def write_examples(root: Path, functions: Functions, place: Place) -> Iterator[s
         yield one_line(f"{file}: added example inputs to {units.count(len(edits), 'function')}")
         left_out = [name for name in calls if name not in edits]
         if left_out:
-            yield one_line(f"  they have some, or have changed: {', '.join(left_out)}")
+            yield one_line(f"  not added, as they have some or have changed: {', '.join(left_out)}")
 
 
 def _source(path: Path) -> str:

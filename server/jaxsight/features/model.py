@@ -23,6 +23,8 @@ class Hover:
     range: Range
     markdown: str
     stale: bool = False
+    function: str = ""
+    """The traced function that it describes, whose documents can be opened; empty if none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ TYPE = r"[A-Za-z]\w*(?:<[^>\s]*>)?(?:\[[^\]\r\n]*\]|\{(?:[^{}\r\n]|\{[^{}\r\n]*\
 
 _TOKEN = re.compile(
     rf"""
-    (?P<line>\n[ ]*)
-    |(?P<comment>(?<![^\n])\#[^\n]*)
+    (?P<comment>(?:\n[ ]*|(?<![^\n]))\#[^\n]*)
+    |(?P<line>\n[ ]*)
     |(?P<text>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
     |(?P<repeated>\{{[ ]lambda[ ]…[ ]as[ ]in[ ](?P<path>\S+)[ ]\}})
     |(?P<open>\{{[ ]lambda\b)

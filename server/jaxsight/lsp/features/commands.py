@@ -24,6 +24,7 @@ from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
+from jaxsight.source.text import Range
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
 
@@ -100,13 +101,17 @@ class Commands:
     async def _choose_set(self, arguments: tuple[object, ...]) -> None:
         """Trace with other example inputs (`jaxsight.chooseSet FILE FUNCTION [SET]`).
 
-        Without a set, the user is asked.
+        Without a set, the user is asked; the only set of a function is shown in the text.
         """
         session = self._context.session
         match arguments:
             case (str(file), str(function)):
                 path = self._path(file)
-                name = await self._ask_for_set(function, session.sets(path, function))
+                sets = session.sets(path, function)
+                if len(sets) < 2:
+                    await self._show_range(path, session.inputs_range(path, function))
+                    return
+                name = await self._ask_for_set(function, sets)
             case (str(file), str(function), str(name)):
                 path = self._path(file)
             case _:
@@ -116,13 +121,18 @@ class Commands:
         if name is not None:
             session.choose_set(path, function, name)
 
-    async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
-        """Return the example set that the user selects.
+    async def _show_range(self, path: str, where: Range) -> None:
+        """Ask the client to go to a place in an open document, if it can."""
+        view = self._context.documents.window(path, where)
+        if view is None or not self._context.client.shows_documents:
+            return
+        params = types.ShowDocumentParams(
+            uri=view.uri, take_focus=True, selection=view.to_range(where)
+        )
+        await self._context.connection.window_show_document_async(params)
 
-        Returns `None` if there are fewer than two, or if the user selects none.
-        """
-        if len(sets) < 2:
-            return None
+    async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
+        """Return the example set that the user selects, or `None`."""
         question = f"Select the example inputs to trace {function} with"
         answers = {notice(name) or _FIRST_SET: name for name in sets}
         return answers.get(await self._context.ask(question, list(answers)) or "")

@@ -28,6 +28,8 @@ _MOST_BROKEN = 8
 """Number of relations that are broken alone."""
 _STRUCTURAL = 4
 """Sizes up to this often have a meaning of their own, such as the channels of an image."""
+_LARGE = 97
+"""Least size of the last sample: formulas of small sizes coincide."""
 _SEEDS = 5
 _MOST_SAMPLES = 4
 """Number of traces with the same relations, while several formulas explain a dimension."""
@@ -178,23 +180,34 @@ async def _named(
         if _tells(search, first, inputs, names, sizes):
             await search.try_sizes(inputs, sizes)
     needed: list[Relation] = []
-    tried = 0
+    tried, confirmed = 0, False
     for broken, rest in _broken(kept, needed):
         if tried == _MOST_BROKEN:
             break
-        without = _without(inputs.sizes, broken, rest, fixed)
-        if without is None or not _tells(search, first, inputs, names, without):
+        telling = [
+            sizes
+            for sizes in _without(inputs.sizes, broken, rest, fixed)
+            if _tells(search, first, inputs, names, sizes)
+        ]
+        if not telling:
             continue
         tried += 1
-        if isinstance(await search.try_sizes(inputs, without), Failed) and len(broken) == 1:
+        replies = [await search.try_sizes(inputs, sizes) for sizes in telling]
+        if all(isinstance(reply, Failed) for reply in replies) and len(broken) == 1:
             needed += broken
+    for seed in range(2):
+        sizes = samples.sample(inputs.sizes, needed, seed, fixed, least=_LARGE)
+        if _usable(inputs.sizes, sizes, needed):
+            confirmed = isinstance(await search.try_sizes(inputs, sizes), Traced)
+            if confirmed:
+                break
     other_samples = (samples.sample(inputs.sizes, needed, seed, fixed) for seed in range(7))
     related = [
         inputs.all_sizes(sizes)
         for sizes in other_samples
         if all(relation.holds(sizes) for relation in needed)
     ]
-    choose = chooser(names, [given, *search.samples], related)
+    choose = chooser(names, [given, *search.samples], related, divides=confirmed)
     written = names_of([first, *search.traces], choose)
     shown = tuple((name, given[name]) for name in names)
     return Explored(written, shown, traces=search.count)
@@ -211,7 +224,9 @@ def _broken(
     order = [relation for relation in kept if isinstance(relation, AtMost)]
     others = [relation for relation in kept if not isinstance(relation, AtMost)]
     for relation in reversed(others):
-        yield [relation], [other for other in kept if other is not relation]
+        rest = [other for other in kept if other is not relation]
+        for stronger, weaker in samples.weakened(relation):
+            yield [stronger], [*rest, *weaker]
     multiples = [relation for relation in others if isinstance(relation, Multiple)]
     yield order, list(needed)
     yield order, [*multiples, *needed]
@@ -229,13 +244,20 @@ def _names(relation: AtMost | Divides) -> set[str]:
 
 def _without(
     given: Sizes, broken: Sequence[Relation], rest: Sequence[Relation], fixed: tuple[str, ...]
-) -> Sizes | None:
-    """Return sizes that do not have some relations, but the others; `None` if there are none."""
-    for seed in range(_SEEDS):
-        sizes = samples.sample(given, rest, seed, fixed)
-        if not all(r.holds(sizes) for r in broken) and _usable(given, sizes, rest):
-            return sizes
-    return None
+) -> Iterator[Sizes]:
+    """Yield sizes that do not have some relations, but the others.
+
+    Of sizes that are not divisible, also such with the quotient 1.
+    """
+    candidates = [samples.sample(given, rest, seed, fixed) for seed in range(_SEEDS)]
+    candidates = [sizes for sizes in candidates if not all(r.holds(sizes) for r in broken)]
+    yield from [sizes for sizes in candidates if _usable(given, sizes, rest)][:1]
+    for relation in broken:
+        if isinstance(relation, Divides) and relation.name not in fixed and candidates:
+            divisor = candidates[0][relation.divisor]
+            sizes = {**candidates[0], relation.name: divisor + divisor // 2 + 1}
+            if not relation.holds(sizes):
+                yield sizes
 
 
 def _tells(

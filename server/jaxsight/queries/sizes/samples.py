@@ -120,6 +120,24 @@ def levels(sizes: Mapping[str, int]) -> list[tuple[Relation, ...]]:
     return list(dict.fromkeys(made))
 
 
+def weakened(relation: Relation) -> Iterator[tuple[Relation, tuple[Relation, ...]]]:
+    """Yield weaker and weaker forms of a relation, each with what it still implies."""
+    match relation:
+        case Multiple(name, number):
+            while number > 1:
+                prime = next(n for n in range(2, number + 1) if number % n == 0)
+                weaker = (Multiple(name, number // prime),) if number > prime else ()
+                yield Multiple(name, number), weaker
+                number //= prime
+        case Product(name, one, two):
+            first, second = Divides(one, name), Divides(two, name)
+            yield relation, (first, second)
+            yield first, (second,)
+            yield second, (first,)
+        case _:
+            yield relation, ()
+
+
 def _ascending(sizes: Mapping[str, int]) -> list[str]:
     return sorted(sizes, key=lambda name: (sizes[name], name))
 
@@ -138,6 +156,7 @@ def sample(
     relations: Iterable[Relation],
     seed: int,
     fixed: Iterable[str] = (),
+    least: int = 0,
 ) -> dict[str, int]:
     """Return other sizes that have the relations, as far as they can be had together.
 
@@ -148,6 +167,7 @@ def sample(
         relations: what is kept of them.
         seed: samples with different seeds differ in each size that is not fixed.
         fixed: the names that keep their size.
+        least: the least size of those that do not depend on others.
     """
     relations = tuple(relations)
     chosen: dict[str, int] = {name: sizes[name] for name in fixed}
@@ -177,9 +197,9 @@ def sample(
             turn = (seed + number) % len(_FACTORS)
             factors = (*_FACTORS[turn:], *_FACTORS[:turn], *range(7, 1000, 2))
         else:
-            least = min(sizes[name], _LARGE) // 2 + 1 if keeps_order else 0
-            least = max(last + 1, least)
-            primes = (prime for prime in _primes(-(-least // base)) if prime not in used)
+            usual = min(sizes[name], _LARGE) // 2 + 1 if keeps_order else 0
+            start = -(-max(last + 1, usual, least) // base)
+            primes = (prime for prime in _primes(start) if prime not in used)
             factors = itertools.islice(primes, seed * (2 + number % 3) % _SKIPPED, None)
         factor = next(factor for factor in factors if base * factor not in avoided)
         used |= set() if divisors else {factor}
