@@ -194,3 +194,7 @@ async def test_functions_that_use_jax_are_worth_it() -> None:
     assert worth == ["attention"]
     tests = Document("/project/test_model.py", MODEL)
     assert list(worth_proposing(tests, ())) == []
+    configured = Document("/project/model.py", f"{MODEL}\njax.config.update('x', 1)\n")
+    assert [f.qualname for _, f in worth_proposing(configured, subjects)] == ["attention"]
+    script = Document("/project/model.py", f"{MODEL}\ntrain()\n")
+    assert list(worth_proposing(script, ())) == []
