@@ -34,6 +34,9 @@ return {
     ['jaxsight/status'] = function(_, status)
       require('jaxsight').told(status)
     end,
+    ['jaxsight/fileStatus'] = function(_, status)
+      require('jaxsight').told_file(status)
+    end,
     ['jaxsight/output'] = function(_, output)
       require('jaxsight').printed(output)
     end,

@@ -25,6 +25,7 @@ vim.api.nvim_create_autocmd('LspAttach', {
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if client and client.name == 'jaxsight' then require('jaxsight').attached(client, event.buf) end
+    if client then require('jaxsight').beside(event.buf) end
   end,
 })
 

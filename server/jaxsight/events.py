@@ -24,6 +24,28 @@ class Status:
     jax: str = ""
 
 
+TargetProblem = Literal["", "missing", "unreachable", "waiting"]
+"""Why nothing is compiled for a target: its compiler is not installed, its host does not answer, or
+waits for the user's approval."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What an open file is compiled for, and which of its functions can be shown."""
+
+    path: str
+    target: str = ""
+    problem: TargetProblem = ""
+    detail: str = ""
+    """The problem for people, in one sentence."""
+    functions: int = 0
+    """The number of functions and methods."""
+    traced: int = 0
+    """The number of those with example inputs."""
+    uses_jax: bool = False
+    """Whether the file imports JAX or a library on top of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What user code printed while `path` was being traced."""
@@ -74,4 +96,4 @@ class Consent:
     """The interpreter outside the folder that is allowed together with the folder's code."""
 
 
-Event = Status | Output | Refresh | Message | Progress | Consent
+Event = Status | FileStatus | Output | Refresh | Message | Progress | Consent

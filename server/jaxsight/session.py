@@ -14,15 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from jaxsight.events import Consent, Event
 from jaxsight.features import code_actions, completion, named_function
 from jaxsight.features.background import Background
+from jaxsight.features.call_hierarchy import TracedCalls, traced_calls
 from jaxsight.features.findings.findings import Findings, findings
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
-from jaxsight.features.lenses import lenses
+from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
-from jaxsight.features.panel import panel
+from jaxsight.features.panel.panel import panel
+from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.repros.repros import KINDS, Repros
+from jaxsight.features.setup.installing import Installer, Plan
+from jaxsight.features.setup.targets import Offers, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.projects.python_discovery import Interpreter
@@ -43,6 +47,7 @@ class Session:
         self.engine = Engine.of(projects if projects is not None else Projects())
         self._fixing = FixScheduler.of(self.engine)
         self._repros = Repros(self.engine)
+        self._installer = Installer(self.engine)
         self._background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
 
@@ -110,10 +115,11 @@ class Session:
 
     def close(self, path: str) -> None:
         """Close a document, and drop what is known of it."""
-        self._background.stop(path)
+        self._background.close(path)
         self._fixing.stop(path)
         self._repros.close(path)
         self.engine.close(path)
+        self._background.schedule_called()
 
     def files_changed(self, paths: Sequence[str]) -> None:
         """Check all open documents again after settings or imported modules changed on disk."""
@@ -183,6 +189,10 @@ class Session:
             return self._repros.shown(path, function, what)
         return await show(self.engine, path, function, what)
 
+    async def calls(self, path: str) -> TracedCalls:
+        """Return the traced functions of a file, and which of them call which."""
+        return await traced_calls(self.engine, path)
+
     async def extract_repro(
         self, path: str, function: str, check: str, report: Callable[[str], None]
     ) -> Repro:
@@ -204,6 +214,12 @@ class Session:
     async def view(self, path: str, function: str) -> View:
         """Return the answer about one function; raise `LookupError` if there is none."""
         return await named_function.view_of(self.engine, path, function)
+
+    async def name_sizes(self, view: View) -> None:
+        """Trace a function with other sizes to name those of its types, if the settings do."""
+        if self.engine.projects.of(view.answer.question.path).settings.inlay_hints.size_names:
+            await self.engine.sizes.explored(view.answer)
+            self.engine.traces.name_sizes(view)
 
     async def question(self, path: str, function: str) -> Question:
         """Return what a tracer would be asked about a function; raise `LookupError` if nothing."""
@@ -230,6 +246,10 @@ class Session:
         _, subject = self.engine.documents.find(path, function)
         return [example_set.name for example_set in subject.examples.sets]
 
+    def inputs_range(self, path: str, function: str) -> Range:
+        """Return where a function's active example set is written; raise `LookupError` as above."""
+        return inputs_range(self.engine, path, function)
+
     def choose_set(self, path: str, function: str, name: str) -> None:
         """Make another example set the active one; raise `LookupError` if there is none."""
         _, subject = self.engine.documents.find(path, function)
@@ -240,6 +260,30 @@ class Session:
         """Show kernels for another target; an empty name selects that of the settings."""
         self.engine.choices.choose_target(name)
         self._retry()
+
+    async def offers(self, path: str) -> Offers:
+        """Return the targets that can be chosen for a file, and what each needs."""
+        return await targets(self.engine, path)
+
+    async def compiler_plan(self, path: str, platform: str) -> Plan:
+        """Return what would be installed for a platform; raise `LookupError` if nothing can be."""
+        return await self._installer.plan(path, platform)
+
+    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str:
+        """Install a compiler, and say what was installed; raise `LookupError` if that fails."""
+        installed = await self._installer.install(plan, report)
+        self._retry()
+        return installed
+
+    async def show_proposed(self, path: str, function: str, *, hide: bool = False) -> None:
+        """Trace a function with proposed inputs, or no longer; raise `LookupError` without any."""
+        await proposing.show_proposed(self.engine, path, function, hide=hide)
+        self.engine.waiting.refresh(path)
+        self._background.schedule(path)
+
+    async def keep_proposed(self, path: str, function: str) -> Action:
+        """Return the action that writes proposed inputs; raise `LookupError` without any."""
+        return await proposing.keep_proposed(self.engine, path, function)
 
     # Life
 
@@ -252,6 +296,7 @@ class Session:
     async def aclose(self) -> None:
         """Cancel all background work and end every process."""
         self._background.stop_all()
+        await self._installer.aclose()
         await self._repros.aclose()
         await self._fixing.aclose()
         await self.engine.aclose()

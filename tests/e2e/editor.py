@@ -117,6 +117,7 @@ class Editor(LanguageClient):
             types.WINDOW_SHOW_DOCUMENT,
             "jaxsight/panelRefresh",
             "jaxsight/status",
+            "jaxsight/fileStatus",
         ):
             self._observe(method)
 

@@ -13,6 +13,19 @@ from tests.editors.project import MODEL
 
 pytestmark = pytest.mark.slow
 
+CALLER = '''\
+from model import clipped
+
+
+def scaled(x):
+    """
+    Example inputs:
+        x: f32[5]
+    """
+    y = clipped(x)
+    return y
+'''
+
 
 @pytest.fixture
 def model(editor: Neovim, project: Path) -> Neovim:
@@ -97,6 +110,17 @@ def test_a_trace_that_fails_leaves_only_hints_that_can_still_be_true(model: Neov
             "18:weights": marked,
         }
     )
+
+
+def test_a_function_is_shown_as_another_file_calls_it(model: Neovim, project: Path) -> None:
+    train = project / "train.py"
+    train.write_text(CALLER, encoding="utf-8")
+    model.edit(train)
+    model.hints(": f32[5]")
+    model.edit(project / "model.py")
+    model.place("def clip|ped")
+    assert "traced as called by" in model.hover("in train.py")
+    assert ": f32[]" in model.hints(": f32[]").values()
 
 
 def test_example_inputs_are_added_by_a_code_action(model: Neovim) -> None:

@@ -66,7 +66,7 @@ def beside(editor: Neovim, *words: str) -> list[str]:
         """
         for _, window in ipairs(vim.api.nvim_list_wins()) do
           local buffer = vim.api.nvim_win_get_buf(window)
-          if vim.api.nvim_buf_get_name(buffer):match('^jaxsight://') then
+          if vim.api.nvim_buf_get_name(buffer):match('^jaxsight%-%a+://') then
             local lines = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
             local text = table.concat(lines, '\\n')
             for _, word in ipairs(A) do if not text:find(word, 1, true) then return nil end end
@@ -87,7 +87,7 @@ def lit(editor: Neovim, *, beside: bool) -> list[str]:
         local lines = {}
         for _, window in ipairs(vim.api.nvim_list_wins()) do
           local buffer = vim.api.nvim_win_get_buf(window)
-          if (vim.api.nvim_buf_get_name(buffer):match('^jaxsight://') ~= nil) == A[1] then
+          if (vim.api.nvim_buf_get_name(buffer):match('^jaxsight%-%a+://') ~= nil) == A[1] then
             for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buffer, lit, 0, -1, {})) do
               table.insert(lines, vim.api.nvim_buf_get_lines(buffer, mark[2], mark[2] + 1, false)[1])
             end
@@ -123,6 +123,25 @@ def test_a_jaxpr_opens_beside_and_lights_up_what_belongs_together(editor: Neovim
     editor.lua("vim.cmd('wincmd l')")
     editor.lua("vim.fn.search('reduce_sum'); vim.cmd('doautocmd <nomodeline> CursorMoved')")
     assert any("jnp.sum(total" in line for line in lit(editor, beside=False))
+
+
+def test_a_jaxpr_is_navigated_like_source(editor: Neovim) -> None:
+    editor.place("jnp.so|rt")
+    editor.lua("vim.cmd('Jaxsight jaxpr')")
+    beside(editor, "sort")
+    editor.lua("vim.cmd('wincmd l'); vim.fn.search(' = reduce_sum')")
+    editor.until("return #vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' }) > 0")
+    # From a use to its equation, and from an equation to Python.
+    editor.lua("vim.cmd('normal! $'); vim.lsp.buf.definition()")
+    editor.until("return vim.fn.expand('<cword>') ~= '' and vim.fn.col('.') < 10")
+    tokens = editor.until(
+        "return vim.lsp.semantic_tokens.get_at_pos(0, vim.fn.line('.') - 1, vim.fn.col('.') - 1)"
+    )
+    assert [token["type"] for token in tokens] == ["variable"]
+    assert tokens[0]["modifiers"] == {"declaration": True}
+    editor.lua("vim.lsp.buf.definition()")
+    editor.until("return vim.api.nvim_buf_get_name(0):match('model.py$')")
+    assert "jnp." in editor.lua("return vim.api.nvim_get_current_line()")
 
 
 def test_a_document_follows_the_cursor_to_another_function_and_edits(editor: Neovim) -> None:
@@ -175,6 +194,45 @@ def test_another_example_set_is_chosen(editor: Neovim) -> None:
     beside(editor, "f32[7]")
     editor.lua("vim.cmd('Jaxsight set long')")
     beside(editor, "f32[700]")
+
+
+def test_a_target_is_chosen_from_a_list(editor: Neovim) -> None:
+    editor.lua(
+        """
+        T.select = vim.ui.select
+        vim.ui.select = function(items, options, choose)
+          T.lines = vim.tbl_map(options.format_item, items)
+          for _, item in ipairs(items) do
+            if item.target == 'cpu:8' then return choose(item) end
+          end
+        end
+        vim.cmd('Jaxsight target')
+        """
+    )
+    lines = editor.until("return T.lines")
+    assert "* cpu · this machine · this machine's CPU · compiled by your own jaxlib" in lines
+    [tpu] = [line for line in lines if line.startswith("  tpu:v5e · ")]
+    assert "TPU v5e · 16 GiB · 0.819 TB/s" in tpu
+    editor.until("return require('jaxsight').status():match('· cpu:8$')")
+    editor.lua("vim.ui.select = T.select; vim.cmd('Jaxsight target cpu')")
+    editor.until("return require('jaxsight').status():match('· cpu$')")
+
+
+def test_a_compiler_is_installed_only_if_one_agrees(editor: Neovim) -> None:
+    editor.lua(
+        """
+        T.select, T.asked = vim.ui.select, {}
+        vim.ui.select = function(items, options, choose)
+          table.insert(T.asked, options.prompt)
+          choose(items[1], 1) -- the first compiler; then the first answer, which is the safe one
+        end
+        vim.cmd('Jaxsight install')
+        """
+    )
+    asked = editor.until("return #T.asked > 1 and T.asked")
+    assert asked[0] == "Compiler to install"
+    assert "Install the compiler for NVIDIA GPUs? pip downloads about 290 MB" in asked[1]
+    editor.lua("vim.ui.select = T.select")
 
 
 def test_tracers_are_restarted(editor: Neovim) -> None:

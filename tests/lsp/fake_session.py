@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.events import Consent, Event
 from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Linked, Panel, Shown
+from jaxsight.features.setup.installing import Plan
+from jaxsight.features.setup.targets import Compiler, Group, Offer, Offers
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.wire.messages.requests import SourceOptions
+from jaxsight.workers.compilation.target_states import State
 
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 
@@ -43,6 +46,8 @@ class FakeSession:
     asked_again: list[str | None] = field(default_factory=list)
     restarted: list[str | None] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
+    shown: list[tuple[str, str, bool]] = field(default_factory=list)
+    """Functions that are shown with proposed inputs, and whether they are hidden."""
     slow: asyncio.Event | None = None
     """While it is set up and not set, hovers wait for it."""
     fault: Exception | None = None
@@ -144,6 +149,17 @@ class FakeSession:
         last = Position(self.texts[path].count("\n"), 0)
         return (Edit(Range(last, last), f"# {pending}\n"),)
 
+    async def show_proposed(self, path: str, function: str, *, hide: bool = False) -> None:
+        if function == "hard":
+            raise LookupError("no proposed inputs of hard can be traced")
+        self.shown.append((path, function, hide))
+
+    async def keep_proposed(self, path: str, function: str) -> Action:
+        start = Position(0, 0)
+        file = function if function.endswith(".toml") else ""
+        edit = Edit(Range(start, start), f"# {function}\n")
+        return Action("Keep", "refactor.rewrite.jaxsight", (edit,), file=file)
+
     async def completions(self, path: str, position: Position) -> list[Completion]:
         start = Position(position.line, max(0, position.column - 1))
         edit = Edit(Range(start, position), "f32")
@@ -175,6 +191,35 @@ class FakeSession:
         if name == "nowhere":
             raise LookupError("there is no target 'nowhere'")
         self.targets.append(name)
+
+    async def offers(self, path: str) -> Offers:
+        active = (self.targets or ["cpu"])[-1]
+
+        def offer(name: str, group: Group, compiler: str = "") -> Offer:
+            state: State = "needs" if compiler else "ready"
+            return Offer(name, group, name, "", state, "detail", compiler, name == active)
+
+        offers = (
+            offer("cpu", "here"),
+            *(offer(f"cuda:gpu{number}", "gpu", "cuda") for number in range(20)),
+        )
+        compiler = Compiler("cuda", "NVIDIA GPUs", 290, (), 0)
+        return Offers(active, "", "0.12.0", offers, (compiler,))
+
+    async def compiler_plan(self, path: str, platform: str) -> Plan:
+        if platform != "cuda":
+            raise LookupError(f"no compiler for {platform}")
+        return Plan(platform, "/py", "0.12.0", "pypi.example", "/compilers")
+
+    async def install_compiler(self, plan: Plan, report: Callable[[str], None]) -> str:
+        report("installing: 12 MB on disk")
+        if self.slow is not None:
+            try:
+                await self.slow.wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(plan.platform)
+                raise
+        return f"Installed {plan.title}"
 
     async def decide(self, consent: Consent, answer: str | None) -> None:
         self.decided.append((consent, answer))

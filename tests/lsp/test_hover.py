@@ -31,14 +31,16 @@ async def test_markdown_goes_to_clients_that_show_it(client: Client) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "word\n")
     hover = await client.request("textDocument/hover", on(URI, 0, 0))
-    assert hover["contents"] == {"kind": "markdown", "value": "**word** is `f32[8]`"}
+    value = "**word** is `f32[8]`\n\n*jaxsight*"
+    assert hover["contents"] == {"kind": "markdown", "value": value}
 
 
 async def test_plain_text_goes_to_clients_that_show_no_markdown(client: Client) -> None:
     await client.initialize(recorded("emacs_30.1")["initialize"])
     client.open(URI, "word\n")
     hover = await client.request("textDocument/hover", on(URI, 0, 0))
-    assert hover["contents"] == {"kind": "plaintext", "value": "word is f32[8]"}
+    value = "word is f32[8]\n\njaxsight"
+    assert hover["contents"] == {"kind": "plaintext", "value": value}
 
 
 async def test_edits_are_seen_by_the_next_hover(client: Client) -> None:

@@ -315,7 +315,13 @@ async def test_a_target_is_chosen_by_name_or_by_asking(
     await client.request(command, {"command": "jaxsight.chooseTarget", "arguments": ["cpu"]})
     client.answers["window/showMessageRequest"] = lambda params: params["actions"][0]
     await client.request(command, {"command": "jaxsight.chooseTarget", "arguments": []})
-    assert session.targets == ["cpu", "cpu"], "the first of those that are ready"
+    assert session.targets == ["cpu", "cpu"], "the active one comes first"
+    question_method = "window/showMessageRequest"
+    (question,) = [params for name, params in client.requests if name == question_method]
+    titles = [action["title"] for action in question["actions"]]
+    assert titles[:2] == ["cpu", "cuda:gpu0 (install)"]
+    assert len(titles) == 8
+    assert "`jaxsight.target`" in question["message"]
     nowhere = {"command": "jaxsight.chooseTarget", "arguments": ["nowhere"]}
     await client.request(command, nowhere)
     (message,) = await client.heard("window/showMessage")

@@ -19,6 +19,7 @@ BROUGHT = ("compiler", "interpreters", "sourcerizer", "targets", "tracer", "wire
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "files" / "__init__.py",
+    PACKAGE / "files" / "bytecode.py",
     PACKAGE / "files" / "reading.py",
     PACKAGE / "text" / "__init__.py",
     PACKAGE / "text" / "units.py",
@@ -28,6 +29,8 @@ IN_THE_USERS_INTERPRETER = [
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 """Besides the standard library. JAX itself depends on all of them."""
 OWN = (
+    "jaxsight.files.bytecode",
+    "jaxsight.files.private",
     "jaxsight.files.reading",
     "jaxsight.text.units",
     "jaxsight.timeline",

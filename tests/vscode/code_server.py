@@ -84,10 +84,11 @@ def code_server(
     asks_for_trust: bool = False,
     extensions: Sequence[Path] = (),
     commands: Path | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[CodeServer]:
     """A server with our extension, a stand-in for the Python extension, and those in some folders;
     it ends with the block, and all that it started. Programs in the folder `commands` go before
-    those on `PATH`.
+    those on `PATH`; `variables` are of its environment.
     """
     for needed in (_NODE, _ENTRY, _VSIX):
         assert needed.exists(), f"{needed} is missing: `make test-vscode` makes it"
@@ -95,7 +96,7 @@ def code_server(
     for level in ("User", "Machine"):
         (user / level).mkdir(parents=True)
         (user / level / "settings.json").write_text(json.dumps(_SETTINGS), encoding="utf-8")
-    environment = _environment(scratch, commands)
+    environment = {**_environment(scratch, commands), **(variables or {})}
     command = [
         _NODE,
         _ENTRY,

@@ -78,7 +78,11 @@ def make(
 ) -> Path:
     """Write a folder's files, its project settings and those of the editor."""
     (folder / ".vscode").mkdir(parents=True)
-    values = {"python.defaultInterpreterPath": python, **editor}
+    values = {
+        "python.defaultInterpreterPath": python,
+        "jaxsight.proposeInputs": False,
+        **editor,
+    }
     (folder / ".vscode" / "settings.json").write_text(json.dumps(values), encoding="utf-8")
     (folder / "pyproject.toml").write_text(settings, encoding="utf-8")
     for name, text in files.items():

@@ -339,8 +339,18 @@ class Window:
         webview = self.page.frame_locator('iframe.webview[src*="jaxsight.jaxsight"]')
         return webview.frame_locator("iframe#active-frame")
 
+    def bar(self, says: str) -> str:
+        """What our item of the status bar says, with all that its tooltip has, once it says that."""
+        item = self.page.locator(".statusbar-item[id*=jaxsight] a").first
+
+        def look() -> str:
+            label = str(item.get_attribute("aria-label") or "") if item.count() else ""
+            return label if says in label else ""
+
+        return str(self.until(look, f"the status bar does not say {says!r}"))
+
     def status(self, says: str) -> str:
-        """What our item among those of the language says, once it says that."""
+        """What our items among those of the language say, once they say that."""
         entry = self.page.locator(r"#status\.languageStatus")
         shown = self.page.locator(".hover-language-status").filter(has_text="jaxsight|JAX")
 

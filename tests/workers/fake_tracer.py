@@ -71,7 +71,7 @@ def main(mode: str) -> None:
         return waiting.pop(0)
 
     while True:
-        match next_message():
+        match message := next_message():
             case Overlay(path=path, text=text):
                 overlays[path] = text
             case Trace(id=id, function="", chunks=chunks):
@@ -99,6 +99,10 @@ def main(mode: str) -> None:
                         continue
                     case ["stage", name]:
                         wire.write(outgoing, Stage(id, name))
+                        time.sleep(1000)
+                    case ["chunk", name]:
+                        text = next(chunk.text for chunk in message.chunks if chunk.id == name)
+                        wire.write(outgoing, Stage(id, "execute", text, name))
                         time.sleep(1000)
                     case ["imports"]:
                         answer(outgoing, id, repr(imported))

@@ -438,7 +438,7 @@ async def test_an_interpreter_that_cannot_trace_says_so(make: Make) -> None:
 @pytest.mark.parametrize(
     ("mode", "limits", "what"),
     [
-        ("dies", Limits(), "exited on startup with status 3. "),
+        ("dies", Limits(), "exited on startup with status 3 (no module named jax, or so). "),
         ("noise", Limits(), "unexpected handshake"),
         ("old", Limits(), "unexpected handshake"),
         ("silent", Limits(start=0.5), "no handshake within 0.5 s"),
@@ -463,6 +463,24 @@ async def test_a_command_that_is_not_there_fails_with_a_way_out(tmp_path: Path) 
     outcome = await ask(tracers, "answer")
     assert isinstance(outcome, Died)
     assert "No such file" in outcome.message
+    await tracers.aclose()
+
+
+async def test_a_python_that_is_too_old_is_told_in_one_sentence(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    old = "import runpy, sys; sys.version_info = (3, 9, 18); runpy.run_path('{}', None, '__main__')"
+    run = f'exec {sys.executable} -c "{old.format("$boot")}"'
+    await asyncio.to_thread(python.write_text, f"#!/bin/sh\nfor boot; do :; done\n{run}\n")
+    await asyncio.to_thread(python.chmod, 0o755)
+    tracers = Tracers(str(python), str(tmp_path))
+    outcome = await ask(tracers, "answer")
+    assert isinstance(outcome, Died)
+    assert outcome.message == (
+        f"{sys.executable} is Python 3.9.18; jaxsight requires 3.11 or newer. Choose another "
+        "interpreter with the setting `jaxsight.python` (`python` under [tool.jaxsight] in "
+        "pyproject.toml)."
+    )
+    assert tracers.status == Status(State.FAILED, outcome.message)
     await tracers.aclose()
 
 
@@ -523,3 +541,55 @@ async def test_what_is_open_at_the_end_is_answered(make: Make) -> None:
         Reason.UNAVAILABLE
     }
     assert len(outcomes) == 3
+
+
+SLOW_IMPORT = Chunk("51", "51", "import slow")
+FAST_IMPORT = Chunk("fa", "fa", "import fast")
+
+
+async def slow_running(tracers: Tracers) -> asyncio.Task[Outcome[Traced]]:
+    """Begin a request that is stuck in an import, and wait until the spare is ready."""
+    await pid_of(tracers)
+    await until(lambda: tracers.spare_ready)
+    request = replace(trace(tracers, "chunk 51"), chunks=(SLOW_IMPORT, FAST_IMPORT))
+    running = asyncio.create_task(tracers.ask(request))
+    await until(lambda: "import slow (" in tracers.status.message)
+    return running
+
+
+async def test_requests_run_past_an_import_that_takes_long(make: Make) -> None:
+    tracers = make()
+    running = await slow_running(tracers)
+    needs_less = replace(trace(tracers, "answer", "b.py"), chunks=(FAST_IMPORT,))
+    needs_it = replace(trace(tracers, "answer", "c.py"), chunks=(SLOW_IMPORT,))
+    waiting = asyncio.create_task(tracers.ask(needs_it, priority=Priority.PERSON))
+    async with asyncio.timeout(PATIENCE):
+        passed = await tracers.ask(needs_less, priority=Priority.BACKGROUND)
+        assert isinstance(passed, Traced)
+        # What follows about that trace is answered by the same process.
+        shown = await tracers.ask(Show(NEW, passed.id))
+        assert isinstance(shown, Shown)
+    assert not waiting.done()
+    assert not running.done()
+    assert tracers.status.message.startswith("chunk 51: import slow (")
+    waiting.cancel()
+    running.cancel()
+
+
+async def test_a_death_past_a_slow_import_costs_one_answer(make: Make) -> None:
+    tracers = make()
+    running = await slow_running(tracers)
+    outcome = await ask(tracers, "crash", "b.py")
+    assert isinstance(outcome, Died)
+    assert not running.done()
+    running.cancel()
+    assert isinstance(await ask(tracers, "answer", "c.py"), Traced)
+
+
+async def test_a_spare_that_ran_past_takes_over_later(make: Make) -> None:
+    tracers = make()
+    running = await slow_running(tracers)
+    passed = await ask(tracers, "answer", "b.py")
+    assert isinstance(passed, Traced)
+    running.cancel()  # the tracer ignores it, and is replaced once another request waits
+    assert await pid_of(tracers) == int(passed.jaxpr)

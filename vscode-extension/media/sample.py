@@ -1,6 +1,7 @@
 """Attention, and one block around it: pytrees, static arguments and several sets of example inputs.
 
-Try `jaxsight show examples/attention.py:attention --what shapes`.
+Save this file in a folder whose Python has JAX. Then hover over a name, choose a target with
+*jaxsight: Choose Target*, or change a size below and watch the types that follow from it.
 """
 
 from functools import partial

@@ -15,14 +15,22 @@ import {
   TransportKind,
 } from "vscode-languageclient/node";
 
-import { MADE } from "./made";
+import { MADE, PROGRAMS } from "./made";
+import { ProgressBars } from "./progress";
 import { explicitSettings, SECTION, settingKeys } from "./settings";
 import type { ByFolder } from "./pythons";
-import type { RootStatus } from "./status";
+import type { FileStatus, RootStatus } from "./status";
+
+/** Our commands that list what a command of the server takes. */
+const LISTS: Readonly<Record<string, string>> = {
+  "jaxsight.chooseTarget": "jaxsight.pickTarget",
+  "jaxsight.installTarget": "jaxsight.installCompiler",
+};
 
 /** Who is told what the server says unasked. */
 export interface Listener {
   status(status: RootStatus): void;
+  fileStatus(status: FileStatus): void;
   printed(uri: string, text: string): void;
   contentChanged(uri: vscode.Uri): void;
   panelChanged(uri: vscode.Uri): void;
@@ -66,6 +74,9 @@ export function connection(start: Start, listener: Listener): LanguageClient {
   client.onNotification("jaxsight/status", (status: RootStatus) => {
     listener.status(status);
   });
+  client.onNotification("jaxsight/fileStatus", (status: FileStatus) => {
+    listener.fileStatus(status);
+  });
   client.onNotification("jaxsight/output", (output: { uri: string; text: string }) => {
     listener.printed(output.uri, output.text);
   });
@@ -87,12 +98,17 @@ export function connection(start: Start, listener: Listener): LanguageClient {
 
 function options({ context, log, interpreters }: Start, listener: Listener, client: () => LanguageClient): LanguageClientOptions {
   const keys = settingKeys(context);
+  const bars = new ProgressBars(client);
   return {
     documentSelector: [
       { language: "python", scheme: "file" },
       { language: "python", scheme: "untitled" },
       { language: "python", notebook: "*" },
+      ...PROGRAMS.flatMap((language) => [{ scheme: MADE + language }, { language, scheme: "file" }]),
+      { scheme: `${MADE}hlo-metadata` },
     ],
+    // Hovers link to documents of their function; no other command runs from Markdown.
+    markdown: { isTrusted: { enabledCommands: ["jaxsight.show"] } },
     outputChannel: log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     initializationOptions: {
@@ -101,6 +117,11 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
       interpreters,
     },
     middleware: {
+      // Without an argument, the server would ask with a message: there are lists for that.
+      executeCommand: (command, given, next): vscode.ProviderResult<unknown> => {
+        const list = given.length === 0 ? LISTS[command] : undefined;
+        return list === undefined ? (next(command, given) as vscode.ProviderResult<unknown>) : vscode.commands.executeCommand(list);
+      },
       provideInlayHints: async (document, range, token, next) => {
         // VS Code would draw hints of a text that has changed on the way, at the lines of before.
         for (;;) {
@@ -110,6 +131,11 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
             return hints;
           }
         }
+      },
+      handleWorkDoneProgress: (token, step, next) => {
+        bars.show(token, step, () => {
+          next(token, step);
+        });
       },
       window: {
         showDocument: async (parameters, token, next) => {

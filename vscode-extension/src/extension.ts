@@ -3,6 +3,7 @@
 import * as vscode from "vscode";
 
 import { registerCommands } from "./commands";
+import { Examples } from "./examples";
 import { Links } from "./links";
 import { Logs } from "./logs";
 import { Membership } from "./membership";
@@ -11,6 +12,7 @@ import { Pythons } from "./pythons";
 import { Recordings } from "./recordings";
 import { Server } from "./server";
 import { Status } from "./status";
+import { Targets } from "./targets";
 
 /** What other extensions and the tests get. */
 export interface Api {
@@ -23,14 +25,16 @@ let server: Server | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const logs = new Logs();
   const status = new Status();
-  const pythons = new Pythons(logs);
+  const pythons = new Pythons(logs, context.workspaceState);
   server = new Server(context, logs, status, pythons);
+  const targets = new Targets(server);
+  const examples = new Examples(server);
   const links = new Links(server);
   const membership = new Membership(server);
   const panel = new Panel(context.extensionUri, server, logs);
   const recordings = new Recordings(context, pythons);
   const commands = registerCommands(context, server, logs, pythons);
-  context.subscriptions.push(logs, status, pythons, links, membership, panel, recordings, ...commands);
+  context.subscriptions.push(logs, status, pythons, targets, examples, links, membership, panel, recordings, ...commands);
   const ready = server.start();
   ready.catch((error: unknown) => {
     logs.client.error(error instanceof Error ? error : String(error));

@@ -132,6 +132,10 @@ function show(editor: vscode.TextEditor, lit: vscode.TextEditorDecorationType, r
   editor.setDecorations(lit, ranges);
   const [first] = ranges;
   if (first !== undefined) {
-    editor.revealRange(first, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    const { line } = first.start;
+    // Revealing a range that is long, or far to the right, would scroll its editor sideways.
+    if (!editor.visibleRanges.some((seen) => seen.start.line <= line && line <= seen.end.line)) {
+      editor.revealRange(new vscode.Range(line, 0, line, 0), vscode.TextEditorRevealType.InCenter);
+    }
   }
 }

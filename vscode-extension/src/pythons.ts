@@ -21,6 +21,8 @@ const COMMANDS =
     ? ["py", "python", "python3"]
     : ["python3", "python3.13", "python3.12", "python3.11", "python"];
 const OLDEST = [3, 11] as const;
+/** The key of the workspace's memory under which the editor's choice of last time is kept. */
+const LAST_CHOICE = "interpreters";
 
 /** Interpreters by folder URI. */
 export type ByFolder = Record<string, string>;
@@ -34,7 +36,25 @@ export class Pythons implements vscode.Disposable {
   /** Another interpreter was chosen somewhere, or the Python extension has come up. */
   readonly onDidChange = this.changed.event;
 
-  constructor(private readonly logs: Logs) {}
+  constructor(
+    private readonly logs: Logs,
+    private readonly memory: vscode.Memento,
+  ) {}
+
+  /**
+   * What the server can start with at once: the choice of last time, which the Python extension, seconds later, confirms or changes;
+   * the first time, the choice itself.
+   */
+  async atStart(): Promise<{ readonly server: string; readonly interpreters: ByFolder }> {
+    const last = this.memory.get<ByFolder>(LAST_CHOICE);
+    if (last !== undefined && vscode.workspace.isTrusted && vscode.workspace.getConfiguration("jaxsight").get<string>("serverPython", "") === "") {
+      const [server] = Object.values(last);
+      if (server !== undefined && (await isNewEnough(server))) {
+        return { server, interpreters: last };
+      }
+    }
+    return { server: await this.forServer(), interpreters: await this.byFolder() };
+  }
 
   /** The editor's choice for each folder; nothing for folders for which there is none. */
   async byFolder(): Promise<ByFolder> {
@@ -46,6 +66,7 @@ export class Pythons implements vscode.Disposable {
         found[folder.uri.toString()] = python;
       }
     }
+    await this.memory.update(LAST_CHOICE, found);
     return found;
   }
 

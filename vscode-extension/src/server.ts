@@ -5,7 +5,7 @@ import type { LanguageClient } from "vscode-languageclient/node";
 
 import type { Listener } from "./connection";
 import type { Logs } from "./logs";
-import type { Pythons } from "./pythons";
+import type { ByFolder, Pythons } from "./pythons";
 import type { Status } from "./status";
 
 const RESTARTS = 5;
@@ -14,6 +14,7 @@ const RESTART_WINDOW = 180_000;
 
 export class Server {
   private client: LanguageClient | undefined;
+  private starting: Promise<void> | undefined;
   private readonly deaths: number[] = [];
   private readonly refreshed = new vscode.EventEmitter<vscode.Uri>();
 
@@ -44,18 +45,36 @@ export class Server {
       pythons.onDidChange(() => {
         void this.tellInterpreters();
       }),
+      // Where shapes are shown depends on what other extensions show.
+      vscode.extensions.onDidChange(() => {
+        void this.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
+      }),
+      vscode.workspace.onDidChangeConfiguration((change) => {
+        if (change.affectsConfiguration("basedpyright.analysis.inlayHints") || change.affectsConfiguration("python.analysis.inlayHints")) {
+          void this.client?.sendNotification("workspace/didChangeConfiguration", { settings: null });
+        }
+      }),
     );
   }
 
   /** Starts the server; resolved when it has answered `initialize`. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    return (this.starting = this.begin());
+  }
+
+  /** Resolved once the server that was started last answers, or cannot. */
+  async whenStarted(): Promise<void> {
+    await this.starting?.catch(() => undefined); // The status says why.
+  }
+
+  private async begin(): Promise<void> {
     try {
       // Loaded while the interpreters are asked.
-      const [python, { connection }] = await Promise.all([this.pythons.forServer(), library()]);
-      const interpreters = await this.pythons.byFolder();
-      const start = { context: this.context, log: this.logs.client, python, interpreters };
+      const [{ server, interpreters }, { connection }] = await Promise.all([this.pythons.atStart(), library()]);
+      const start = { context: this.context, log: this.logs.client, python: server, interpreters };
       this.client = connection(start, this.listener());
       await this.client.start();
+      void this.sendChanged(interpreters);
     } catch (error) {
       this.status.fail(error instanceof Error ? error.message : String(error));
       throw error;
@@ -97,6 +116,9 @@ export class Server {
       status: (status) => {
         this.status.update(status);
       },
+      fileStatus: (status) => {
+        this.status.updateFile(status);
+      },
       printed: (uri, text) => {
         this.logs.print(uri, text);
       },
@@ -128,6 +150,13 @@ export class Server {
     const message = `The server exited ${recent} times in three minutes. See the log for details; run “jaxsight: Restart” to try again.`;
     this.status.fail(message);
     return message;
+  }
+
+  /** Tells the server of interpreters that are not those that it was started with. */
+  private async sendChanged(atStart: ByFolder): Promise<void> {
+    if (JSON.stringify(await this.pythons.byFolder()) !== JSON.stringify(atStart)) {
+      await this.tellInterpreters();
+    }
   }
 
   private async tellInterpreters(): Promise<void> {

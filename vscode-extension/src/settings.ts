@@ -16,14 +16,33 @@ export function explicitSettings(scope: vscode.Uri | undefined, keys: readonly s
   const configuration = vscode.workspace.getConfiguration(SECTION, scope ?? null);
   const tree: Tree = {};
   for (const key of keys) {
-    const found = configuration.inspect(key);
-    const value: unknown =
-      found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
+    const value = inspected(configuration, key);
     if (value !== undefined) {
-      put(tree, key.split("."), isTree(value) ? merged(found) : value);
+      put(tree, key.split("."), isTree(value) ? merged(configuration.inspect(key)) : value);
     }
   }
+  if (inspected(configuration, SHAPE_POSITION) === undefined && othersShowTypes(scope)) {
+    put(tree, SHAPE_POSITION.split("."), "line-end");
+  }
   return tree;
+}
+
+const SHAPE_POSITION = "inlayHints.shapePosition";
+
+/** Whether another extension shows types after assigned names, where ours would stand beside them: `s: f32[8]: Array`. */
+function othersShowTypes(scope: vscode.Uri | undefined): boolean {
+  const shows = (section: string): boolean =>
+    vscode.workspace.getConfiguration(section, scope ?? null).get<boolean>("inlayHints.variableTypes") === true;
+  return (
+    (vscode.extensions.getExtension("detachhead.basedpyright") !== undefined && shows("basedpyright.analysis")) ||
+    (vscode.extensions.getExtension("ms-python.vscode-pylance") !== undefined && shows("python.analysis"))
+  );
+}
+
+/** The value of a setting that somebody has set. */
+function inspected(configuration: vscode.WorkspaceConfiguration, key: string): unknown {
+  const found = configuration.inspect(key);
+  return found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
 }
 
 /** What the extension reads itself: the server would not know these. */

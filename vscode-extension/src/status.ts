@@ -1,4 +1,7 @@
-/** The language status item: which Python traces, why that one, and what it is doing. */
+/**
+ * What jaxsight does and with what, for the file of the active editor: the Python and JAX that trace, the target that is compiled for, and
+ * whether there is anything to trace. An item of the status bar sums it up, those of the language have one part each; each changes it.
+ */
 
 import * as vscode from "vscode";
 
@@ -12,24 +15,66 @@ export interface RootStatus {
   readonly jax: string;
 }
 
+/** What `jaxsight/fileStatus` carries, for one file. */
+export interface FileStatus {
+  readonly uri: string;
+  readonly target: string;
+  readonly problem: "" | "missing" | "unreachable" | "waiting";
+  readonly detail: string;
+  readonly functions: number;
+  readonly traced: number;
+  readonly usesJax: boolean;
+}
+
 const SELECTOR: vscode.DocumentSelector = [
   { language: "python", scheme: "file" },
   { language: "python", scheme: "vscode-notebook-cell" },
 ];
+const PROBLEMS = {
+  missing: "compiler not installed",
+  unreachable: "host not reached",
+  waiting: "waits for approval",
+} as const;
+/** Characters that the list of the language's items shows beside a headline and a command; it cuts longer texts at its edge. */
+const DETAIL = 34;
+const PRIORITY = 90;
+
+const CHOOSE_INTERPRETER = { title: "Change", command: "jaxsight.chooseInterpreter" };
+const CHOOSE_TARGET = { title: "Change", command: "jaxsight.pickTarget" };
+const SHOW_LOG = { title: "Show log", command: "jaxsight.showLogs" };
+const SHOW_STATUS = "jaxsight.showStatus";
+
+interface Item extends vscode.QuickPickItem {
+  readonly command?: string;
+}
 
 export class Status implements vscode.Disposable {
-  private readonly item = vscode.languages.createLanguageStatusItem("jaxsight", SELECTOR);
+  private readonly python = vscode.languages.createLanguageStatusItem("jaxsight", SELECTOR);
+  private readonly target = vscode.languages.createLanguageStatusItem("jaxsight.target", SELECTOR);
+  private readonly examples = vscode.languages.createLanguageStatusItem("jaxsight.examples", SELECTOR);
+  private readonly bar = vscode.window.createStatusBarItem("jaxsight", vscode.StatusBarAlignment.Right, PRIORITY);
   private readonly byRoot = new Map<string, RootStatus>();
-  private readonly subscription = vscode.window.onDidChangeActiveTextEditor(() => {
-    this.show();
-  });
+  private readonly byFile = new Map<string, FileStatus>();
+  private readonly subscriptions: vscode.Disposable;
+  /** Why there is no server. */
+  private failure = "";
 
   constructor() {
-    this.item.name = "jaxsight";
-    this.item.text = "jaxsight";
-    this.item.detail = "starting";
-    this.item.busy = true;
-    this.item.command = { title: "Interpreter", command: "jaxsight.chooseInterpreter" };
+    this.python.name = "jaxsight: Python and JAX";
+    this.target.name = "jaxsight: target";
+    this.examples.name = "jaxsight: example inputs";
+    this.bar.name = "jaxsight";
+    this.bar.command = SHOW_STATUS;
+    this.subscriptions = vscode.Disposable.from(
+      vscode.window.onDidChangeActiveTextEditor(() => {
+        this.show();
+      }),
+      vscode.workspace.onDidCloseTextDocument((document) => {
+        this.byFile.delete(document.uri.toString());
+      }),
+      vscode.commands.registerCommand(SHOW_STATUS, () => this.menu()),
+    );
+    this.show();
   }
 
   /** The server tells of one of its roots. */
@@ -38,65 +83,226 @@ export class Status implements vscode.Disposable {
     this.show();
   }
 
+  /** The server tells of one of the open files. */
+  updateFile(status: FileStatus): void {
+    this.byFile.set(vscode.Uri.parse(status.uri).toString(), status);
+    this.show();
+  }
+
   /** The server itself cannot be had; the words say why. */
   fail(words: string): void {
-    this.byRoot.clear();
-    this.item.busy = false;
-    this.item.severity = vscode.LanguageStatusSeverity.Error;
-    this.item.text = "jaxsight is not running";
-    this.item.detail = words;
-    this.item.command = { title: "Show log", command: "jaxsight.showLogs" };
+    this.restarting();
+    this.failure = words;
+    this.show();
   }
 
   /** A new server is starting. */
   restarting(): void {
     this.byRoot.clear();
-    this.item.busy = true;
-    this.item.severity = vscode.LanguageStatusSeverity.Information;
-    this.item.text = "jaxsight";
-    this.item.detail = "starting";
+    this.byFile.clear();
+    this.failure = "";
+    this.show();
   }
 
   dispose(): void {
-    this.subscription.dispose();
-    this.item.dispose();
+    vscode.Disposable.from(this.subscriptions, this.python, this.target, this.examples, this.bar).dispose();
   }
 
   private show(): void {
-    const status = this.current();
-    if (status === undefined) {
+    const root = this.root();
+    const file = this.file();
+    this.showPython(root);
+    this.showTarget(file);
+    this.showExamples(file);
+    this.showBar(root, file);
+  }
+
+  private showPython(root: RootStatus | undefined): void {
+    const item = this.python;
+    item.busy = this.failure === "" && (root === undefined || root.state === "starting" || root.state === "busy");
+    item.severity = severity(this.failure !== "" ? "failed" : root?.state);
+    item.text = this.headline(root);
+    item.detail = cut(this.doing(root));
+    item.command = this.failure !== "" ? SHOW_LOG : root?.state === "untrusted" ? trust() : CHOOSE_INTERPRETER;
+  }
+
+  /** What is wrong or runs now; else the interpreter. The list of the language's items cuts longer texts at its edge. */
+  private doing(root: RootStatus | undefined): string {
+    if (this.failure !== "" || root === undefined) {
+      return this.failure === "" ? "starting" : this.failure;
+    }
+    // Why nothing runs is in the headline.
+    return root.state === "untrusted" ? "" : root.detail !== "" ? root.detail : end(root.python);
+  }
+
+  private showTarget(file: FileStatus | undefined): void {
+    const item = this.target;
+    const problem = file === undefined || file.problem === "" ? "" : PROBLEMS[file.problem];
+    item.text = file === undefined || file.target === "" ? "target" : `target ${file.target}`;
+    item.detail = problem;
+    item.severity = problem === "" ? vscode.LanguageStatusSeverity.Information : vscode.LanguageStatusSeverity.Warning;
+    item.command = CHOOSE_TARGET;
+  }
+
+  private showExamples(file: FileStatus | undefined): void {
+    const item = this.examples;
+    item.text = examplesText(file);
+    item.detail = file?.traced === 0 ? "needed to show shapes" : "";
+    item.command = { title: file?.traced === 0 ? "Show ways" : "More", command: "jaxsight.explainExamples" };
+  }
+
+  private showBar(root: RootStatus | undefined, file: FileStatus | undefined): void {
+    const bar = this.bar;
+    const isFailed = this.failure !== "" || root?.state === "failed";
+    const isEmpty = file?.traced === 0;
+    const hasProblem = file !== undefined && file.problem !== "" && !isEmpty;
+    const needsUser = isFailed || root?.state === "untrusted";
+    if (!isPython() || (file?.usesJax !== true && !needsUser)) {
+      bar.hide();
       return;
     }
-    this.item.busy = status.state === "starting" || status.state === "busy";
-    this.item.severity =
-      status.state === "failed"
-        ? vscode.LanguageStatusSeverity.Error
-        : status.state === "untrusted"
-          ? vscode.LanguageStatusSeverity.Warning
-          : vscode.LanguageStatusSeverity.Information;
-    this.item.text =
-      status.state === "untrusted"
-        ? vscode.workspace.isTrusted
-          ? "jaxsight: no code runs until you decide"
-          : "jaxsight: no code runs until you trust this workspace"
-        : status.jax !== ""
-          ? `JAX ${status.jax}`
-          : "jaxsight";
-    const why = status.reason !== "" ? `${status.python} (${status.reason})` : status.python;
-    this.item.detail = [status.detail, why].filter((part) => part !== "").join(" · ");
-    this.item.command =
-      status.state !== "untrusted"
-        ? { title: "Choose interpreter", command: "jaxsight.chooseInterpreter" }
-        : vscode.workspace.isTrusted
-          ? { title: "Decide", command: "jaxsight.trust" }
-          : { title: "Manage trust", command: "workbench.trust.manage" };
+    const isBusy = root === undefined || root.state === "starting" || root.state === "busy";
+    const sign = isFailed ? "$(error)" : needsUser ? "$(shield)" : isBusy ? "$(loading~spin)" : hasProblem ? "$(warning)" : isEmpty ? "$(info)" : "$(circuit-board)";
+    bar.text = `${sign} ${this.summary(root, file)}`;
+    bar.backgroundColor = isFailed
+      ? new vscode.ThemeColor("statusBarItem.errorBackground")
+      : hasProblem
+        ? new vscode.ThemeColor("statusBarItem.warningBackground")
+        : undefined;
+    const lines = [this.headline(root), ...this.lines(root, file)];
+    bar.tooltip = lines.join("\n");
+    bar.accessibilityInformation = { label: [`jaxsight: ${this.summary(root, file)}`, ...lines].join(", ") };
+    bar.show();
+  }
+
+  private summary(root: RootStatus | undefined, file: FileStatus | undefined): string {
+    if (this.failure !== "" || root?.state === "failed") {
+      return "jaxsight failed";
+    }
+    if (root?.state === "untrusted") {
+      return "jaxsight: not trusted";
+    }
+    if (file?.traced === 0) {
+      return "jaxsight: no example inputs";
+    }
+    return file === undefined || file.target === "" ? "jaxsight" : file.target;
+  }
+
+  private headline(root: RootStatus | undefined): string {
+    if (this.failure !== "") {
+      return "jaxsight is not running";
+    }
+    if (root?.state === "untrusted") {
+      return vscode.workspace.isTrusted
+        ? "jaxsight: no code runs until you decide"
+        : "jaxsight: no code runs until you trust this workspace";
+    }
+    if (root?.state === "failed") {
+      return "jaxsight cannot trace";
+    }
+    return root !== undefined && root.jax !== "" ? `JAX ${root.jax}` : "jaxsight";
+  }
+
+  /** All that is known, in full. */
+  private lines(root: RootStatus | undefined, file: FileStatus | undefined): string[] {
+    const problem = file === undefined || file.problem === "" ? "" : ` (${PROBLEMS[file.problem]})`;
+    return [
+      this.failure,
+      root?.detail ?? "",
+      root === undefined || root.python === "" ? "" : `${root.python} (${root.reason})`,
+      file === undefined || file.target === "" ? "" : `target ${file.target}${problem}`,
+      file === undefined ? "" : examplesText(file),
+    ].filter((line) => line !== "");
+  }
+
+  /** A list of all that can be changed. */
+  private async menu(): Promise<void> {
+    const root = this.root();
+    const file = this.file();
+    const items: Item[] = [
+      {
+        label: "$(circuit-board) Target",
+        description: file?.target ?? "",
+        detail: file === undefined || file.problem === "" ? "Kernels, launches and memory are shown for it" : file.detail,
+        command: "jaxsight.pickTarget",
+      },
+      {
+        label: "$(symbol-misc) Interpreter",
+        description: root === undefined || root.jax === "" ? "" : `JAX ${root.jax}`,
+        detail: root === undefined || root.python === "" ? "None yet" : `${root.python} (${root.reason})`,
+        command: "jaxsight.chooseInterpreter",
+      },
+      {
+        label: "$(symbol-parameter) Example inputs",
+        description: examplesText(file),
+        detail: "Write them, record a run, or take a proposal",
+        command: "jaxsight.explainExamples",
+      },
+      ...(root?.state === "untrusted" ? [{ label: "$(shield) Trust", detail: root.detail, command: trust().command }] : []),
+      { label: "", kind: vscode.QuickPickItemKind.Separator },
+      { label: "$(output) Show log", command: "jaxsight.showLogs" },
+      { label: "$(refresh) Restart", command: "jaxsight.restartServer" },
+    ];
+    const doing = this.failure !== "" ? this.failure : (root?.detail ?? "");
+    const picked = await vscode.window.showQuickPick(items, { title: "jaxsight", placeHolder: doing, matchOnDescription: true });
+    if (picked?.command !== undefined) {
+      await vscode.commands.executeCommand(picked.command);
+    }
   }
 
   /** That of the root which holds the active editor's file; else the only one. */
-  private current(): RootStatus | undefined {
+  private root(): RootStatus | undefined {
     const path = vscode.window.activeTextEditor?.document.uri.path ?? "";
     const roots = [...this.byRoot.keys()].filter((root) => path.startsWith(`${vscode.Uri.parse(root).path}/`));
     const [longest] = roots.sort((a, b) => b.length - a.length);
     return this.byRoot.get(longest ?? "") ?? [...this.byRoot.values()].at(-1);
   }
+
+  /** That of the active editor's file, or of the notebook of its cell. */
+  private file(): FileStatus | undefined {
+    const document = vscode.window.activeTextEditor?.document;
+    const notebook = vscode.window.activeNotebookEditor?.notebook.uri;
+    const uri = document?.uri.scheme === "vscode-notebook-cell" ? notebook : document?.uri;
+    return this.byFile.get(uri?.toString() ?? "");
+  }
+}
+
+function isPython(): boolean {
+  return vscode.window.activeTextEditor?.document.languageId === "python";
+}
+
+function severity(state: RootStatus["state"] | undefined): vscode.LanguageStatusSeverity {
+  switch (state) {
+    case "failed":
+      return vscode.LanguageStatusSeverity.Error;
+    case "untrusted":
+      return vscode.LanguageStatusSeverity.Warning;
+    default:
+      return vscode.LanguageStatusSeverity.Information;
+  }
+}
+
+function trust(): vscode.Command {
+  return vscode.workspace.isTrusted
+    ? { title: "Decide", command: "jaxsight.trust" }
+    : { title: "Manage trust", command: "workbench.trust.manage" };
+}
+
+function examplesText(file: FileStatus | undefined): string {
+  if (file === undefined || file.functions === 0) {
+    return file?.usesJax === false ? "no JAX in this file" : "no functions in this file";
+  }
+  if (file.traced === 0) {
+    return file.usesJax ? "no function here has example inputs" : "no JAX in this file";
+  }
+  return `${file.traced} of ${file.functions} functions with example inputs`;
+}
+
+/** The end of a long path, which tells environments apart. */
+function end(path: string): string {
+  return path.length <= DETAIL ? path : `…${path.slice(-(DETAIL - 1))}`;
+}
+
+function cut(text: string): string {
+  return text.length <= DETAIL ? text : `${text.slice(0, DETAIL - 1)}…`;
 }

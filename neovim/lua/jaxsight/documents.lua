@@ -5,6 +5,8 @@ local M = {}
 local lit = vim.api.nvim_create_namespace('jaxsight.lit')
 local FILETYPES = { jaxpr = 'jaxpr', stablehlo = 'mlir', hlo = 'hlo', lax = 'python', pretty = 'python' }
 local SHOW = 'jaxsight.show'
+-- Kinds of documents that the server reads: definitions, references, outline, folds and colours of their names.
+local PROGRAMS = { jaxpr = true, stablehlo = true, hlo = true }
 
 -- By buffer: { client, uri, kind, arguments, links }.
 local made = {}
@@ -56,7 +58,8 @@ function M.show(client, arguments, name)
     if not buffer then
       buffer = vim.api.nvim_create_buf(false, true)
       vim.bo[buffer].bufhidden = 'wipe'
-      vim.api.nvim_buf_set_name(buffer, 'jaxsight://' .. shown.uri:gsub('^jaxsight%-', ''):gsub(':/+', '/', 1))
+      -- The name is a URI with slashes, so that it is not made relative to the current folder.
+      vim.api.nvim_buf_set_name(buffer, (shown.uri:gsub(':/*', ':///', 1)))
       vim.bo[buffer].filetype = FILETYPES[kind] or ''
       local followed = command.command == SHOW and arguments or nil
       made[buffer] = { client = client, uri = shown.uri, arguments = followed, links = {} }
@@ -68,10 +71,16 @@ function M.show(client, arguments, name)
       })
     end
     put(buffer, shown.text)
+    if PROGRAMS[kind] then vim.lsp.buf_attach_client(buffer, client.id) end
     vim.b[buffer].jaxsight_file = shown.file
     vim.api.nvim_win_set_buf(split(), buffer)
     load(buffer)
   end)
+end
+
+-- Whether a buffer shows a generated document.
+function M.is_made(buffer)
+  return vim.startswith(vim.api.nvim_buf_get_name(buffer), 'jaxsight-')
 end
 
 -- The text of a document has changed.

@@ -42,6 +42,10 @@ function M.check()
       health.info(words)
     end
   end
+  for _, file in ipairs(require('jaxsight').troubled_files()) do
+    local advice = file.problem == 'missing' and { 'Run `:Jaxsight install`.' } or { 'Run `:Jaxsight target` for another one.' }
+    health.warn(('%s: %s'):format(vim.uri_to_fname(file.uri), file.detail), advice)
+  end
 end
 
 return M

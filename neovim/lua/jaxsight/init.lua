@@ -2,6 +2,7 @@
 
 local documents = require('jaxsight.documents')
 local functions = require('jaxsight.functions')
+local targets = require('jaxsight.targets')
 local trust = require('jaxsight.trust')
 
 local M = {}
@@ -10,8 +11,9 @@ local TRANSFORMATIONS = { 'grad', 'value_and_grad', 'vmap', 'jvp', 'jit', 'inver
 -- Milliseconds without cursor movement after which a split follows it to another function.
 local REST = 150
 
--- The last status of each root, and the output of user code.
+-- The last status of each root and of each file, and the output of user code.
 local statuses = {}
+local files = {}
 local prints = {}
 
 local function client()
@@ -100,7 +102,29 @@ local commands = {
   },
   target = {
     run = function(target)
-      execute('jaxsight.chooseTarget', target)
+      local server = client()
+      if target then
+        execute('jaxsight.chooseTarget', target, vim.uri_from_bufnr(0))
+      elseif server then
+        targets.choose(server, vim.api.nvim_get_current_buf())
+      end
+    end,
+  },
+  install = {
+    run = function(platform)
+      local server = client()
+      if platform then
+        execute('jaxsight.installTarget', platform, vim.uri_from_bufnr(0))
+      elseif server then
+        targets.install(server, vim.api.nvim_get_current_buf())
+      end
+    end,
+    words = { 'cuda', 'tpu' },
+  },
+  cancel = {
+    run = function()
+      local server = client()
+      if server then targets.cancel(server) end
     end,
   },
   set = {
@@ -159,8 +183,30 @@ local function with_examples(server, buffer, found)
   end, buffer)
 end
 
+-- Shows shapes at the ends of lines in a buffer in which another server shows types after names, unless they are placed by a setting.
+function M.beside(buffer)
+  local server = vim.lsp.get_clients({ bufnr = buffer, name = 'jaxsight' })[1]
+  if not server or server.jaxsight_beside then return end
+  local others = vim.tbl_filter(function(other)
+    return other.name ~= 'jaxsight' and other.server_capabilities.inlayHintProvider
+  end, vim.lsp.get_clients({ bufnr = buffer }))
+  if #others == 0 or vim.tbl_get(server.settings, 'jaxsight', 'inlayHints', 'shapePosition') then return end
+  server.jaxsight_beside = true
+  server.settings = vim.tbl_deep_extend('force', server.settings, { jaxsight = { inlayHints = { shapePosition = 'line-end' } } })
+  server:notify('workspace/didChangeConfiguration', { settings = server.settings })
+end
+
 -- A server was attached to a buffer.
 function M.attached(server, buffer)
+  if documents.is_made(buffer) then return end
+  local first = vim.lsp.get_clients({ bufnr = buffer, name = 'jaxsight' })[1]
+  if first and first.id ~= server.id then
+    -- Another one, of another root or configuration, would show everything twice.
+    vim.schedule(function()
+      vim.lsp.buf_detach_client(buffer, math.max(first.id, server.id))
+    end)
+    return
+  end
   if vim.g.jaxsight_hints ~= false then vim.lsp.inlay_hint.enable(true, { bufnr = buffer }) end
   local group = vim.api.nvim_create_augroup('jaxsight.' .. buffer, {})
   local timer = assert(vim.uv.new_timer())
@@ -183,7 +229,7 @@ function M.attached(server, buffer)
   })
   vim.api.nvim_create_autocmd('CursorMoved', {
     group = group,
-    pattern = 'jaxsight://*',
+    pattern = 'jaxsight-*://*',
     callback = documents.light,
   })
   vim.api.nvim_create_autocmd('BufUnload', {
@@ -200,12 +246,27 @@ function M.told(status)
   statuses[status.root] = status
 end
 
+-- `jaxsight/fileStatus`
+function M.told_file(status)
+  files[status.uri] = status
+end
+
 -- `jaxsight/output`
 function M.printed(output)
   table.insert(prints, ('--- %s\n%s'):format(vim.uri_to_fname(output.uri), output.text))
 end
 
--- Returns text for a status line: the JAX that traces the buffer's root, or its state.
+local PROBLEMS = { missing = 'compiler not installed', unreachable = 'host not reached', waiting = 'waits for approval' }
+
+-- Returns what a file is compiled for, or what it needs.
+local function about_file(file)
+  if not file or not file.usesJax then return '' end
+  if file.traced == 0 then return ' · no example inputs' end
+  local problem = PROBLEMS[file.problem]
+  return ' · ' .. file.target .. (problem and (': ' .. problem) or '')
+end
+
+-- Returns text for a status line: the JAX that traces the buffer's root, or its state, and the target.
 function M.status()
   local name = vim.uri_from_bufnr(0)
   local best
@@ -213,7 +274,15 @@ function M.status()
     if vim.startswith(name, root) and (not best or #root > #best.root) then best = status end
   end
   if not best then return '' end
-  return best.jax ~= '' and 'JAX ' .. best.jax or 'jaxsight: ' .. best.state
+  if best.jax == '' then return 'jaxsight: ' .. best.state end
+  return 'JAX ' .. best.jax .. about_file(files[name])
+end
+
+-- Returns the statuses of files whose target has a problem, for `:checkhealth`.
+function M.troubled_files()
+  return vim.tbl_filter(function(file)
+    return file.problem ~= ''
+  end, vim.tbl_values(files))
 end
 
 -- Returns the statuses of all roots, for `:checkhealth`.

@@ -176,8 +176,12 @@ async def start_run(
             print_note(errors, line)
         events = asyncio.create_task(run.follow_events())
         try:
-            # Compile only what the command needs.
-            quiet = {"inlayHints": {"kernels": False, "barriers": False}}
+            # Trace and compile only what the command needs. What a file shows does not depend on
+            # which other files were read before.
+            quiet = {
+                "inlayHints": {"kernels": False, "barriers": False},
+                "examplesFromCallers": False,
+            }
             session.configure(trusted.roots, {**quiet, **editor})
             yield run
         finally:

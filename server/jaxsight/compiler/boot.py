@@ -37,7 +37,12 @@ def main() -> None:
     if "--nice" in sys.argv and hasattr(os, "nice"):
         os.nice(_BEHIND)
 
-    from jaxsight.compiler.serve import serve
+    import dataclasses
+
+    from jaxsight.files.bytecode import cached_bytecode, file_for
+
+    with cached_bytecode(file_for("compiler"), dataclasses):
+        from jaxsight.compiler.serve import serve
     from jaxsight.wire.descriptors import die_with_parent, take_descriptors
 
     incoming, outgoing = take_descriptors()

@@ -16,6 +16,7 @@ from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.meshes import MeshAxes, division_problem, to_mesh
 from jaxsight.examples.notation.sizes import Sizes
 from jaxsight.examples.notation.values import (
+    Node,
     Tree,
     axes_of,
     is_literal,
@@ -108,6 +109,7 @@ class _Binding:
     mesh_is_default: bool = False
     mesh_source: str = ""
     axis_places: list[tuple[str, Range]] = field(default_factory=list)
+    nodes: list[tuple[str, Node]] = field(default_factory=list)
 
     def report(self, problem: Problem, *, shared: bool) -> None:
         (self.shared_problems if shared else self.problems).append(problem)
@@ -152,6 +154,8 @@ def bind(
             binding.mesh_is_default,
             binding.mesh_source,
             tuple(binding.axis_places),
+            nodes=tuple(binding.nodes),
+            definitions=tuple(defined.items()),
         )
     return Bound(example_set, missing, tuple(binding.problems), tuple(binding.shared_problems))
 
@@ -330,6 +334,7 @@ def _add(binding: _Binding, name: str, value: Written, range: Range) -> None:
             if mesh is not None and (wrong := division_problem(node, mesh, binding.sizes.value)):
                 raise Malformed(wrong)
             binding.axis_places += [(f"{name}@{axis.name}", axis.range) for axis in axes_of(node)]
+            binding.nodes.append((name, node))
     binding.arguments.append(Argument(name, spec))
     binding.places.append((name, range))
 

@@ -6,20 +6,29 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from jaxsight.examples.notation.contracts import Expect
+from jaxsight.examples.notation.values import Node, Size
 from jaxsight.examples.problems import Problem
 from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument
 
-OutsideOrigin = OneOf["caller", "recorded"]
+OutsideOrigin = OneOf["caller", "recorded", "proposed"]
 Origin = OneOf[
-    "docstring", "class", "project", "doctest", "annotations", "caller", "recorded", "none"
+    "docstring",
+    "class",
+    "project",
+    "doctest",
+    "annotations",
+    "caller",
+    "recorded",
+    "proposed",
+    "none",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideSet:
-    """An example set that no text declares: a call of the function that was observed.
+    """An example set that no text declares: an observed call of the function, or a proposal.
 
     `text` has the lines of an *Example inputs* section.
     """
@@ -60,6 +69,10 @@ class ExampleSet:
     """Ranges for errors about the mesh: of axes (`x@data`), and of the mesh's line (`mesh`)."""
     may_fail: bool = False
     """Whether a trace that fails says nothing about the function."""
+    nodes: tuple[tuple[str, Node], ...] = ()
+    """The examples that are not expressions, by argument: their sizes as written."""
+    definitions: tuple[tuple[str, Size], ...] = ()
+    """The sizes of `where` lines as written; others of `sizes` are those of the settings."""
 
     @property
     def needs_mesh(self) -> bool:

@@ -8,14 +8,24 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.features.setup.file_status import FileStatuses
+from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.open_documents import loop_runs
+from jaxsight.queries.programs.programs import LONG_COMPILE
 from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 
 log = logging.getLogger(__name__)
+
+_PROPOSING_PAUSE = 1.0
+"""Seconds without an edit after which example inputs are proposed."""
+
+_SHOWN_AFTER = LONG_COMPILE + 0.1
+"""Seconds after which a hint says that a function is being compiled."""
 
 
 class Background:
@@ -24,6 +34,7 @@ class Background:
     def __init__(self, engine: Engine, before: Callable[[], None]) -> None:
         """Create it without tasks; `before` is called before a document is traced."""
         self._engine = engine
+        self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -38,10 +49,26 @@ class Background:
         for path in self._engine.documents.by_path:
             self.schedule(path)
 
+    def schedule_called(self, caller: str = "") -> None:
+        """Trace the documents again whose functions have other example inputs from callers.
+
+        Args:
+            caller: a document that is being traced, which is left out.
+        """
+        self._engine.callers.update()
+        for path in self._engine.callers.changed() - {caller}:
+            self.schedule(path)
+
     def stop(self, path: str) -> None:
         """Cancel what is scheduled for a document."""
         if (task := self._tasks.pop(path, None)) is not None:
             task.cancel()
+        self._engine.sizes.cancel(path)
+
+    def close(self, path: str) -> None:
+        """Stop, and forget a document."""
+        self.stop(path)
+        self._statuses.forget(path)
 
     def stop_all(self) -> None:
         """Cancel everything."""
@@ -56,9 +83,34 @@ class Background:
         if document is None:
             return
         self._before()
+        await self._statuses.update(document)
         await engine.turns.breathe()
+        # Functions with example inputs of their own come first: their traces call the others.
+        for from_callers in (False, True):
+            engine.callers.update()
+            if not await self._trace_functions(document, from_callers=from_callers):
+                return
+        self.schedule_called(path)
+        engine.waiting.refresh(path)
+        await asyncio.gather(self._name_sizes(path), self._compile(path))
+        await self._propose(path)
+        if (document := engine.documents.get(path)) is not None:
+            await self._statuses.update(document)
+
+    async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
+        """Trace functions of a document without an answer; return whether all could be asked.
+
+        Args:
+            document: the document.
+            from_callers: whether those with example inputs from callers, or the others.
+        """
+        engine, path = self._engine, document.path
         rank = functools.partial(engine.attention.rank, path)
-        subjects = engine.documents.subjects(document)
+        subjects = (
+            subject
+            for subject in engine.documents.subjects(document)
+            if subject.is_from_caller == from_callers
+        )
         for subject in sorted(subjects, key=lambda subject: rank(subject.range)):
             await engine.turns.breathe()
             question = await engine.traces.question(document, subject)
@@ -71,13 +123,54 @@ class Background:
                 # text whose trace was gone. Start over, or no refresh would follow.
                 if self._tasks.get(path) is asyncio.current_task():
                     self.schedule(path)
-                return
+                return False
             except Exception:
                 log.exception("tracing %s of %s in the background", subject.name, path)
-                return
+                return False
             engine.waiting.refresh(path)
-        engine.waiting.refresh(path)
-        await self._compile(path)
+        return True
+
+    async def _name_sizes(self, path: str) -> None:
+        """Trace functions with other sizes to name sizes, and send one refresh for all of them."""
+        engine = self._engine
+        document = engine.documents.get(path)
+        hints = engine.projects.of(path).settings.inlay_hints
+        if document is None or not (hints.shapes and hints.size_names):
+            return
+        named = False
+        for view in await engine.traces.known_views(document):
+            if engine.sizes.known(view.answer.question) is None:
+                try:
+                    named |= bool((await engine.sizes.explored(view.answer)).names)
+                except Exception:
+                    log.exception("naming sizes of %s of %s", view.subject.name, path)
+        if named:
+            engine.waiting.refresh(path)
+
+    async def _propose(self, path: str) -> None:
+        """Try proposed example inputs of functions without any, those on screen first."""
+        engine = self._engine
+        document = engine.documents.get(path)
+        project = engine.projects.of(path)
+        if document is None or not project.settings.propose_inputs or project.held_back:
+            return
+        await asyncio.sleep(_PROPOSING_PAUSE)
+        rank = functools.partial(engine.attention.rank, path)
+        subjects = engine.documents.subjects(document)
+        worth = sorted(
+            worth_proposing(document, subjects),
+            key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line)),
+        )
+        for chunk, function in worth:
+            if engine.proposals.known(document, chunk, function) is not None:
+                continue
+            try:
+                outcome = await engine.proposals.outcome(document, chunk, function)
+            except Exception:
+                log.exception("proposing inputs of %s of %s", function.qualname, path)
+                return
+            if outcome is not None and outcome.traced:
+                engine.waiting.refresh(path)
 
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.
@@ -91,7 +184,9 @@ class Background:
         rank = functools.partial(engine.attention.rank, path)
         for with_memory in (False, True):
             views = await engine.traces.views(document, None)
-            for view in sorted(views, key=lambda view: rank(view.subject_range)):
+            for view in sorted(
+                views, key=lambda view: (view.subject.is_from_caller, *rank(view.subject_range))
+            ):
                 if engine.documents.get(path) is not document:
                     return
                 try:
@@ -108,5 +203,11 @@ class Background:
         if engine.programs.is_compiled(view, targets[0], with_memory=with_memory):
             return
         compile = engine.programs.with_temporaries if with_memory else engine.programs.result
-        if await compile(view) is not None:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(_SHOWN_AFTER, lambda: engine.waiting.refresh(path))
+        try:
+            result = await compile(view)
+        finally:
+            timer.cancel()
+        if result is not None:
             engine.waiting.refresh(path)

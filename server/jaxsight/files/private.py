@@ -11,8 +11,8 @@ the content of the disk, or of a disk that is full or read-only.
 On Windows, a user's profile is closed to others by its access control list, and permissions are not
 checked.
 
-This module uses only the standard library and `platformdirs`, which is imported late: tracers and
-compilers import this module too.
+This module uses only the standard library and `platformdirs`, which is imported late and may be
+missing: tracers and compilers import this module too.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ def state_folder(*parts: str) -> Path | None:
 
 
 def _folder(kind: str, parts: tuple[str, ...]) -> Path | None:
-    import platformdirs
+    try:
+        import platformdirs
+    except ModuleNotFoundError:
+        return None  # in the user's Python, which has only its own packages
 
     folder = Path(getattr(platformdirs, kind)("jaxsight"))
     # Without a home folder, this is the relative path `~/.cache/jaxsight`.

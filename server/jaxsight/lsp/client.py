@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
+
+REGISTERED = (
+    types.TEXT_DOCUMENT_DEFINITION,
+    types.TEXT_DOCUMENT_REFERENCES,
+    types.TEXT_DOCUMENT_IMPLEMENTATION,
+    types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT,
+    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL,
+    types.TEXT_DOCUMENT_FOLDING_RANGE,
+    types.TEXT_DOCUMENT_SELECTION_RANGE,
+    "textDocument/semanticTokens",
+    "textDocument/callHierarchy",
+)
+"""Methods that are registered for some documents only, if the client can do that."""
+
+
+def _field(method: str) -> str:
+    """Return the name of a method's client capability: `document_highlight`."""
+    name = method.removeprefix("textDocument/")
+    return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +50,9 @@ class Client:
     resolves_edits: bool = False
     """It requests the edits of an action when the user selects the action."""
     document_changes: bool = False
+    creates_files: bool = False
+    """It creates files that an edit names."""
+    applies_edits: bool = False
     related_information: bool = False
     code_descriptions: bool = False
     answers_configuration: bool = False
@@ -41,6 +64,8 @@ class Client:
     """It opens generated documents by `workspace/textDocumentContent`."""
     knows_us: bool = False
     """It supports jaxsight's own notifications (`experimental.jaxsight`)."""
+    registers: frozenset[str] = frozenset()
+    """Methods that the server may register for some documents only."""
 
     @staticmethod
     def of(capabilities: types.ClientCapabilities, info: types.ClientInfo | None) -> Client:
@@ -72,6 +97,8 @@ class Client:
             resolves_edits="edit" in listed("text_document.code_action.resolve_support.properties")
             and has("text_document.code_action.data_support"),
             document_changes=has("workspace.workspace_edit.document_changes"),
+            creates_files="create" in listed("workspace.workspace_edit.resource_operations"),
+            applies_edits=has("workspace.apply_edit"),
             # Clients that pull often describe this under the older `publishDiagnostics` only.
             related_information=has(f"{diagnostics}.related_information")
             or has("text_document.publish_diagnostics.related_information"),
@@ -85,4 +112,9 @@ class Client:
             asks_content=capabilities.workspace is not None
             and capabilities.workspace.text_document_content is not None,
             knows_us=isinstance(experimental, dict) and bool(experimental.get("jaxsight")),
+            registers=frozenset(
+                method
+                for method in REGISTERED
+                if has(f"text_document.{_field(method)}.dynamic_registration")
+            ),
         )

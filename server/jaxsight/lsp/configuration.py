@@ -21,7 +21,7 @@ SECTION = "jaxsight"
 PYTHON_SECTION = "python"
 """The settings of the Python extensions of VS Code and its forks, which name an interpreter."""
 
-_NOT_SETTINGS = frozenset({"trusted", "interpreters"})
+_NOT_SETTINGS = frozenset({"trusted", "interpreters", "programs"})
 """Options that are state of the client, not the user's settings."""
 
 
@@ -34,6 +34,8 @@ class Configuration:
         trusted = options.get("trusted")
         self.trusted: bool | None = trusted if isinstance(trusted, bool) else None
         """Whether the client trusts its workspace, if it says so; the engine interprets it."""
+        self.programs = options.get("programs") is True
+        """Whether the client requests features of printed programs, for any document."""
         self.interpreters: dict[str, str] = {}
         """Selected Python environments by folder, from the client's own selector."""
         self.roots: list[str] = _roots(initialize)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from lsprotocol import types
@@ -17,6 +17,7 @@ from jaxsight.lsp.client import Client
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.position_encoding import Units
+from jaxsight.lsp.documents.printed import PrintedPrograms, ReadProgram
 from jaxsight.lsp.documents.registry import OpenDocuments
 from jaxsight.lsp.engine_protocol import EngineSession
 from jaxsight.text.inert import block
@@ -46,6 +47,7 @@ class Context:
         self.configuration = configuration
         self.client = Client()
         self.documents = OpenDocuments(Units())
+        self.printed = PrintedPrograms()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def serve(
@@ -73,6 +75,10 @@ class Context:
 
         self.connection.feature(method, options)(answer)
 
+    async def program(self, uri: str) -> ReadProgram | None:
+        """Return an open printed program, or `None` if the document is none."""
+        return await self.printed.read(uri, self.documents.units)
+
     def notify(self, method: str, params: object) -> None:
         """Send a notification of jaxsight's own."""
         self.connection.protocol.notify(method, params)
@@ -86,6 +92,20 @@ class Context:
         """Show a message as a pop-up."""
         params = types.ShowMessageParams(type=kind, message=notice(message))
         self.connection.window_show_message(params)
+
+    async def ask(self, question: str, answers: Sequence[str]) -> str | None:
+        """Ask the user, and return the answer that they select, if any.
+
+        Raises:
+            JsonRpcException: the client shows no questions.
+        """
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Info,
+            message=notice(question),
+            actions=[types.MessageActionItem(title=title) for title in answers],
+        )
+        selected = await self.connection.window_show_message_request_async(params)
+        return selected.title if selected is not None and selected.title in answers else None
 
     def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine that nobody awaits; log its errors."""

@@ -58,12 +58,24 @@ def text_edit(view: View, edit: Edit) -> types.TextEdit:
 
 def inlay_hint(view: View, hint: Hint) -> types.InlayHint:
     """Convert a hint, without its tooltip."""
+    label: str | list[types.InlayHintLabelPart] = one_line(hint.label)
+    if hint.command:
+        command = types.Command(
+            title=one_line(hint.label), command=hint.command, arguments=list(hint.arguments)
+        )
+        label = [types.InlayHintLabelPart(one_line(hint.label), command=command)]
     return types.InlayHint(
         position=view.to_position(hint.range.end),
-        label=one_line(hint.label),
+        label=label,
         kind=types.InlayHintKind.Type,
         padding_left=not hint.attached,
     )
+
+
+def label_text(hint: types.InlayHint) -> str:
+    """Return the text of a hint's label."""
+    label = hint.label
+    return label if isinstance(label, str) else "".join(part.value for part in label)
 
 
 def completion_item(

@@ -20,6 +20,8 @@ from jaxsight.lsp.features.commands import Commands
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.lsp.features.document_sync import NOTEBOOKS, DocumentSync
 from jaxsight.lsp.features.panel import Panels
+from jaxsight.lsp.features.programs import call_hierarchy, outline, registration, tokens
+from jaxsight.lsp.features.programs.navigation import Navigation
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.event_pump import EventPump
 from jaxsight.lsp.notifications.statuses import Statuses
@@ -61,6 +63,10 @@ class JaxsightServer(LanguageServer):
         diagnostics.register()
         DocumentSync(context, diagnostics).register()
         self._virtual_documents.register()
+        Navigation(context, self._virtual_documents).register()
+        outline.register(context)
+        call_hierarchy.register(context)
+        tokens.register(context)
         panels.register()
         Commands(context, self._virtual_documents, statuses).register()
 
@@ -76,6 +82,12 @@ class JaxsightServer(LanguageServer):
     def read_capabilities(self, params: types.InitializeParams) -> None:
         """Read the client's capabilities."""
         self._context.client = Client.of(params.capabilities, params.client_info)
+
+    def limit(self, capabilities: types.ServerCapabilities) -> None:
+        """Remove capabilities that this client does not get, or gets by registration."""
+        context = self._context
+        opted_in = context.client.knows_us or context.configuration.programs
+        registration.limit(capabilities, context.client, opted_in=opted_in)
 
     def start_session(self, encoding: str) -> None:
         """Set the position encoding, and start the engine after the answer has been sent."""

@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.start.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.start.loop_watch import SlowTurns, Watch
 from jaxsight.lsp.transport.streams import (
     ByteSink,

@@ -10,11 +10,14 @@ from typing import TypeVar
 from jaxsight.events import Event
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
+from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.programs.programs import Programs
+from jaxsight.queries.proposals.proposals import Proposals
+from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import Traces
 from jaxsight.queries.waiting import Waiting
@@ -28,9 +31,12 @@ class Engine:
 
     projects: Projects
     documents: OpenDocuments
+    callers: Callers
     choices: Choices
     traces: Traces
     programs: Programs
+    sizes: SizeExplorer
+    proposals: Proposals
     waiting: Waiting
     attention: Attention
     memory: Memory
@@ -44,16 +50,22 @@ class Engine:
         """Return an engine without documents."""
         memory, aside, turns = Memory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), Choices(projects)
+        callers = Callers(documents, projects, choices, memory)
         traces = Traces(documents, projects, choices, memory, aside, turns)
+        traces.on_answers = callers.update
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
+        proposals = Proposals(projects, documents.by_path, memory)
         waiting = Waiting(projects.events)
         return Engine(
             projects,
             documents,
+            callers,
             choices,
             traces,
             programs,
+            SizeExplorer(projects, memory),
+            proposals,
             waiting,
             attention,
             memory,
@@ -74,6 +86,7 @@ class Engine:
         """Drop what is known of a document, and stop what is being asked about it."""
         self.documents.close(path)
         self.traces.cache.cancel(path)
+        self.sizes.cancel(path)
         self.programs.close(path)
         self.attention.close(path)
         self.memory.close(path)
@@ -83,13 +96,16 @@ class Engine:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         self.memory.outdate()
         self.traces.cache.cancel_all()
+        self.sizes.cancel_all()
 
     async def aclose(self) -> None:
         """End all processes and threads."""
         self.waiting.cancel()
         for path in self.documents.by_path:
             self.traces.cache.cancel(path)
+        self.sizes.cancel_all()
         await self.programs.aclose()
+        await self.proposals.aclose()
         await self.projects.aclose()
         self.aside.close()
         self.documents.stop()

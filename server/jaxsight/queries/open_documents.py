@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 
+from jaxsight.examples import OutsideSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.settings.example_settings import ExampleSettings
+
+Observed = Mapping[tuple[str, str], tuple[OutsideSet, ...]]
+"""Observed calls by the path of a file and the qualified name of a function in it."""
 
 _READERS = 3
 """Number of large texts that are parsed at the same time."""
@@ -20,6 +27,9 @@ class OpenDocuments:
         self._projects = projects
         self._readers = Aside(_READERS)
         self._turns = turns
+        self._observed: dict[str, Observed] = {}
+        self._outside: dict[str, tuple[ExampleSettings, Observed, ExampleSettings]] = {}
+        """By path: settings and observed calls, and both together."""
         projects.documents = self.by_path
 
     def open(self, path: str, text: str) -> None:
@@ -31,12 +41,14 @@ class OpenDocuments:
         """Replace the whole text of a document; without an event loop, it is parsed at once."""
         document = self.by_path[path]
         if loop_runs():
-            document.put(text, self._projects.of(path).outside, self._readers, self._turns)
+            document.put(text, self.outside(path), self._readers, self._turns)
         else:
             document.change(text)
 
     def close(self, path: str) -> None:
         """Remove a document, if it is open."""
+        self._observed.pop(path, None)
+        self._outside.pop(path, None)
         if (document := self.by_path.pop(path, None)) is not None:
             document.close()
 
@@ -60,7 +72,34 @@ class OpenDocuments:
 
     def subjects(self, document: Document) -> tuple[Subject, ...]:
         """Return the functions of a document that have example inputs."""
-        return document.subjects(self._projects.of(document.path).outside)
+        return document.subjects(self.outside(document.path))
+
+    def observed(self, path: str) -> Observed:
+        """Return the calls of a document's functions by their callers."""
+        return self._observed.get(path, {})
+
+    def observe(self, path: str, calls: Observed) -> bool:
+        """Replace the calls of a document's functions; return whether they are others."""
+        if self.observed(path) == calls:
+            return False
+        self._observed[path] = calls
+        return True
+
+    def outside(self, path: str) -> ExampleSettings:
+        """Return what a document's example inputs depend on besides its text.
+
+        It is the same object until that changes.
+        """
+        settings, observed = self._projects.of(path).outside, self.observed(path)
+        if not observed:
+            return settings
+        cached = self._outside.get(path)
+        if cached is None or cached[0] is not settings or cached[1] is not observed:
+            recorded = settings.observed
+            both = {key: (*calls, *recorded.get(key, ())) for key, calls in observed.items()}
+            joined = replace(settings, observed={**recorded, **both})
+            cached = self._outside[path] = settings, observed, joined
+        return cached[2]
 
     def find(self, path: str, function: str) -> tuple[Document, Subject]:
         """Return a function by its qualified name.

@@ -79,6 +79,20 @@ class InlayHints:
         True,
         "Show the shape and dtype of each assigned value after its name.",
     )
+    shape_position: str = _setting(
+        one_of("name", "line-end"),
+        "name",
+        "Where shapes are shown: after each name, as types are written, or at the end of the line, "
+        "beside type hints of another server. VS Code and the plugin for Neovim use the end of the "
+        "line while basedpyright or another such server is active, unless this is set.",
+    )
+    size_names: bool = _setting(
+        FLAG,
+        True,
+        "Show sizes by name in hints and hovers (`f32[B,3*D]`), where example inputs, annotations "
+        "or the unpacking of a `.shape` name them. "
+        "Functions are traced with other sizes in the background to find out.",
+    )
     kernels: bool = _setting(
         FLAG,
         True,
@@ -214,6 +228,12 @@ class Settings:
         "Example inputs of functions without an `Example inputs:` section, by "
         "`package.module:function`. Values have the syntax of the section's lines.",
     )
+    examples_from_callers: bool = _setting(
+        FLAG,
+        True,
+        "Trace functions without example inputs with the arguments of their calls: by functions "
+        "with example inputs, in open files.",
+    )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},
@@ -230,6 +250,12 @@ class Settings:
     inlay_hints: InlayHints = field(default_factory=InlayHints)
     code_lens: bool = _setting(
         FLAG, True, "Show the active example set above each function with example inputs."
+    )
+    propose_inputs: bool = _setting(
+        FLAG,
+        True,
+        "Try proposed example inputs in the background for functions that use JAX and have none, "
+        "and show a lens above those that can be traced. Nothing is written.",
     )
     select: tuple[str, ...] = _setting(
         CODE_LIST,

@@ -80,9 +80,8 @@ class Target:
         """A name of the device for users."""
         if self.chip is not None:
             return self.chip.title
-        return {"cpu": "this machine's CPU", "cuda": "this machine's GPU"}.get(
-            self.platform, f"this machine's {self.platform}"
-        )
+        device = {"cpu": "CPU", "cuda": "GPU", "rocm": "AMD GPU", "tpu": "TPU"}[self.platform]
+        return f"this machine's {device}"
 
 
 @cache

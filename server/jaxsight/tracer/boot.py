@@ -7,7 +7,8 @@ Then, before any other import, both streams are moved to private descriptors
 (`wire/descriptors.py`), so that user code reads nothing from 0, and its output to 1 and 2 goes to
 the output pipe (that of standard error).
 
-At module level, this uses the standard library only, and nothing of the package.
+At module level, this uses the standard library only, and nothing of the package. Pythons since 3.7
+can read this file: those that are too old say so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ import gc
 import importlib.util
 import sys
 from pathlib import Path
+
+OLDEST = (3, 11)
+TOO_OLD = 78
+"""The exit status in a Python that is older than `OLDEST`; the last line of the output says so."""
 
 
 def make_importable(package: Path) -> None:
@@ -31,8 +36,23 @@ def make_importable(package: Path) -> None:
     spec.loader.exec_module(module)
 
 
+def _too_old(version: str, oldest: str) -> int:
+    """Say that this Python cannot run the tracer, and return the exit status."""
+    sys.stderr.write(
+        f"{sys.executable} is Python {version}; jaxsight requires {oldest} or newer. Choose "
+        "another interpreter with the setting `jaxsight.python` (`python` under [tool.jaxsight] in "
+        "pyproject.toml).\n"
+    )
+    return TOO_OLD
+
+
 def main() -> None:
     """Serve until the server closes the pipe; with `--import`, answer one import."""
+    if sys.version_info < OLDEST:
+        version, oldest = (
+            ".".join(map(str, numbers)) for numbers in (sys.version_info[:3], OLDEST)
+        )
+        sys.exit(_too_old(version, oldest))
     # Garbage collection while JAX is imported takes a seventh of the start; `Tracer` enables it.
     gc.disable()
     here = Path(__file__).resolve().parent
@@ -49,7 +69,12 @@ def main() -> None:
 
         answer(incoming, outgoing)
     else:
-        from jaxsight.tracer.main import serve
+        import dataclasses
+
+        from jaxsight.files.bytecode import cached_bytecode, file_for
+
+        with cached_bytecode(file_for("greeting"), dataclasses):
+            from jaxsight.tracer.main import serve
 
         serve(incoming, outgoing)
 

@@ -40,6 +40,7 @@ from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, 
 from jaxsight.tracer.job import Job, Module
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import (
     Cancelled,
     Failed,
@@ -63,6 +64,9 @@ HOUSEKEEPING = 128
 They keep classes and functions of earlier texts alive (33 KiB for an edited class that is passed to
 a jitted helper); clearing them takes about 20 ms, and slows the next trace by as much.
 """
+
+FIRST_LINE = 80
+"""Characters of a statement that a person sees while it is executed."""
 
 TRACES = 64
 """Maximum number of traces whose namespace is remembered, which is more than are kept."""
@@ -202,6 +206,7 @@ class Tracer:
                 try:
                     namespace.recorder.cancelled = False
                     self._connection.on_cancel(namespace.cancel)
+                    namespace.announce = self._announcing_chunks(request)
                     announce(at, "")
                     with file_reads.recording(read):
                         begin = time.perf_counter()
@@ -253,6 +258,14 @@ class Tracer:
     def _announcing(self, request: Request[object]) -> Callable[[str, str], None]:
         """Return the function that sends the server the stages of a request."""
         return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
+
+    def _announcing_chunks(self, request: Request[object]) -> Callable[[Chunk], None]:
+        """Return the function that sends the server the statements that a request executes."""
+        return lambda chunk: self._connection.send(
+            Stage(
+                request.id, "execute", chunk.text.strip().partition("\n")[0][:FIRST_LINE], chunk.id
+            )
+        )
 
     def _restore(self, slice: Trace | None = None, namespace: FileNamespace | None = None) -> None:
         """Restore the process after a request, and record changes that cannot be undone.

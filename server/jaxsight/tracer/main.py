@@ -7,6 +7,9 @@ Every request is answered, even after an internal error; only a process that die
 
 from __future__ import annotations
 
+import dataclasses
+
+from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.tracer.connection import Connection
 from jaxsight.tracer.handshake import greet
 from jaxsight.wire.messages.replies import Failed
@@ -21,7 +24,8 @@ def serve(incoming: int, outgoing: int) -> None:
     connection.send(hello)
     if hello.problem:
         _decline(connection, hello.problem)
-    from jaxsight.tracer.dispatcher import Tracer
+    with cached_bytecode(file_for("tracer"), dataclasses):
+        from jaxsight.tracer.dispatcher import Tracer
 
     Tracer(connection).run()
 

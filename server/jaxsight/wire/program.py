@@ -69,6 +69,8 @@ class Step:
     """Whether it belongs to a function that is differentiated, or to its forward pass."""
     mapped: bool = False
     """Whether it was traced under `vmap`."""
+    scope: tuple[str, ...] = ()
+    """The functions, modules and named scopes that it was created in, as of `replies.Equation`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from jaxsight.text.units import MIB
+from jaxsight.tracer.boot import TOO_OLD
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
 from jaxsight.workers.process import TracerProcess
@@ -33,9 +34,12 @@ REFUSED_PAUSE = 10.0
 JAX.
 """
 
-SPARE_DELAY = 2.0
-"""Seconds at most that the start of a spare is delayed, as it would slow down the first requests.
+SPARE_QUIET = 0.5
+"""Seconds without a request after which a spare starts: its imports would slow down the first
+answers, and the compilers that they start.
 """
+SPARE_DELAY = 2.0
+"""Seconds after which a spare starts in any case."""
 
 RECYCLE_AFTER = 5000
 """Answers after which the spare replaces an idle tracer."""
@@ -59,6 +63,8 @@ class Tracer:
     warm_size: int = 0
     overlays: dict[str, str] = field(default_factory=dict)
     """The texts of open files that were sent to it, by path."""
+    traced: set[int] = field(default_factory=set)
+    """The ids of the traces that it made while it was borrowed as a spare."""
 
     @property
     def hello(self) -> Hello | None:
@@ -119,6 +125,7 @@ class Pool:
         self._python = python
         self._spawn_process = spawn
         self._spare: Tracer | None = None
+        self._borrowed: Tracer | None = None
         self._spare_wanted = spare
         self._on_status = on_status
         self._on_death = on_death
@@ -139,7 +146,30 @@ class Pool:
     @property
     def all(self) -> list[Tracer]:
         """The active tracer and the spare, if they exist."""
-        return [tracer for tracer in (self.active, self._spare) if tracer is not None]
+        tracers = (self.active, self._spare, self._borrowed)
+        return [tracer for tracer in tracers if tracer is not None]
+
+    @property
+    def answering(self) -> list[Tracer]:
+        """The tracers that may run a request: the active one, and a borrowed spare."""
+        return [tracer for tracer in (self.active, self._borrowed) if tracer is not None]
+
+    def borrow_spare(self) -> Tracer:
+        """Take the spare, which must be ready, for requests, until `give_back`."""
+        spare = self.spare
+        assert spare is not None
+        self._spare, self._borrowed = None, spare
+        return spare
+
+    def give_back(self, tracer: Tracer) -> None:
+        """Make a borrowed tracer the spare again, if it is alive and wanted."""
+        if tracer is not self._borrowed:
+            return  # it has died
+        self._borrowed = None
+        if self._spare is None and self._spare_wanted and tracer.process.alive:
+            self._spare = tracer
+        else:
+            tracer.process.kill(Death(Reason.STOPPED))
 
     def ensure_active(self) -> None:
         """Ensure that a tracer is active or starting, unless the next start has to wait."""
@@ -177,7 +207,7 @@ class Pool:
         tracer, spare = self.active, self.spare
         if tracer is None or not tracer.process.alive or tracer.hello is None:
             return
-        if self._spare is None and time.monotonic() - self._spared_at > YOUNG:
+        if not self._has_spare and time.monotonic() - self._spared_at > YOUNG:
             self._add_spare()
         if spare is not None and tracer.is_outgrown:
             log.info("recycling tracer %d after %d answers", tracer.process.pid, tracer.answered)
@@ -188,7 +218,7 @@ class Pool:
     async def restart(self) -> None:
         """End all tracers, forget failures, and start a new one."""
         tracers = self.all
-        self.active = self._spare = None
+        self.active = self._spare = self._borrowed = None
         self._young_deaths = 0
         self._retry_at = 0.0
         self.problem = ""
@@ -201,13 +231,13 @@ class Pool:
         active = self.active
         if not wanted and self._spare is not None:
             self._spare.process.kill(Death(Reason.STOPPED))
-        elif wanted and self._spare is None and active is not None and active.hello is not None:
+        elif wanted and not self._has_spare and active is not None and active.hello is not None:
             self._add_spare()
 
     async def sleep(self) -> None:
         """End all tracers until the next request."""
         tracers = self.all
-        self.active = self._spare = None
+        self.active = self._spare = self._borrowed = None
         await asyncio.gather(*(tracer.process.aclose() for tracer in tracers))
 
     async def aclose(self) -> None:
@@ -240,9 +270,21 @@ class Pool:
         if self.paused.is_set():
             self._on_status(Status(State.READY, "", hello))
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.paused.wait(), SPARE_DELAY)
-        if tracer is self.active and self._spare is None:
+            await asyncio.wait_for(self._quiet(), SPARE_DELAY)
+        if tracer is self.active and not self._has_spare:
             self._add_spare()
+
+    @property
+    def _has_spare(self) -> bool:
+        return self._spare is not None or self._borrowed is not None
+
+    async def _quiet(self) -> None:
+        """Wait until no request has run for a moment."""
+        quiet = False
+        while not quiet:
+            await self.paused.wait()
+            await asyncio.sleep(SPARE_QUIET)
+            quiet = self.paused.is_set()
 
     def _add_spare(self) -> None:
         if self._spare_wanted and not self._closed:
@@ -272,6 +314,8 @@ class Pool:
             self._spare = None
             if death.reason is not Reason.STOPPED:
                 log.warning("a spare tracer died: %s", death)
+        elif tracer is self._borrowed:
+            self._borrowed = None  # its request reports the death
         elif tracer is self.active:
             self.active = None
             self._delay_after_failure(tracer, death)
@@ -287,16 +331,21 @@ class Pool:
         ):
             self._young_deaths = 0
             return
+        last_words = death.last_words.strip().rpartition("\n")[2]
+        if death.code == TOO_OLD:
+            self._fail(last_words, REFUSED_PAUSE)
+            return
         self._young_deaths += 1
         if self._young_deaths == 1:
             return
-        last_words = f"\n{death.last_words}" if death.last_words else ""
+        log.warning("%s: %s", self._python, death.last_words)
         problem = "exited unexpectedly" if tracer.hello is not None else _start_failure(death)
         is_final = self._young_deaths >= TRIES
         pause = float("inf") if is_final else FIRST_PAUSE * 2 ** (self._young_deaths - 2)
         self._fail(
-            f"Failed to start the tracer with {self._python}: {problem}. Choose another "
-            f"interpreter with the setting `jaxsight.python`, or restart jaxsight.{last_words}",
+            f"Failed to start the tracer with {self._python}: {problem}"
+            f"{f' ({last_words})' if last_words else ''}. Choose another interpreter with the "
+            "setting `jaxsight.python`, or restart jaxsight.",
             pause,
         )
 

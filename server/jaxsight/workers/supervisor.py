@@ -13,12 +13,10 @@ The supervisor must never block, and never repeat a request that killed its proc
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import TypeVar, cast, get_args
@@ -33,6 +31,7 @@ from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate
 from jaxsight.workers.pool import Pool, Tracer
 from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.request_queue import SLOW, Entry, RequestQueue
 from jaxsight.workers.results import (
     Death,
     Died,
@@ -75,21 +74,6 @@ def tracer_command(python: str) -> list[str]:
 def nowhere(path: str, chunk: str) -> int | None:
     """Return `None` for every chunk, so that lines in output are unknown."""
     return None
-
-
-@dataclass(eq=False, slots=True)
-class _Entry:
-    message: Request[object]
-    on_stage: Callable[[Stage], None] | None
-    answer: asyncio.Future[Outcome[object]]
-    tracer: Tracer | None = None
-    stage: str = ""
-    cancelled_at: float | None = None
-    """Time of the event loop, in seconds."""
-
-    def settle(self, outcome: Outcome[object]) -> None:
-        if not self.answer.done():
-            self.answer.set_result(outcome)
 
 
 class Tracers:
@@ -144,12 +128,13 @@ class Tracers:
         self._warm_imports = WarmImports(root)
         self._crash_backoff = CrashBackoff()
         self._overlays: dict[str, str] = {}
-        self._queue: list[tuple[Priority, int, _Entry]] = []
-        self._order = itertools.count()
+        self._queue = RequestQueue()
         self._ids = itertools.count(1)
         self._arrived = asyncio.Event()
-        self._running: _Entry | None = None
-        self._timer: asyncio.Timeout | None = None
+        self._running: Entry | None = None
+        self._passing: Entry | None = None
+        """The request that runs past the running one, in the spare."""
+        self._past: asyncio.Task[None] | None = None
         self._status = Status(State.STARTING)
         self._worker: asyncio.Task[None] | None = None
         self._closed = False
@@ -192,24 +177,22 @@ class Tracers:
         if self._closed:
             return _unavailable(message, SHUT_DOWN)
         self.start()
-        entry = _Entry(message, on_stage, asyncio.get_running_loop().create_future())
-        heapq.heappush(self._queue, (priority, next(self._order), entry))
+        entry = Entry(message, priority, on_stage)
+        self._queue.push(entry)
         self._arrived.set()
         self._limit_cancelled()
+        self._run_past_slow_step()
         try:
             return cast("Outcome[R]", await entry.answer)
         except asyncio.CancelledError:
             self._cancel(entry)
             raise
 
-    def _cancel(self, entry: _Entry) -> None:
+    def _cancel(self, entry: Entry) -> None:
         """Drop a request that waits, or stop it if it runs; it may have been answered already."""
-        for queued in self._queue:
-            if queued[2] is entry:
-                self._queue.remove(queued)
-                heapq.heapify(self._queue)
-                return
-        if entry is self._running and entry.cancelled_at is None:
+        if self._queue.remove(entry):
+            return
+        if entry in (self._running, self._passing) and entry.cancelled_at is None:
             entry.cancelled_at = asyncio.get_running_loop().time()
             if entry.tracer is not None:
                 entry.tracer.process.send(Cancel(entry.message.id))
@@ -234,7 +217,7 @@ class Tracers:
 
         While a request runs or waits, nothing ends.
         """
-        if self._running is not None or self._queue:
+        if self._running is not None or self._passing is not None or self._queue:
             return False
         await self._pool.sleep()
         return True
@@ -251,20 +234,19 @@ class Tracers:
     async def aclose(self) -> None:
         """End all processes and wait for them; open requests are answered by `Died`."""
         self._closed = True
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.wait([self._worker])
-        for _, _, entry in self._queue:
+        for task in (self._worker, self._past):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+        for entry in self._queue.drain():
             entry.settle(_unavailable(entry.message, SHUT_DOWN))
-        self._queue.clear()
         await self._pool.aclose()
 
     async def _work(self) -> None:
         """Answer requests in order, forever."""
         while True:
             while self._queue:
-                _, _, entry = heapq.heappop(self._queue)
-                self._running = entry
+                entry = self._running = self._queue.pop()
                 self._pool.paused.clear()
                 try:
                     entry.settle(await self._answer(entry))
@@ -278,7 +260,7 @@ class Tracers:
             self._arrived.clear()
             await self._arrived.wait()
 
-    async def _answer(self, entry: _Entry) -> Outcome[object]:
+    async def _answer(self, entry: Entry) -> Outcome[object]:
         message = entry.message
         if (expected := self._crash_backoff.repeated_death(message)) is not None:
             return expected
@@ -301,7 +283,7 @@ class Tracers:
                 if spoiled:
                     return Died(message.id, entry.stage, death)
                 spoiled = True
-                entry.stage = ""
+                entry.begin_again()
                 title = f"{message.title} in a new process: {outcome.reason}"
                 self._report_status(Status(State.BUSY, title, tracer.hello))
                 continue
@@ -325,7 +307,7 @@ class Tracers:
                 self._remember_imports(slice)
             return outcome
 
-    async def _run(self, entry: _Entry, tracer: Tracer) -> Outcome[object] | Spoiled:
+    async def _run(self, entry: Entry, tracer: Tracer) -> Outcome[object] | Spoiled:
         """Run a request in a tracer, within the time of each stage."""
         process, message = tracer.process, entry.message
         tracer.send_overlays(self._overlays)
@@ -333,18 +315,19 @@ class Tracers:
         process.send(message)
         # After the request: the guardian wakes up and checks processes, which would delay it.
         process.busy()
-        self._report_status(Status(State.BUSY, message.title, tracer.hello))
+        self._report_step(entry, tracer)
         limit = self._limits.of_stage("execute" if message.executes is not None else "")
+        watch = asyncio.get_running_loop().create_task(self._watch(entry, tracer))
         try:
-            async with asyncio.timeout(limit) as self._timer:
+            async with asyncio.timeout(limit) as entry.timer:
                 while (received := await process.receive()) is not None:
                     match received:
                         case Stage(id=message.id) as reached:
                             tracer.has_run_request = True
                             if reached.stage != entry.stage:
-                                entry.stage = reached.stage
                                 limit = self._limits.of_stage(reached.stage)
-                                self._allow(limit)
+                                self._allow(entry, limit)
+                            entry.reach(reached)
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
                         case answer if isinstance(answer, _ANSWERS):
@@ -364,7 +347,8 @@ class Tracers:
                 return Cancelled(message.id)
             process.kill(Death(Reason.TIMEOUT, limit=limit))
         finally:
-            self._timer = None
+            watch.cancel()
+            entry.timer = None
         return Died(message.id, entry.stage, await asyncio.shield(process.death))
 
     async def _answered(self, tracer: Tracer, answer: Answer) -> Answer:
@@ -379,19 +363,84 @@ class Tracers:
         tracer.count_answer()
         return answer
 
-    def _allow(self, seconds: float) -> None:
+    async def _watch(self, entry: Entry, tracer: Tracer) -> None:
+        """Report a step that takes long, and let other requests run past it."""
+        while True:
+            await asyncio.sleep(SLOW)
+            self._report_step(entry, tracer)
+            self._run_past_slow_step()
+
+    def _run_past_slow_step(self) -> None:
+        """Answer requests in the spare that do not need what the running one waits for."""
+        slow = self._running
+        if slow is None or not slow.is_slow or self._past is not None or self._pool.spare is None:
+            return
+        entry = self._queue.pop_past(slow, self._pool.spare)
+        if entry is not None:
+            spare = self._pool.borrow_spare()
+            self._past = asyncio.get_running_loop().create_task(
+                self._answer_past(slow, entry, spare), name="tracers past a slow step"
+            )
+
+    async def _answer_past(self, slow: Entry, first: Entry, tracer: Tracer) -> None:
+        """Answer the first request in a borrowed spare, and others until `slow` has ended."""
+        entry: Entry | None = first
+        try:
+            while entry is not None:
+                self._passing = entry
+                await self._answer_in(entry, tracer)
+                self._passing = entry = None
+                if slow is self._running and tracer.process.alive:
+                    entry = self._queue.pop_past(slow, tracer)
+        finally:
+            if entry is not None:
+                entry.settle(_unavailable(entry.message, SHUT_DOWN))
+            self._passing = self._past = None
+            self._pool.give_back(tracer)
+
+    async def _answer_in(self, entry: Entry, tracer: Tracer) -> None:
+        """Answer a request in a borrowed spare.
+
+        A request that fails there for a reason of jaxsight's own waits for the active tracer again.
+        """
+        message = entry.message
+        if (expected := self._crash_backoff.repeated_death(message)) is not None:
+            entry.settle(expected)
+            return
+        entry.tracer = tracer
+        outcome: Outcome[object] | Spoiled
+        try:
+            outcome = await self._run(entry, tracer)
+        except WireError as error:
+            outcome = _unavailable(message, f"cannot send the request to the tracer: {error}")
+        if isinstance(outcome, Spoiled):
+            tracer.process.kill(Death(Reason.SPOILED, last_words=outcome.reason))
+        if isinstance(outcome, Spoiled) or _is_internal(outcome):
+            entry.begin_again()
+            entry.tracer = None
+            self._queue.push(entry)
+            return
+        if isinstance(outcome, Traced):
+            tracer.traced.add(outcome.id)
+        self._crash_backoff.add_outcome(message, outcome)
+        entry.settle(outcome)
+        if isinstance(outcome, Died):
+            self._report_replaced(tracer, outcome.death)
+
+    def _allow(self, entry: Entry, seconds: float) -> None:
         """Allow the request this many seconds from now."""
-        if self._timer is not None:
-            self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
+        if entry.timer is not None:
+            entry.timer.reschedule(asyncio.get_running_loop().time() + seconds)
             self._limit_cancelled()
 
     def _limit_cancelled(self) -> None:
-        """Limit a cancelled request to its grace period while others wait."""
-        entry, timer = self._running, self._timer
-        if entry is None or timer is None or entry.cancelled_at is None or not self._queue:
-            return
-        end = entry.cancelled_at + self._limits.cancel
-        timer.reschedule(min(end, timer.when() or end))
+        """Limit cancelled requests to their grace period while others wait."""
+        for entry in (self._running, self._passing):
+            if entry is None or entry.timer is None or entry.cancelled_at is None:
+                continue
+            if self._queue:
+                end = entry.cancelled_at + self._limits.cancel
+                entry.timer.reschedule(min(end, entry.timer.when() or end))
 
     def _next_id(self) -> int:
         return next(self._ids)
@@ -419,9 +468,13 @@ class Tracers:
         self.events.put_nowait(Replaced(death, tracer.process.file))
 
     def _report_output(self, process: TracerProcess, text: str) -> None:
-        active = self._pool.active
-        if active is not None and active.process is process:
+        if any(tracer.process is process for tracer in self._pool.answering):
             self.events.put_nowait(Output(process.file, text))
+
+    def _report_step(self, entry: Entry, tracer: Tracer) -> None:
+        """Report what the active tracer does, and for how long if that is long."""
+        if tracer is self._pool.active:
+            self._report_status(Status(State.BUSY, entry.words, tracer.hello))
 
     def _report_status(self, status: Status) -> None:
         if status != self._status or status.state is State.STARTING:

@@ -15,6 +15,7 @@ from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.handlers.table import HANDLERS
 from jaxsight.tracer.job import Job, Module
 from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation import call_entries
 from jaxsight.tracer.observation.instrumentation import NAME
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file
@@ -66,6 +67,7 @@ class Lab:
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         tree = self.recorder.instrument(ast.parse(source), chunk.id, chunk.key)
         self.namespace[NAME] = self.recorder.record
+        self.namespace[call_entries.NAME] = self.recorder.call
         with self.recorder.executing(chunk.id, chunk.key):
             exec(compile(tree, name, "exec", dont_inherit=True), self.namespace)
         self.chunks = [known for known in self.chunks if known.id != chunk.id] + [chunk]

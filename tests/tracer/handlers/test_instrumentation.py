@@ -19,7 +19,7 @@ import pytest
 
 from jaxsight.interpreters.compat.locations import locations
 from jaxsight.tracer.compat import jaxprs
-from jaxsight.tracer.observation import instrumentation
+from jaxsight.tracer.observation import call_entries, instrumentation
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import chunk_file
 
@@ -34,7 +34,12 @@ def executed(source: str, name: str, *, instrumented: bool, **namespace: Any) ->
     tree = ast.parse(source)
     if instrumented:
         tree = recorder.instrument(tree, CHUNK, "")
-    scope: dict[str, Any] = {"__name__": name, instrumentation.NAME: recorder.record, **namespace}
+    scope: dict[str, Any] = {
+        "__name__": name,
+        instrumentation.NAME: recorder.record,
+        call_entries.NAME: recorder.call,
+        **namespace,
+    }
     exec(compile(tree, file, "exec", dont_inherit=True), scope)
     return scope
 
@@ -55,6 +60,8 @@ class _Erased(ast.NodeTransformer):
                 name.lineno,
                 name.col_offset,
             ) in self.inserted:
+                return None
+            case ast.Call(func=ast.Name(id=call_entries.NAME)):
                 return None
             case _:
                 return self.generic_visit(node)

@@ -1,6 +1,7 @@
 """A chunk runs once for each meaning; a request sees its own slice and nothing else."""
 
 from dataclasses import replace
+from itertools import groupby
 
 from jaxsight.wire.messages.replies import Traced
 from tests.tracer.isolation.driver import Driver
@@ -128,7 +129,12 @@ def test_future_imports_hold_in_every_chunk(tracer: Driver) -> None:
 
 def test_stages_are_told_in_order(tracer: Driver) -> None:
     tracer.trace(MODULE)
-    assert [each.stage for each in tracer.stages] == ["execute", "inputs", "trace"]
+    stages = [stage for stage, _ in groupby(each.stage for each in tracer.stages)]
+    assert stages == ["execute", "inputs", "trace"]
+    assert [each.detail for each in tracer.stages if each.chunk] == [
+        "import jax.numpy as jnp",
+        "TABLE = jnp.arange(4.0)",
+    ]
 
 
 def test_times_of_all_stages_are_given(tracer: Driver) -> None:

@@ -3,8 +3,9 @@
 import { Boxes } from "./scene";
 import { differenceDetails, kernelDetails } from "./details";
 import { type Difference, difference } from "./diff";
-import { h, set, write } from "./dom";
+import { h, on, set, write } from "./dom";
 import { GraphView } from "./graph_view";
+import { KernelList } from "./kernel_list";
 import type { Layout } from "./layout";
 import { layoutDetails } from "./layout_picture";
 import { listed } from "./listed";
@@ -19,6 +20,8 @@ import { button, Toolbar } from "./toolbar";
 type TabName = "graph" | "jaxpr" | "stablehlo" | "hlo" | "memory" | "source";
 
 const NOTHING = "Place the cursor in a function with example inputs.";
+/** Graphs of fewer kernels begin without a list of them: all are seen. */
+const LISTED = 12;
 const STYLES = { pretty: "readable", lax: "pure lax" } as const;
 
 export class App {
@@ -26,6 +29,9 @@ export class App {
   private readonly toolbar: Toolbar;
   private readonly tabs: Tabs<TabName>;
   private readonly graph: GraphView;
+  private readonly list: KernelList;
+  /** The boxes around what is drawn and what keys act on. */
+  private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Boxes around" });
   private readonly memory: MemoryView;
   private readonly texts: Readonly<Record<Exclude<TabName, "graph" | "memory">, TextView>>;
   /** How the value at the cursor is divided over devices. */
@@ -50,7 +56,7 @@ export class App {
 
   constructor(
     private readonly host: Host,
-    layouter: { layout(scene: Scene): Promise<Layout> },
+    layouter: { layout(scene: Scene, early?: (layout: Layout) => void): Promise<Layout> },
     line: number,
   ) {
     this.toolbar = new Toolbar({
@@ -86,13 +92,26 @@ export class App {
         this.boxes?.toggle(id);
         void this.drawGraph(false);
       },
+      entered: (id) => {
+        this.enter(id);
+      },
+      activated: (id) => {
+        this.tellCrumbs(id);
+      },
       busy: (busy) => {
         this.busy.layout = busy;
         this.tellStatus();
       },
     });
-    this.memory = new MemoryView((kernels, focus) => {
-      this.choose(kernels, focus);
+    this.list = new KernelList(line + 3, {
+      chosen: (kernel, focus) => {
+        this.choose([kernel], focus);
+      },
+    });
+    this.memory = new MemoryView({
+      chosen: (kernels, places, focus) => {
+        this.choose(kernels, focus, places);
+      },
     });
     const text = (label: string, kind: () => Kind): TextView =>
       new TextView(label, line, {
@@ -153,18 +172,22 @@ export class App {
       }),
       button("open", "Expand all boxes", () => {
         this.boxes?.open();
-        void this.drawGraph(false);
+        void this.drawGraph(true);
       }),
       button("close", "Collapse all boxes", () => {
         this.boxes?.close();
-        void this.drawGraph(false);
+        void this.drawGraph(true);
+      }),
+      button("list", "Show or hide the list of kernels", () => {
+        this.list.element.hidden = !this.list.element.hidden;
       }),
     );
     const stage = h("div", { class: "stage" }, this.graph.element, zoom);
+    const split = h("div", { class: "split" }, stage, this.list.element);
     const source = h("div", { class: "sourcerized" }, h("label", { class: "style" }, "style ", this.style), this.texts.source.element);
     return new Tabs<TabName>(
       [
-        { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, stage, this.details) },
+        { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, this.crumbs, split, this.details) },
         { name: "jaxpr", title: "jaxpr", page: h("div", { class: "page" }, this.texts.jaxpr.element) },
         { name: "stablehlo", title: "StableHLO", page: h("div", { class: "page" }, this.texts.stablehlo.element) },
         { name: "hlo", title: "HLO", page: h("div", { class: "page" }, this.texts.hlo.element) },
@@ -217,6 +240,8 @@ export class App {
       this.model = undefined;
       this.boxes = undefined;
       this.graph.empty();
+      this.list.show(undefined);
+      this.tellCrumbs();
       this.memory.show(undefined);
       this.tellDetails();
       return;
@@ -227,10 +252,54 @@ export class App {
       this.changed = difference(drawn.before.kernels, drawn.kernels);
     }
     this.graph.markAdded(this.changed?.added ?? new Set());
-    this.memory.show(drawn);
+    this.list.show(this.model);
+    if (fresh) {
+      this.list.element.hidden = drawn.kernels.length < LISTED;
+    }
+    this.limitList();
+    this.memory.show(this.model);
     this.graph.choose([]);
     this.tellDetails();
     void this.drawGraph(fresh);
+  }
+
+  private enter(id: string): void {
+    if (this.boxes !== undefined) {
+      // Out of a box: into the one around it.
+      this.boxes.enter(id !== "" ? id : (this.boxes.around(this.boxes.entered).at(-2)?.id ?? ""));
+      this.limitList();
+      void this.drawGraph(true);
+    }
+  }
+
+  private limitList(): void {
+    const { boxes, model } = this;
+    const entered = boxes?.around(boxes.entered).at(-1);
+    this.list.limit(entered?.kernels ?? model?.drawn.kernels.map((_, index) => index) ?? []);
+    this.tellCrumbs();
+  }
+
+  /** The boxes around what is drawn, and on to the box or kernel that keys act on; each leads into it. */
+  private tellCrumbs(active = ""): void {
+    const { boxes, shown } = this;
+    const entered = boxes?.around(boxes.entered) ?? [];
+    const inside = boxes?.around(active) ?? [];
+    const path = inside.length > entered.length ? inside : entered;
+    this.crumbs.hidden = boxes === undefined || boxes.items.every((item) => "kernel" in item);
+    const crumb = (words: string, here: boolean, go: () => void): HTMLElement => {
+      const step = h("button", { type: "button", title: words, class: here && "here", "aria-current": here && "true" }, words);
+      on(step, "click", go);
+      return step;
+    };
+    const all = crumb(shown?.function ?? "", entered.length === 0, () => {
+      boxes?.enter("");
+      this.limitList();
+      void this.drawGraph(true);
+    });
+    const steps = path.map((box, at) => crumb(box.title, at === entered.length - 1, () => {
+      this.enter(box.id);
+    }));
+    this.crumbs.replaceChildren(all, ...steps);
   }
 
   private async drawGraph(fresh: boolean): Promise<void> {
@@ -297,8 +366,12 @@ export class App {
     }
     const tab = this.tabs.current;
     if (tab === "graph") {
-      this.graph.light(this.model?.kernelsAt(uri, position) ?? []);
-    } else if (tab !== "memory") {
+      const kernels = this.model?.kernelsAt(uri, position) ?? [];
+      this.graph.light(kernels);
+      this.list.light(kernels);
+    } else if (tab === "memory") {
+      this.memory.light(this.model?.pathsAt(uri, position) ?? new Set(), this.model?.kernelsAt(uri, position) ?? []);
+    } else {
       const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
       if (content !== undefined && content !== "asked") {
         this.texts[tab].light(linesAt(content.links, uri, position));
@@ -306,16 +379,18 @@ export class App {
     }
   }
 
-  private choose(kernels: readonly number[], focus: boolean): void {
+  /** @param places what is lit in the source; where the kernels are written, where it is missing. */
+  private choose(kernels: readonly number[], focus: boolean, places?: readonly Place[]): void {
     const model = this.model;
     if (model === undefined) {
       return;
     }
     this.chosen = kernels;
     this.choosing = true;
+    this.tellCrumbs(kernels.length === 1 ? `k${kernels[0] ?? 0}` : "");
     this.markChosen();
     this.tellDetails();
-    this.reveal(distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
+    this.reveal(places ?? distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
   }
 
   private chooseLine(kind: Kind, line: number, focus: boolean): void {
@@ -337,6 +412,7 @@ export class App {
   /** The chosen kernels in the graph and in the text in front. */
   private markChosen(): void {
     this.graph.choose(this.chosen);
+    this.list.choose(this.chosen);
     const tab = this.tabs.current;
     if (tab === "graph" || tab === "memory") {
       return;

@@ -1,11 +1,13 @@
 /** Which part of the drawing is seen, and how large. */
 
-import type { Point, Rect } from "./layout";
+import type { Point, Rect } from "./sizes";
 
 const CLOSEST = 3;
 const FARTHEST = 0.03;
-/** Smaller than that the titles cannot be read: a first view is rather a part than all of it. */
-const READABLE = 0.55;
+/** Smaller than that there is no room for labels: a first view is rather a part than all of it. */
+const READABLE = 0.3;
+/** Pixels of a drawing that cannot be moved out of view. */
+const INSIDE = 60;
 
 export class Camera {
   private x = 0;
@@ -31,6 +33,13 @@ export class Camera {
   pan(x: number, y: number): void {
     this.x += x;
     this.y += y;
+  }
+
+  /** Has some of a drawing of this size in view. */
+  hold(width: number, height: number): void {
+    const held = (at: number, drawn: number, seen: number): number => Math.min(seen - INSIDE, Math.max(INSIDE - drawn * this.scale, at));
+    this.x = held(this.x, width, this.width);
+    this.y = held(this.y, height, this.height);
   }
 
   /** Zooms around a point of the screen, the middle by default. */

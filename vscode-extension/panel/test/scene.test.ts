@@ -67,7 +67,7 @@ test("a closed box stands for its kernels, and has their edges", () => {
   const { nodes, edges } = boxes.scene();
   const box = named(nodes, /scan × 7/);
   assert.equal(box.kind, "closed");
-  assert.equal(box.foot, "15 kernels · 140–147 launches");
+  assert.equal(box.foot, "15 kernels · 140–147 launches · ≈ 441 µs");
   assert.ok(edges.some((edge) => edge.source === "loop0" && edge.target === "k18"));
   assert.ok(!edges.some((edge) => edge.source === edge.target));
 });
@@ -77,8 +77,8 @@ test("a closed arm has the launches of that arm", () => {
   boxes.close();
   boxes.toggle("loop0");
   const { nodes } = boxes.scene();
-  assert.equal(named(nodes, /branch 1 of 2/).foot, "1 kernel · 7–14 launches");
-  assert.equal(named(nodes, /branch 2 of 2/).foot, "1 kernel · 7 launches");
+  assert.equal(named(nodes, /branch 1 of 2/).foot, "1 kernel · 7–14 launches · ≈ 42 µs");
+  assert.equal(named(nodes, /branch 2 of 2/).foot, "1 kernel · 7 launches · ≈ 21 µs");
 });
 
 test("of conditionals within each other one arm of each is launched", () => {
@@ -114,7 +114,7 @@ test("of a loop of unknown length no more is shown than is known", () => {
   boxes.toggle("loop1");
   const box = named(boxes.scene().nodes, /scan × \?/);
   assert.equal(box.title, "▸ scan × ?, each iteration waits for the host");
-  assert.equal(box.foot, "5 kernels · ≥ 7 launches");
+  assert.equal(box.foot, "5 kernels · ≥ 7 launches · ≥ 252 µs");
 });
 
 test("a copy shows what it is for, the condition of a counted loop that it is never launched", () => {

@@ -88,6 +88,7 @@ async def show(
         view = await trace_view(run, address, source, set_name, printer)
         if not isinstance(view.answer.reply, Traced):
             return FOUND
+        await run.get(run.session.name_sizes(view))
         document = None
         if view_name not in (What.HOVER, What.SHAPES):
             document = await _show_document(run, address, view_name)
@@ -141,7 +142,8 @@ def _print_shapes(printer: Printer, view: View, traced: Traced) -> None:
         gap = " " * max(column - cell_len(line), HINT_GAP)
         hint = f"{gap}# {one_line(_grouped(shapes[at]))}" if at in shapes else ""
         printer.print(styled(line, (hint, "cyan")))
-    printer.print(styled((f"-> {one_line(traced.outputs)}", "cyan")))
+    outputs = view.size_names.outputs or traced.outputs
+    printer.print(styled((f"-> {one_line(outputs)}", "cyan")))
     if words := updates(traced):
         printer.print(styled((one_line(words), "cyan")))
 

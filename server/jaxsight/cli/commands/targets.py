@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,11 +12,9 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, Table, Text, cells, print_json, styled
 from jaxsight.cli.user_python import user_interpreter
-from jaxsight.targets.target import Target, counted, names, parse
+from jaxsight.targets.target import counted, names, parse
 from jaxsight.text.inert import one_line
-from jaxsight.workers.compilation import environments, installation
-
-_ASK = "import importlib.metadata as m; print(m.version('jax'))"
+from jaxsight.workers.compilation import environments, installation, target_states
 
 _SEVERAL = 8
 """The number of devices of the examples in JSON."""
@@ -93,12 +87,15 @@ def install(platform: Platform, python: Python = None) -> int:
     jax = _jax(interpreter)
     errors = Printer(stderr=True)
     with errors.status("") as status:
+        last = ""
 
         def progress(step: str, megabytes: int) -> None:
+            nonlocal last
+            if step != last:
+                errors.print(styled((one_line(step), "dim")))
+                last = step
             if megabytes:
                 status.update(Text(f"{megabytes} MB on disk"))
-            else:
-                errors.print(styled((one_line(step), "dim")))
 
         try:
             environment = installation.install(
@@ -123,41 +120,14 @@ def remove(platform: Platform) -> int:
 def _target_state(name: str, jax: str) -> TargetState:
     """Return the state of a target for programs lowered by a version of JAX."""
     target = parse(name)
-    state, detail = _own_device(target) if target.chip is None else _distant_chip(target, jax)
-    return TargetState(name, counted(target, _SEVERAL), target.title, state, detail)
-
-
-def _own_device(target: Target) -> tuple[str, str]:
-    """Return the state of this machine's own device, with details."""
-    match target.platform:
-        case "cpu":
-            return "ready", "compiled by your own jaxlib"
-        case "rocm":
-            if Path("/dev/kfd").exists():
-                return "ready", "requires the ROCm plugin in your environment"
-            return "cannot", "no AMD GPU found; use ssh://HOST/rocm"
-        case _:
-            if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
-                return "ready", "requires the CUDA plugin in your environment"
-            return "cannot", "no NVIDIA GPU found"
-
-
-def _distant_chip(target: Target, jax: str) -> tuple[str, str]:
-    """Return the state of a target that is compiled for ahead of time, with details."""
-    if sys.platform != "linux":
-        return (
-            "cannot",
-            f"compiler requires Linux; use ssh://HOST/{target.name}, a container or WSL2",
-        )
-    environment = environments.suiting(target.platform, jax)
-    if environment is not None:
-        return "ready", f"compiled ahead of time by JAX {environment.jax}"
-    size = environments.MEGABYTES[target.platform]
-    return "needs", f"`jaxsight targets install {target.platform}`, about {size} MB"
+    known = target_states.target_state(target, jax)
+    return TargetState(name, counted(target, _SEVERAL), target.title, known.state, known.detail)
 
 
 def _jax(python: str) -> str:
-    done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CommandError(f"{python} has no JAX; choose another interpreter with --python")
-    return done.stdout.strip()
+    try:
+        return installation.installed_jax(python)
+    except installation.InstallError as error:
+        raise CommandError(
+            f"{python} has no JAX; choose another interpreter with --python"
+        ) from error

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from jaxsight.features import contracts
-from jaxsight.features.findings import failures, nested, run_rules
+from jaxsight.features import called, contracts
+from jaxsight.features.findings import failures, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.queries.documents import Document
@@ -19,6 +19,8 @@ from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding
+from jaxsight.rules.jx301_weak_typed_output import rule as weak_typed_output
+from jaxsight.rules.jx407_unusable_donation import rule as unusable_donation
 from jaxsight.rules.jx413_miscompiled import rule as miscompiled
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
@@ -31,6 +33,10 @@ CONTRACT_PATIENCE = 0.3
 
 The same applies to targets on other machines, because a host may be down.
 """
+
+
+_OF_WHOLE_PROGRAMS = frozenset((weak_typed_output.RULE.code, unusable_donation.RULE.code))
+"""Rules about what goes into or comes out of a program, which a called function alone is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +95,12 @@ async def findings(
     compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
     limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
     check = _Check(wanted(project.settings, file), patience, limit, compiled)
-    pairs = [(view, finding) for view in views for finding in failures.reported(view)]
-    for view in views:
+    used = called.reached_by_others(views)
+    looked_at = [
+        view for view in views if not (view.subject.is_from_caller and view.subject.name in used)
+    ]
+    pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
+    for view in looked_at:
         await engine.turns.breathe()
         pairs += [(view, finding) for finding in await _in_function(engine, view, check)]
     owners = {finding: view for view, finding in one_a_line(pairs)}
@@ -168,21 +178,46 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, path)
     if outlined is None:
         return []
+    about_sizes = await _about_sizes(engine, view, check)
     targets = engine.choices.targets(path)
     platform = targets[0].platform if targets else ""
+    unsaid = _OF_WHOLE_PROGRAMS if view.subject.is_from_caller else frozenset()
+    codes = [code for code in check.codes if code not in unsaid]
     in_program = await engine.look(
-        view, lambda: list(run_rules.of_program(view, outlined, check.codes, platform))
+        view, lambda: list(run_rules.of_program(view, outlined, codes, platform))
     )
+    in_program += about_sizes
     wrong = engine.memory.miscompiled.get(view.answer.question.key)
     if wrong is not None and miscompiled.RULE.code in check.codes:
         in_program += run_rules.of_running(view, wrong, in_program)
     looks_at_kernels = any(RULES[code].in_kernels for code in check.codes)
     if not check.compiled or view.stale or not looks_at_kernels:
         return in_program
+    if view.subject.is_from_caller:
+        return in_program  # its own kernels are not those of the program
     result = await _result(engine, view, targets, check)
     if result is None:
         return in_program
     return [*in_program, *await _in_kernels(engine, view, outlined, result, check)]
+
+
+async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Finding]:
+    """Return the findings about the sizes of a function, which is traced with others for them."""
+    if view.stale:
+        return []
+    differing = list(sizes.of_annotations(view)) if sizes.ANNOTATIONS in check.codes else []
+    if not differing and sizes.FIXED_SIZES not in check.codes:
+        return []
+    exploring = engine.sizes.explored(view.answer)
+    path = view.answer.question.path
+    explored = await engine.waiting.within(exploring, check.patience, path)
+    if explored is None:
+        return differing
+    engine.traces.name_sizes(view)
+    found = list(sizes.of_annotations(view)) if differing else []
+    if sizes.FIXED_SIZES in check.codes and explored.fixed is not None:
+        found += sizes.of_fixed_size(view, explored.fixed)
+    return found
 
 
 async def _result(

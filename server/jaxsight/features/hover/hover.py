@@ -35,7 +35,8 @@ PATIENCE = 1.5
 COMPILE_PATIENCE = 0.3
 """Seconds that a hover waits for a function's first compile.
 
-Most small functions take less; a refresh follows for the others.
+Most small functions take less; a refresh follows for the others. A hover does not wait for the
+first compiler of a session, which takes longer to start.
 """
 _AFTER_HOVER = 0.005
 """Seconds after which a compile that a hover does not wait for begins."""
@@ -174,7 +175,8 @@ async def _target_words(engine: Engine, view: View) -> str:
     )
     # After an edit only the jaxpr is awaited: kernels follow in the hints.
     if not follows:
-        await asyncio.wait(complete, timeout=0 if was_compiled else COMPILE_PATIENCE)
+        waits = programs.compiles > 0 and not was_compiled
+        await asyncio.wait(complete, timeout=COMPILE_PATIENCE if waits else 0)
     results: list[Result] = []
     waiting: list[str] = []
     for target, *tasks in zip(targets, complete, kernels, strict=True):

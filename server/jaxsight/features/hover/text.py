@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from jaxsight.features import caveats
+from jaxsight.features import called, caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.hover import shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
@@ -24,11 +26,17 @@ from jaxsight.wire.observations import Observation, Seen
 _WIDTH = 88
 _TREE_LINES = 24
 """Maximum number of lines of a value; longer ones have their inner containers folded."""
+_INPUT_LINES = 10
+"""Maximum number of lines of each input that is a module or another large tree."""
+_LONGEST_INPUT = 60
+"""Maximum length of such an input in a signature; a longer one has its figures there."""
 _LONGEST_NAME = 72
+_JAXPR_LINES = 12
+"""Maximum number of lines of a jaxpr: what a function costs is read first."""
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
-    """Return the hover of a function: its signature with avals, its targets and its jaxpr.
+    """Return the hover of a function: its figures, its signature with avals, and its jaxpr.
 
     If the trace failed, the hover explains the error.
 
@@ -40,11 +48,17 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = answer.reply
-        parts.append(fenced(signature(subject.name, traced)))
+        parts.append(fenced(named_signature(subject.name, view, traced)))
         parts.append(_facts(subject, view, traced))
+        parts += [
+            array_trees.block(tree, name, _INPUT_LINES)
+            for name, tree in traced.trees
+            if len(tree.rows) > 1
+        ]
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
         parts.append(targets)
+        parts.append(prose(called.compiled_alone(view)) if targets else "")
         parts.append(fenced(view.words(traced.jaxpr), "text"))
         if traced.folded:
             parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
@@ -53,11 +67,21 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
             parts.append(f"*jaxpr interpreters in this environment: {named}*")
     else:
         parts.append(
-            f"**{escaped(subject.name)}** cannot be traced with {_set_words(subject, view)}"
+            f"**{escaped(subject.name)}** cannot be traced "
+            f"{called.words(view) or f'with {_set_words(subject, view)}'}"
         )
         parts.append(explanation(answer.reply, view))
         parts.append(notes)
-    return _hover(subject.name_range, parts, view)
+    hover = _hover(subject.name_range, parts, view)
+    return replace(hover, function=subject.name if isinstance(answer.reply, Traced) else "")
+
+
+def _first_lines(jaxpr: str) -> tuple[str, bool]:
+    """Return the first lines of a long jaxpr, and whether there are more."""
+    lines = jaxpr.split("\n")
+    if len(lines) <= _JAXPR_LINES:
+        return jaxpr, False
+    return "\n".join([*lines[: _JAXPR_LINES - 1], "    …"]), True
 
 
 def expression_hover(
@@ -79,15 +103,24 @@ def expression_hover(
     lines = []
     name = shortened(source)
     values = view.seen(observation)
-    texts = dict.fromkeys(f"{name}: {one_line(value.text)}" for value in values)
-    shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
-    lines.append(fenced("\n".join(shown)))
+    types = (
+        *zip(view.named(observation), values, strict=True),
+        *((value.text, value) for value in values),
+    )
+    texts = {f"{name}: {one_line(text)}": value.tree for text, value in types}
+    plain = [trees.wrapped(text, _WIDTH, _TREE_LINES) for text, tree in texts.items() if not tree]
+    if plain:
+        lines.append(fenced("\n".join(plain)))
+    of_trees = dict.fromkeys(tree for tree in texts.values() if tree is not None)
+    lines += [array_trees.block(tree, name) for tree in of_trees]
     notes = list(_notes(values))
     if observation.more:
         notes.append(f"and {observation.more} more")
     subject = view.answer.question.subject
     chosen = view.answer.question.set.name
     inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
+    if by_callers := called.words(view):
+        inputs = f" {by_callers}"
     notes.append(f"in {span(subject.name)}{inputs}")
     notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))
@@ -108,19 +141,32 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
         range: the function's name.
     """
     values: list[Seen] = []
-    parameters: list[str] = []
+    named: list[str] = []
+    numbers: list[str] = []
     for parameter in function.parameters:
         observation = view.observed.get(parameter.range.shifted(first_line))
         observed = view.seen(observation) if observation is not None else ()
+        names = view.named(observation) if observation is not None else ()
         values += observed
-        texts = " | ".join(dict.fromkeys(one_line(value.text) for value in observed))
-        parameters.append(f"{parameter.name}: {texts}" if texts else parameter.name)
+        named.append(_parameter(parameter.name, names, observed))
+        texts = [value.text for value in observed]
+        numbers.append(_parameter(parameter.name, texts, observed))
     if not values:
         return None
     name = function.qualname.rpartition(".")[2]
+    calls = dict.fromkeys(_call(name, parameters) for parameters in (named, numbers))
     notes = [*_notes(values), f"in {span(view.answer.question.subject.name)}"]
-    parts = [fenced(_call(name, parameters)), " · ".join(notes)]
+    parts = [fenced("\n".join(calls)), " · ".join(notes)]
     return _hover(range, parts, view)
+
+
+def _parameter(name: str, types: Sequence[str], values: Sequence[Seen]) -> str:
+    short = (
+        array_trees.brief(value.tree, one_line(text), _LONGEST_INPUT)
+        for text, value in zip(types, values, strict=True)
+    )
+    texts = " | ".join(dict.fromkeys(short))
+    return f"{name}: {texts}" if texts else name
 
 
 def shortened(source: str) -> str:
@@ -149,8 +195,20 @@ def signature(name: str, traced: Traced) -> str:
 
     Static arguments are shown by their values.
     """
-    parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
+    of_trees = dict(traced.trees)
+    parameters = [
+        f"{parameter}: {array_trees.brief(of_trees.get(parameter), one_line(text), _LONGEST_INPUT)}"
+        for parameter, text in traced.parameters
+    ]
     return _call(name, parameters, one_line(traced.outputs))
+
+
+def named_signature(name: str, view: View, traced: Traced) -> str:
+    """Return the signature, and before it the same with names of sizes, where they are known."""
+    names = view.size_names
+    parameters = tuple((p, names.parameters.get(p, text)) for p, text in traced.parameters)
+    named = replace(traced, parameters=parameters, outputs=names.outputs or traced.outputs)
+    return "\n".join(dict.fromkeys((signature(name, named), signature(name, traced))))
 
 
 def _call(name: str, parameters: list[str], outputs: str = "") -> str:
@@ -169,7 +227,7 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
     if total:
         count = len(traced.constants)
         facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {units.size(total)}")
-    facts.append(f"traced with {_set_words(subject, view)}")
+    facts.append(f"traced {called.words(view) or f'with {_set_words(subject, view)}'}")
     return " · ".join(facts)
 
 

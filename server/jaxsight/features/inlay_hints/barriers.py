@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -11,6 +12,7 @@ from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.text import units
 from jaxsight.text.markdown import prose
 from jaxsight.wire.kernel_graph import Kernel
 
@@ -18,7 +20,15 @@ BARRIER = "⊣"
 
 _UNSAID = frozenset({"output", "XLA's choice"})
 """Reasons that are not fusion boundaries, or that are unknown."""
-_SENTENCES = 5
+_REASONS = 3
+"""Number of reasons that a label has."""
+_PLURALS = {
+    "fft": "FFTs",
+    "while": "while loops",
+    "random bits": "random bits",
+    "concat/slice": "concats/slices",
+}
+_SENTENCES = 12
 """Number of kernels that a tooltip describes."""
 
 
@@ -45,6 +55,8 @@ def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[H
     for line, ended in ends.items():
         at = line_end(view.module.text, line)
         sentences = [sentence(kernels, index, kernel) for index, kernel in ended[:_SENTENCES]]
+        if len(ended) > _SENTENCES:
+            sentences.append(f"and {len(ended) - _SENTENCES} more")
         # A hint in a helper names the traced function.
         of = "" if own.start <= at.start <= own.end else f" · {view.subject.name}"
         yield Hint(
@@ -56,9 +68,20 @@ def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[H
 
 
 def _reasons(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
-    """Return the reasons of fusion boundaries on a line, each once: `fft, layout change`."""
-    reasons = list(dict.fromkeys(kernels.reason(kernel) for _, kernel in ended))
-    return ", ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
+    """Return the reasons of fusion boundaries on a line: `reduction`, `3 matmuls`.
+
+    Of several reasons, the number of kernels that have each:
+    `ends 7 kernels: 4 reductions, 3 matmuls`.
+    """
+    counts = Counter(kernels.reason(kernel) for _, kernel in ended)
+    if len(ended) == 1:
+        return next(iter(counts))
+    shown = [
+        units.count(number, reason, _PLURALS.get(reason, ""))
+        for reason, number in counts.most_common(_REASONS)
+    ]
+    reasons = ", ".join(shown) + (" …" if len(counts) > _REASONS else "")
+    return reasons if len(counts) == 1 else f"ends {len(ended)} kernels: {reasons}"
 
 
 KIND = Kind(("barriers",), _hints, needs_kernels=True)

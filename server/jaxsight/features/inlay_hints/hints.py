@@ -63,6 +63,8 @@ async def hints(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
     views = await engine.traces.views(document, None if wait else PATIENCE)
+    if settings.shapes and settings.size_names:
+        views = await _with_size_names(engine, views, None if wait else deadline - loop.time())
     if any(kind.needs_kernels for kind in kinds):
         if wait:
             views = await _compiled_views(engine, document)
@@ -75,6 +77,28 @@ async def hints(
         (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),
         key=lambda hint: (hint.range, hint.label),
     )
+
+
+async def _with_size_names(engine: Engine, views: list[View], patience: float | None) -> list[View]:
+    """Return the views with names of sizes, those that are known after `patience` seconds.
+
+    Without a limit, all functions are traced with other sizes, else those for which that was quick
+    the last time; a refresh follows for those that take longer.
+    """
+    sizes = engine.sizes
+    fresh = [view for view in views if not view.stale and sizes.known(view.answer.question) is None]
+    if patience is not None:
+        fresh = [view for view in fresh if sizes.is_quick(view.answer.question, PATIENCE)]
+    if not fresh or (patience is not None and patience <= 0):
+        return views
+    work = [asyncio.ensure_future(sizes.explored(view.answer)) for view in fresh]
+    _, pending = await asyncio.wait(work, timeout=patience)
+    for task, view in zip(work, fresh, strict=True):
+        if task in pending:
+            engine.waiting.go_on(task, view.answer.question.path)
+    for view in fresh:
+        engine.traces.name_sizes(view)
+    return views
 
 
 async def _compile_quickly(engine: Engine, views: Sequence[View], patience: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
@@ -42,7 +43,7 @@ def totals(kernels: Kernels, before: Compiled | None) -> Iterator[Hint]:
     figures = headline(kernels.compiled, kernels.target)
     yield Hint(
         head(view),
-        f"{SIGN} {stale.mark(view)}{figures}{since}{_updates(view)}",
+        f"{SIGN} {stale.mark(view)}{figures}{since}{_updates(view)}{called.label(view)}",
         "\n\n".join(filter(None, (stale.notice(view), table(kernels)))),
         view.stale,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from jaxsight.features import called
 from jaxsight.features.inlay_hints.kind import Shown
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
@@ -43,14 +44,21 @@ def of_views(shown: Shown, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterat
     """Yield the hints about the kernels of all functions, one kind's at most once on a line.
 
     On a line in a traced function, that function's hints are shown; on other lines those of the
-    first function that reaches it.
+    first function that reaches it. These are also shown in a function with example inputs from
+    callers, whose own kernels are not those of the program.
     """
     reached: set[Position] = set()
-    for view in shown.views:
+    used = called.reached_by_others(shown.views)
+    views = [
+        view
+        for view in shown.views
+        if view.subject.name not in used or not view.subject.is_from_caller
+    ]
+    for view in views:
         kernels = shown.kernels(view)
         for hint in hints(kernels) if kernels is not None else ():
             at = hint.range.start
-            elsewhere = (another.subject_range for another in shown.views if another is not view)
+            elsewhere = (another.subject_range for another in views if another is not view)
             if at in view.subject_range or not (
                 at in reached or any(at in range for range in elsewhere)
             ):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
+from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
@@ -34,14 +38,21 @@ def shape_hints(
     """
     notice = stale.notice(view)
     for range, observation in targets:
-        values = [value for value in view.seen(observation) if trees.has_array(value.text)]
-        if not values:
+        pairs = zip(view.seen(observation), view.named(observation), strict=True)
+        arrays = [(value, name) for value, name in pairs if trees.has_array(value.text)]
+        if not arrays:
             continue
+        values, names = [value for value, _ in arrays], [name for _, name in arrays]
         axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(values, observation.more)}{axes}",
-            "\n\n".join(filter(None, (notice, _tooltip(values, observation.more), choice))),
+            f": {stale.mark(view)}{_label(values, names, observation.more)}{axes}",
+            "\n\n".join(
+                filter(
+                    None,
+                    (notice, _tooltip(values, names, observation.more), choice, called.words(view)),
+                )
+            ),
             view.stale,
             attached=True,
         )
@@ -64,24 +75,29 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(values: list[Seen], more: int) -> str:
-    texts = list(dict.fromkeys(one_line(value.text) for value in values))
-    shown = texts[:_SHOWN_VALUES]
-    parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
+def _label(values: list[Seen], names: list[str], more: int) -> str:
+    texts = {one_line(name): value.tree for value, name in zip(values, names, strict=True)}
+    shown = list(texts.items())[:_SHOWN_VALUES]
+    width = _LONGEST // len(shown)
+    parts = [trees.folded(array_trees.brief(tree, text, width), width) for text, tree in shown]
     if len(texts) > _SHOWN_VALUES or more:
         parts.append(trees.ELLIPSIS)
     return " | ".join(dict.fromkeys(parts))
 
 
-def _tooltip(values: list[Seen], more: int) -> str:
+def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
+    """Return the types with what is known about them, those with names of sizes in both forms."""
     lines = []
-    for value in values:
+    for value, name in zip(values, names, strict=True):
         notes = [
+            *([span(value.text)] if name != value.text else []),
             *(f"inside {escaped(place)}" for place in [surroundings(value)] if place),
             *(["weak type"] if value.weak else []),
             *shardings.notes(value),
         ]
-        lines.append(span(value.text) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(" · ".join([span(name), *notes]))
+        if value.tree is not None:
+            lines.append(array_trees.block(value.tree))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
@@ -94,7 +110,10 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     hints: dict[Range, Hint] = {}
     fresh: set[Range] = set()
+    used = called.reached_by_others(shown.views)
     for view in sorted(shown.views, key=lambda view: view.stale):
+        if view.stale and view.subject.is_from_caller and view.subject.name in used:
+            continue  # its caller's last trace says what is left of it
         own = view.subject_range
         targets: list[tuple[Range, Observation]] = []
         for place, observation in view.observed.items():
@@ -111,7 +130,25 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             targets.append((place, observation))
         for hint in shape_hints(targets, view, _kernels(shown, view)):
             hints[hint.range] = hint
-    yield from hints.values()
+    if shown.wanted.shape_position == "line-end":
+        yield from _at_line_ends(hints.values(), shown)
+    else:
+        yield from hints.values()
+
+
+def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
+    """Yield the hints at the ends of their lines, with names where a line has several."""
+    module = shown.document.module
+    lines: dict[int, list[Hint]] = {}
+    for hint in hints:
+        lines.setdefault(hint.range.end.line, []).append(hint)
+    for line, on_line in lines.items():
+        end = line_end(module.text, line)
+        for hint in sorted(on_line, key=lambda hint: hint.range):
+            name = module.slice_text(hint.range) if len(on_line) > 1 else ""
+            label = hint.label.removeprefix(": ")
+            label = f"{name}: {label}" if name else label
+            yield replace(hint, range=end, label=label, attached=False)
 
 
 def _kernels(shown: Shown, view: View) -> Kernels | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxsight.features import called
 from jaxsight.features.kernels.collectives import communication_line
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
@@ -15,6 +16,7 @@ from jaxsight.wire.messages.compiling import Compiled
 
 SAME = "the same"
 UNKNOWN = "?"
+NOT_YET = "…"
 
 
 def headline(compiled: Compiled, target: Target) -> str:
@@ -59,7 +61,7 @@ def moved_figure(graph: Graph) -> str:
 def temporary_memory(compiled: Compiled) -> str:
     """Return `512 KiB`, `…` if it is not known yet, or `?` if it will not be."""
     if not compiled.knows_temporaries:
-        return "…"
+        return NOT_YET
     size = compiled.temporaries
     return units.size(size) if size >= 0 else UNKNOWN
 
@@ -90,10 +92,12 @@ def origin(compiled: Compiled, target: Target) -> str:
 def memory_lines(kernels: Kernels) -> list[str]:
     """Return what a headline does not show of memory: constants, workspaces, donated buffers.
 
-    For a program of several devices, the first line says that figures are those of one.
+    For a program of several devices, the first line says that figures are those of one; for a
+    function with example inputs from callers, that they are those of the function alone.
     """
     graph = kernels.graph
-    lines = []
+    alone = called.compiled_alone(kernels.view)
+    lines = [alone] if alone else []
     if kernels.compiled.devices > 1:
         lines += ["all figures are those of one device", *distribution_lines(kernels)]
     if size := sum(constant.value.bytes for constant in graph.constants):

@@ -1,6 +1,7 @@
 """Source locations of equations. Applies to JAX 0.8 to 0.12.
 
-Private API used: `source_info_util.user_frames`, `JaxprEqn.source_info.traceback`.
+Private API used: `source_info_util.user_frames`, `JaxprEqn.source_info` (`traceback`,
+`name_stack.stack`, whose transformations are `source_info_util.Transform`).
 """
 
 from __future__ import annotations
@@ -108,3 +109,26 @@ _CORE = re.compile(r"[/\\]jax[/\\](?!experimental[/\\]|_src[/\\]scipy[/\\])")
 def scope(equation: Equation) -> str:
     """Return the named scopes and transformations around an equation: `transpose(jvp(norm))`."""
     return str(equation.source_info.name_stack)
+
+
+def is_backward(equation: Equation) -> bool:
+    """Return whether an equation was transposed, relative to the jaxpr that it is in."""
+    return "transpose(" in scope(equation)
+
+
+def named_scopes(equation: Equation) -> tuple[str, ...]:
+    """Return the names of `jax.named_scope` around an equation, outermost first."""
+    names: list[str] = []
+    for element in equation.source_info.name_stack.stack:
+        if isinstance(element, source_info_util.Scope):
+            for name in str(element.name).split("/"):
+                # Linen opens the scope of a method that calls that of its base class twice.
+                if not _INTERNAL.fullmatch(name) and names[-1:] != [name]:
+                    names.append(name)
+    return tuple(names)
+
+
+_INTERNAL = re.compile(r"|checkpoint|rematted_computation|.*->.*|eqx\.nn\..*")
+"""Scopes that JAX opens itself (`jax/_src/ad_checkpoint.py`, `einsum`), and those of `equinox.nn`,
+which are named after classes instead of modules.
+"""

@@ -21,7 +21,13 @@ _TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 
 VIEW = "view"
 
-PLAIN = {JAXPR: ".jaxpr", "stablehlo": ".stablehlo", "hlo": ".hlo", "kernels": ".kernels.txt"}
+PLAIN = {
+    JAXPR: ".jaxpr",
+    "stablehlo": ".stablehlo",
+    "hlo": ".hlo",
+    "hlo-metadata": ".metadata.hlo",
+    "kernels": ".kernels.txt",
+}
 """Kinds of documents of the function itself, with their file endings."""
 
 REPROS = {"repro": ".repro.py", "reduced": ".reduced.py"}
@@ -37,7 +43,13 @@ KINDS = tuple(_ENDINGS)
 A view comes from one of the user's jaxpr interpreters; the styles are those of source.
 """
 
-SCHEMES = tuple(_SCHEME_START + kind for kind in KINDS)
+
+def scheme_of(kind: str) -> str:
+    """Return the URI scheme of a kind of documents."""
+    return _SCHEME_START + kind
+
+
+SCHEMES = tuple(map(scheme_of, KINDS))
 
 
 @dataclass(frozen=True, slots=True)

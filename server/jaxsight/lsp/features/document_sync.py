@@ -78,6 +78,8 @@ class DocumentSync:
         if document is not None:
             self._context.session.open(document.path, text.text)
             self._diagnostics.schedule(document.path)
+        else:
+            self._context.printed.open(text.uri, text.language_id, text.version, text.text)
 
     def _change(
         self,
@@ -87,6 +89,8 @@ class DocumentSync:
         mark("change received")
         document = self._documents.get(identifier.uri)
         if document is None:
+            uri, version = identifier.uri, identifier.version
+            self._context.printed.change(uri, version, changes, self._documents.units)
             return
         document.apply(changes, identifier.version, self._documents.units)
         self._context.session.change(document.path, document.text, _place(changes))
@@ -98,6 +102,8 @@ class DocumentSync:
         if document is not None:
             self._context.session.close(document.path)
             self._diagnostics.clear(document.path, [document.uri])
+        else:
+            self._context.printed.close(uri)
 
     def _open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> None:
         notebook = self._documents.open_notebook(params.notebook_document.uri)

@@ -7,7 +7,7 @@ from functools import partial
 from lsprotocol import types
 
 from jaxsight.lsp.context import Context
-from jaxsight.lsp.convert import inlay_hint, markup
+from jaxsight.lsp.convert import inlay_hint, label_text, markup
 from jaxsight.text.inert import one_line
 from jaxsight.timeline import mark
 
@@ -50,7 +50,7 @@ async def resolve(context: Context, hint: types.InlayHint) -> types.InlayHint:
     )
     position = view.position(hint.position)
     for current in await context.session.hints(view.path, view.range(line)):
-        if current.range.end == position and one_line(current.label) == hint.label:
+        if current.range.end == position and one_line(current.label) == label_text(hint):
             hint.tooltip = markup(current.tooltip, markdown=context.client.hover_markdown)
     return hint
 

@@ -14,7 +14,7 @@ import logging
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from jaxsight.features.caveats import commented
-from jaxsight.features.model import Shown
+from jaxsight.features.model import Linked, Shown
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.lsp.documents.virtual_uris import REPROS, VirtualDocument
@@ -47,6 +47,8 @@ class VirtualDocuments:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._shown: dict[VirtualDocument, None] = {}
+        self._linked: dict[VirtualDocument, tuple[tuple[int, ...], str, Sequence[Linked]]] = {}
+        """Texts and links of documents, with the versions of the source that they are of."""
         self._folder: Path | None = None
 
     def register(self) -> None:
@@ -110,8 +112,30 @@ class VirtualDocuments:
         text = content.text if document.kind in (*STYLES, *REPROS) else visible(content.text)
         return commented(replace(content, text=text), document.kind)
 
+    async def links(self, document: VirtualDocument, text: str) -> Sequence[Linked]:
+        """Return the links of a document that the client shows as `text`.
+
+        There are none if it has another text now.
+        """
+        versions = tuple(
+            view.document.version for view in self._context.documents.views(document.path)
+        )
+        linked = self._linked.get(document)
+        if linked is None or linked[0] != versions:
+            try:
+                content = await self.compute(document)
+            except LookupError:
+                return ()
+            linked = self._linked[document] = versions, content.text, content.links
+            while len(self._linked) > _REMEMBERED:
+                del self._linked[next(iter(self._linked))]
+        _, current, links = linked
+        return links if current.rstrip("\n") == text.rstrip("\n") else ()
+
     def refresh(self, path: str) -> None:
         """Notify the client of new answers about a file."""
+        for linked in [linked for linked in self._linked if linked.path == path]:
+            del self._linked[linked]
         for document in [document for document in self._shown if document.path == path]:
             if self._context.client.asks_content:
                 self._context.start(self._refresh(document), f"refreshing {document.uri()}")
@@ -140,7 +164,7 @@ class VirtualDocuments:
         if not (context.client.asks_content or context.client.knows_us):
             uri = uri_of(file or str(await asyncio.to_thread(self._write, document, text)))
         try:
-            params = types.ShowDocumentParams(uri=uri, take_focus=True)
+            params = types.ShowDocumentParams(uri=uri, take_focus=True, selection=_begin(text))
             await context.connection.window_show_document_async(params)
         except JsonRpcException as error:
             log.warning("client failed to show %s: %s", uri, error)
@@ -157,6 +181,15 @@ class VirtualDocuments:
         """Remove the files after the client has exited."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _begin(text: str) -> types.Range | None:
+    """Return where a document is opened: HLO at its entry computation, which comes last."""
+    number = next((at for at, line in enumerate(text.split("\n")) if line.startswith("ENTRY ")), -1)
+    if number < 0:
+        return None
+    begin = types.Position(line=number, character=0)
+    return types.Range(start=begin, end=begin)
 
 
 def _parsed(uri: str) -> VirtualDocument:

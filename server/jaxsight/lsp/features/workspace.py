@@ -16,6 +16,7 @@ from pygls.exceptions import JsonRpcException
 from jaxsight.lsp.configuration import SECTION
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.uris import path_of, uri_of
+from jaxsight.lsp.features.programs.registration import registrations as programs
 from jaxsight.lsp.start.warmup import warm_converter
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ async def initialized(context: Context, params: types.InitializedParams) -> None
                 register_options=types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers),
             )
         )
+    registrations += programs(context.client)
     if registrations:
         context.start(_register(context, registrations), "registering capabilities")
     context.start(

@@ -14,7 +14,7 @@ import logging
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.events import Consent, Message, Output, Progress, Refresh, Status
+from jaxsight.events import Consent, FileStatus, Message, Output, Progress, Refresh, Status
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.uris import uri_of
@@ -69,6 +69,8 @@ class EventPump:
                     self._panels.refresh(path)
                 case Status() as status:
                     self._statuses.show(status)
+                case FileStatus() as file_status:
+                    self._statuses.show_file(file_status)
                 case Output(path, text):
                     self._forward_output(path, text)
                 case Message(level, text):

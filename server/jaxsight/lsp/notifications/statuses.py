@@ -1,4 +1,8 @@
-"""`jaxsight/status`: what the tracers of each root do, for status bars and the log."""
+"""What status bars show.
+
+`jaxsight/status` says what the tracers of each root do, which is logged, too.
+`jaxsight/fileStatus` says what a file is compiled for, and how many of its functions are traced.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ from typing import Any
 
 from lsprotocol import types
 
-from jaxsight.events import Status
+from jaxsight.events import FileStatus, Status
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.text.inert import one_line
 
 STATUS = "jaxsight/status"
+FILE = "jaxsight/fileStatus"
 
 
 class Statuses:
@@ -44,6 +49,20 @@ class Statuses:
         if self._logged.get(status.root) != line:
             self._logged[status.root] = line
             self._context.log_message(*line)
+
+    def show_file(self, status: FileStatus) -> None:
+        """Send what is known of a file to clients that know us."""
+        if self._context.client.knows_us:
+            params = {
+                "uri": uri_of(status.path),
+                "target": notice(status.target),
+                "problem": status.problem,
+                "detail": notice(status.detail),
+                "functions": status.functions,
+                "traced": status.traced,
+                "usesJax": status.uses_jax,
+            }
+            self._context.notify(FILE, params)
 
 
 def _line(status: Status) -> str:

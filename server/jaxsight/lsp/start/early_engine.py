@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from jaxsight.lsp.start.bytecode import cached_bytecode, file_for
+from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.projects.projects import Projects
 from jaxsight.trust import Trust
 

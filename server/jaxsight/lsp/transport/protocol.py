@@ -60,6 +60,8 @@ class Host(Protocol):
 
     def read_capabilities(self, params: types.InitializeParams) -> None: ...
 
+    def limit(self, capabilities: types.ServerCapabilities) -> None: ...
+
     def start_session(self, encoding: str) -> None: ...
 
     def stop(self, exit_code: int) -> None: ...
@@ -172,6 +174,7 @@ class JaxsightProtocol(LanguageServerProtocol):
         self.host.read_capabilities(params)
         introduction = yield from super().lsp_initialize(params)
         capabilities = introduction.capabilities
+        self.host.limit(capabilities)
         if not self.host.client.pulls_diagnostics:
             capabilities.diagnostic_provider = None
         if self.host.client.asks_content and capabilities.workspace is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.equation_ranges import Places
@@ -136,6 +138,26 @@ class Kernels:
                 for path in kernel.equations
             )
         ]
+
+    def scope(self, kernel: Kernel) -> tuple[str, ...]:
+        """Return the innermost function or module that most equations of a kernel belong to.
+
+        Equations that an earlier kernel computes too do not count. A kernel without equations
+        belongs to the scope of those that it feeds.
+        """
+        own = [path for path in kernel.equations if path not in kernel.recomputes]
+        paths = own or kernel.equations or kernel.feeds
+        scopes = [
+            equation.scope for path in paths if (equation := self.equations.get(path)) is not None
+        ]
+        scope: tuple[str, ...] = ()
+        while scopes:
+            inner = Counter(each[: len(scope) + 1] for each in scopes if len(each) > len(scope))
+            best, count = max(inner.items(), key=itemgetter(1), default=(scope, 0))
+            if 2 * count <= len(scopes):
+                break
+            scope = best
+        return scope
 
     def reason(self, kernel: Kernel) -> str:
         """Return the reason of a kernel's fusion boundary; `scan` for a loop written as one."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import math
+from collections.abc import Iterator
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.attention import Attention
 from jaxsight.queries.choices import Choices
-from jaxsight.queries.memory import HeldResult, Memory
+from jaxsight.queries.memory import ByFunction, HeldResult, Memory
 from jaxsight.queries.programs.compile_cache import CompileCache, Gone
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.disk_cache import Cache as DiskCache
@@ -26,6 +28,9 @@ from jaxsight.wire.messages.replies import Outlined, Traced
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.queue import Urgency
+
+LONG_COMPILE = 1.0
+"""Seconds of compiling after which that is shown."""
 
 ERRORS_HELD = 60.0
 """Seconds after which a contract that could not be checked is tried again."""
@@ -51,6 +56,8 @@ class Programs:
         self._unsaved: set[str] = set()
         self._measuring: dict[tuple[str, str], tuple[Answer, asyncio.Future[Folding | None]]] = {}
         """By file and function: the answer whose constant folding is being measured."""
+        self._since: dict[ByFunction, list[float]] = {}
+        """When the compiles that run now for the first target began, by file and function."""
 
     def compiling(self) -> CompileCache:
         """Return the compilers of the session, which start at the first compile."""
@@ -83,7 +90,7 @@ class Programs:
         self._unsaved.discard(path)
         for key, (_, result) in self._memory.shown.items():
             if key[0] == path and isinstance(result.outcome, Compiled):
-                self._memory.saved.put(key, result.outcome)
+                self._memory.saved.put((*key, result.target.name), result.outcome)
 
     def close(self, path: str) -> None:
         """Stop the measurements of a file that was closed."""
@@ -149,18 +156,39 @@ class Programs:
             complete=complete,
             urgency=urgency,
         )
-        try:
-            result = await compiled(answer)
-        except Gone:
+        running = self._timed(view) if target in targets[:1] else contextlib.nullcontext()
+        with running:
             try:
-                # A tracer keeps few traces: trace again, and lower at once.
-                answer = await self._traces.traced_again(question)
                 result = await compiled(answer)
-            except (Gone, Superseded):
-                return None
+            except Gone:
+                try:
+                    # A tracer keeps few traces: trace again, and lower at once.
+                    answer = await self._traces.traced_again(question)
+                    result = await compiled(answer)
+                except (Gone, Superseded):
+                    return None
         if target in targets[:1]:
             self._remember(view, answer, result)
         return result
+
+    @contextlib.contextmanager
+    def _timed(self, view: View) -> Iterator[None]:
+        """Remember that a function is being compiled, and since when."""
+        key = view.answer.question.path, view.subject.name
+        begin = asyncio.get_running_loop().time()
+        self._since.setdefault(key, []).append(begin)
+        try:
+            yield
+        finally:
+            self._since[key].remove(begin)
+            if not self._since[key]:
+                del self._since[key]
+
+    def compiles_long(self, view: View) -> bool:
+        """Return whether a function is being compiled for the first target for a while already."""
+        since = self._since.get((view.answer.question.path, view.subject.name), ())
+        now = asyncio.get_running_loop().time()
+        return any(now - begin >= LONG_COMPILE for begin in since)
 
     def _remember(self, view: View, answer: Answer, result: Result) -> None:
         """Remember the result for the first target, for what is shown until the next one."""
@@ -174,13 +202,14 @@ class Programs:
             last = self._memory.shown.get(key)
             before = self.before(view)
             is_saved = answer.question.path not in self._unsaved or before is None
-            if last is not None and last[0] is answer:
+            is_newer = last is None or last[0] is not answer or last[1].target != result.target
+            if last is not None and not is_newer:
                 if not result.is_complete and last[1].is_complete:
                     return
                 is_saved |= last[1].outcome is before
             self._memory.shown.put(key, (answer, result))
             if is_saved:
-                self._memory.saved.put(key, result.outcome)
+                self._memory.saved.put((*key, result.target.name), result.outcome)
 
     async def with_temporaries(
         self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
@@ -274,8 +303,12 @@ class Programs:
         return self._memory.shown.get(key) is not None
 
     def before(self, view: View) -> Compiled | None:
-        """Return the compiled program of a function when its file was last saved."""
-        return self._memory.saved.get((view.answer.question.path, view.subject.name))
+        """Return the program of a function for the first target when its file was last saved."""
+        path = view.answer.question.path
+        targets = self._choices.targets(path)
+        return (
+            self._memory.saved.get((path, view.subject.name, targets[0].name)) if targets else None
+        )
 
     def refusal(self, view: View) -> Result | None:
         """Return the result of an answer that was not compiled for the first target, if so."""

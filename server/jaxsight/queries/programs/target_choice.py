@@ -41,6 +41,11 @@ def default_target(jax: str) -> str:
     return cached[1]
 
 
+def look_again() -> None:
+    """List the installed compilers anew: one was installed."""
+    _default.clear()
+
+
 def environment_of(target: Target, python: str, jax: str) -> Environment | Trouble:
     """Return the environment that compiles for a target."""
     if target.host:
@@ -55,5 +60,6 @@ def environment_of(target: Target, python: str, jax: str) -> Environment | Troub
             "missing",
             f"compiler for {target.name} is not installed; "
             f"run `jaxsight targets install {target.platform}` (about {size} MB)",
+            last=False,
         )
     return environment

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from jaxsight.queries.documents import Subject
+from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.relocate import relocate
@@ -102,6 +103,7 @@ class View:
         self._before: dict[str, ModuleChunk] = {}
         self._shift: TextShift | None = None
         self._skipped = now.caveats if now is not None else ()
+        self.size_names = SizeNames()
         if now is not None and not self.stale:
             before = itertools.compress(traced.slice.chunks, traced.slice.keyed)
             keyed = itertools.compress(now.slice.module_chunks, now.slice.keyed)
@@ -274,6 +276,11 @@ class View:
         return sorted(
             holding, key=lambda r: (r.end.line - r.start.line, r.end.column - r.start.column)
         )
+
+    def named(self, observation: Observation) -> tuple[str, ...]:
+        """Return the types of an observation's values, with names of sizes where known."""
+        names = self.size_names.values.get(observation)
+        return names or tuple(value.text for value in self.seen(observation))
 
     def seen(self, observation: Observation) -> tuple[Seen, ...]:
         return tuple(self.answer.seen[i] for i in observation.values)

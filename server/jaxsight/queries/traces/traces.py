@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
@@ -13,6 +13,7 @@ from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, Unasked, ask
@@ -40,6 +41,8 @@ class Traces:
         self._aside = aside
         self._turns = turns
         self.cache = TraceCache(documents.by_path, memory)
+        self.on_answers: Callable[[], None] = lambda: None
+        """Called after all functions of a document were traced; may change example inputs."""
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
@@ -120,6 +123,7 @@ class Traces:
         """
         module = document.module
         question = await self.question(document, subject)
+        outdated = subject.is_from_caller and subject.name in await self._outdated(document)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -142,6 +146,8 @@ class Traces:
                 return await self.view(document, standing, patience)
         if answer is None:
             return Unasked("the text is being edited")
+        if outdated:
+            return self.located(answer, module, None, subject)
         if answer.question.trace.whole != question.trace.whole:
             return self.located(answer, module, answer.question, subject)
         return self.located(answer, module, question, subject)
@@ -149,20 +155,31 @@ class Traces:
     async def views(self, document: Document, patience: float | None) -> list[View]:
         """Return the views of all subjects of a document.
 
-        Waits at most `patience` seconds for new answers.
+        Waits at most `patience` seconds for new answers. Functions with example inputs from
+        callers are not waited for, but traced in the background.
         """
         module = document.module
         questions: list[tuple[Subject, Question | Unasked]] = []
-        for subject in self._documents.subjects(document):
+        subjects = self._documents.subjects(document)
+        for subject in subjects:
             await self._turns.breathe()
             questions.append((subject, await self.question(document, subject)))
         unknown = [
-            q for _, q in questions if isinstance(q, Question) and self.cache.known(q) is None
+            question
+            for subject, question in questions
+            if isinstance(question, Question)
+            and not (subject.is_from_caller and patience is not None)
+            and self.cache.known(question) is None
         ]
         if unknown:
             await self._answered(unknown, patience)
             if any(q.trace.whole != document.looked_into for q in unknown):
                 return await self.views(document, patience)
+        if patience is None:
+            self.on_answers()
+            if self._documents.subjects(document) is not subjects:
+                return await self.views(document, patience)
+        outdated = self._outdated_calls(document, questions)
         views: list[View] = []
         for subject, question in questions:
             await self._turns.breathe()
@@ -170,9 +187,38 @@ class Traces:
             answer = self.cache.known(current) if current is not None else None
             if answer is None:
                 answer = self.latest(document, subject)
+            if subject.is_from_caller and subject.name in outdated:
+                current = None
             if answer is not None:
                 views.append(await self.placed(self.located(answer, module, current, subject)))
         return views
+
+    async def _outdated(self, document: Document) -> frozenset[str]:
+        """Return the functions whose example inputs from callers may be outdated."""
+        questions = [
+            (subject, await self.question(document, subject))
+            for subject in self._documents.subjects(document)
+        ]
+        return self._outdated_calls(document, questions)
+
+    def _outdated_calls(
+        self, document: Document, questions: Iterable[tuple[Subject, Question | Unasked]]
+    ) -> frozenset[str]:
+        """Return the functions of a document that its last traces call, without the current ones.
+
+        Their example inputs from callers are those of an older text.
+        """
+        called: set[str] = set()
+        for subject, question in questions:
+            answer = self.cache.known(question) if isinstance(question, Question) else None
+            if subject.is_from_caller or (answer and isinstance(answer.reply, Traced)):
+                continue
+            example_set = self._choices.set_of(document, subject)
+            name = example_set.name if example_set is not None else ""
+            last = self.cache.traced(document.path, subject.name, name)
+            if last is not None and isinstance(last.reply, Traced):
+                called.update(call.function for call in last.reply.calls if not call.file)
+        return frozenset(called)
 
     async def _answered(self, questions: Sequence[Question], patience: float | None) -> None:
         """Wait for answers, at most `patience` seconds; questions without one are given up."""
@@ -248,7 +294,15 @@ class Traces:
         if view is None or not view.still(answer, module, current, failed):
             view = View(answer, module, current, subject, failed)
             self._memory.views.put(unit, view)
+        self.name_sizes(view)
         return view
+
+    def name_sizes(self, view: View) -> None:
+        """Give a view the names of sizes that are known, if the settings show them."""
+        question = view.answer.question
+        explored = self._memory.sizes.get(question.key)
+        wanted = self._projects.of(question.path).settings.inlay_hints.size_names
+        view.size_names = explored.names if explored is not None and wanted else SizeNames()
 
 
 def named(subjects: Sequence[Subject], name: str) -> Subject | None:

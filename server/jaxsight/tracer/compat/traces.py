@@ -2,24 +2,27 @@
 
 This applies to JAX 0.8 to 0.12.
 
-Private API used: `core.trace_ctx`, `Trace.parent_trace`, `DynamicJaxprTrace.frame` (`debug_info`,
-`tracing_eqns`), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (since 0.10), the local `length` of
+Private API used: `core.trace_ctx`, `core.get_axis_env`, `Trace.parent_trace`,
+`DynamicJaxprTrace.frame` (`debug_info`, `tracing_eqns`), `JaxprStackFrame.add_eqn` (called for each
+equation), `BatchTrace.axis_data`, `LinearizeTrace.is_vjp` (since 0.10), the local `length` of
 `lax.scan`, exclusions of `source_info_util` and `traceback_util`,
 `traceback_util.include_filename`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from jax._src import core, source_info_util, traceback_util
 from jax._src.interpreters.ad import JVPTrace, LinearizeTrace
 from jax._src.interpreters.batching import BatchTrace, BatchTracer
-from jax._src.interpreters.partial_eval import DynamicJaxprTrace
+from jax._src.interpreters.partial_eval import DynamicJaxprTrace, JaxprStackFrame
 
 from jaxsight.interpreters.compat import shardings
 from jaxsight.interpreters.compat.jaxpr_types import Equation
@@ -99,6 +102,12 @@ def current() -> object:
     It is `None` while JAX 0.12 abstractly evaluates a rule of a primitive.
     """
     return core.trace_ctx.trace
+
+
+def has_named_axes() -> bool:
+    """Return whether named axes are in scope, as those of `vmap` and `shard_map`."""
+    sizes: Mapping[object, int] = core.get_axis_env().axis_sizes  # type: ignore[no-untyped-call]
+    return any(isinstance(name, str) for name in sizes)
 
 
 def reference(trace: Any) -> Callable[[], object]:
@@ -211,6 +220,36 @@ def equations(trace: object) -> list[Equation]:
     entries: list[Any] = trace.frame.tracing_eqns  # equations, or weak references to them
     pending = (entry if hasattr(entry, "params") else entry() for entry in entries)
     return [equation for equation in pending if equation is not None]
+
+
+@contextlib.contextmanager
+def new_equations(created: Callable[[object], None]) -> Iterator[None]:
+    """Have `created` called with the traceback of each equation that is added to a jaxpr.
+
+    The caller's stack is then that of the code that creates the equation.
+    """
+    frames: Any = JaxprStackFrame
+    add = frames.add_eqn
+
+    def add_eqn(frame: object, equation: Any) -> None:
+        add(frame, equation)
+        created(equation.source_info.traceback)
+
+    frames.add_eqn = add_eqn
+    try:
+        yield
+    finally:
+        frames.add_eqn = add
+
+
+def begins_jaxpr(code: CodeType) -> bool:
+    """Return whether code is a function of JAX that makes an inner jaxpr, or transforms one."""
+    file = code.co_filename.replace("\\", "/")
+    return "/jax/_src/interpreters/" in file and _BEGINS.fullmatch(code.co_name) is not None
+
+
+_BEGINS = re.compile(r"trace_to_jaxpr\w*|_?(?:linearize|jvp|transpose|remat|lower)_jaxpr\w*")
+"""Functions of `partial_eval.py`, `ad.py` and `remat.py`."""
 
 
 def is_mapped(value: object, trace: object) -> bool:

@@ -35,21 +35,24 @@ from jaxsight.tracer.isolation import process_effects
 from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
-from jaxsight.tracer.observation import instrumentation
+from jaxsight.tracer.observation import call_entries, instrumentation
+from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import Caveat, Warned
 
+_DEFINITIONS = ("def ", "class ", "async def ")
+
 
 class FileNamespace:
     """A file; `names` has the names of the last prepared slice."""
 
-    def __init__(self, request: Trace) -> None:
+    def __init__(self, request: Trace, imported: ImportedFunctions) -> None:
         self.file = request.file
         self.module = ModuleType(request.module)
         self.names = vars(self.module)
-        self.recorder = Recorder()
+        self.recorder = Recorder(imported)
         self.slice: list[Execution] = []
         """The prepared part of the current request's slice."""
         self.executed = 0
@@ -64,6 +67,8 @@ class FileNamespace:
         self._before_trace: ObjectSnapshot | None = None
         self.guesses_devices = False
         """Whether nobody has named the number of devices for the current request."""
+        self.announce: Callable[[Chunk], None] = lambda chunk: None
+        """Called before a statement that may take long is executed."""
         self.starting_over: Callable[[], None] = lambda: None
         """Called before all executions are forgotten."""
 
@@ -242,6 +247,7 @@ class FileNamespace:
             __builtins__=builtins,
         )
         self.names[instrumentation.NAME] = self.recorder.record
+        self.names[call_entries.NAME] = self.recorder.call
         if spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(str(PurePath(request.file).parent))
             self.names["__path__"] = spec.submodule_search_locations
@@ -261,6 +267,8 @@ class FileNamespace:
     def _run(self, chunk: Chunk, identity: Identity, request: Trace, imports: Imports) -> Execution:
         if self.recorder.cancelled:
             raise CancelledByServer
+        if not chunk.text.startswith(_DEFINITIONS) or chunk.executes or chunk.acts:
+            self.announce(chunk)
         _, occurrence, token = identity
         # Different executions of a key are observed separately.
         chunk = replace(chunk, key="/".join(map(str, (chunk.key, occurrence, *token))))

@@ -56,7 +56,9 @@ class Namespaces:
         name = (request.file, request.module)
         namespace = self._namespaces.get(name)
         if namespace is None:
-            namespace = self._namespaces[name] = FileNamespace(request)
+            namespace = self._namespaces[name] = FileNamespace(
+                request, self._imports.modules.functions
+            )
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
@@ -70,9 +72,12 @@ class Namespaces:
             self._imports.running(namespace.module, request.file, folders),
             _unsaved_lines(request.file, self._imports.modules.texts.unsaved(request.file)),
         ):
+            functions = self._imports.modules.functions
+            functions.record = namespace.recorder.call
             try:
                 yield namespace
             finally:
+                functions.record = None
                 namespace.note_imports(self._imports)
                 namespace.trim()
 

@@ -18,6 +18,7 @@ from jaxsight.interpreters.compat import avals, locations
 from jaxsight.interpreters.compat.jaxpr_types import Atom, Aval, Equation, Jaxpr, Var
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
+from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import compiler_options, jaxpr_text
 from jaxsight.wire.messages.replies import Outlined, Runtime
 from jaxsight.wire.messages.requests import Outline
@@ -81,6 +82,8 @@ class ProgramOutliner:
         self._forward = self._backward = False
         """Of which pass of a derivative the equation around is: scopes inside are relative to it.
         """
+        self._around: scopes.Scope | None = None
+        """The scope of the equation around."""
 
     def program(self, traced: Traced) -> Program:
         opened = jaxprs.open_jaxpr(traced.jaxpr)
@@ -111,8 +114,10 @@ class ProgramOutliner:
     def _step(self, equation: Equation, path: str) -> Step:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
         scope = locations.scope(equation)
-        outer = self._forward, self._backward
-        self._backward = backward = self._backward or "transpose(" in scope
+        within = scopes.scope(equation, self._around)
+        outer = self._forward, self._backward, self._around
+        self._around = within
+        self._backward = backward = self._backward or locations.is_backward(equation)
         self._forward = forward = (self._forward or "jvp(" in scope) and not backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.
@@ -120,7 +125,7 @@ class ProgramOutliner:
             self._inner(part, f"{path}/{part.name}/")
             for part in (jaxprs.inner(equation) if equation.params else ())
         ]
-        self._forward, self._backward = outer
+        self._forward, self._backward, self._around = outer
         results = tuple(self._number(var, RESULT) for var in equation.outvars)
         return Step(
             path,
@@ -133,6 +138,7 @@ class ProgramOutliner:
             backward,
             forward,
             "vmap(" in scope,
+            within,
         )
 
     def _inner(self, part: jaxprs.Inner, prefix: str) -> Body:

@@ -29,7 +29,7 @@ from jaxsight.tracer.failures import UserError, clean, failure
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace
-from jaxsight.tracer.observation import display
+from jaxsight.tracer.observation import display, scopes, trees
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
@@ -72,7 +72,11 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
     stage: stages.Traced | None = None
     placed = shardings.declared(function.call, inputs.args)
     arguments = placements((placed, inputs.kwargs))
-    with module.recorder.tracing(arguments) as sites, collected(inputs.warnings):
+    with (
+        module.recorder.tracing(arguments) as sites,
+        scopes.recorded(job.request.function),
+        collected(inputs.warnings),
+    ):
         try:
             stage, outcome = stateful_traces.traced(function, inputs)
         except CancelledByServer:
@@ -90,7 +94,8 @@ def _traced(job: Job[Trace], function: UserFunction, inputs: Inputs) -> Traced:
     end = time.perf_counter()
     mark("traced")
     kept_trace = KeptTrace.of(stage, outcome)
-    job.traces.keep(job.request.id, kept_trace)
+    if job.request.keep:
+        job.traces.keep(job.request.id, kept_trace)
     observed = module.recorder.collect(
         module.trace.chunks, sites, jaxprs.reached(kept_trace.shown.jaxpr)
     )
@@ -125,12 +130,18 @@ def _described(
             (name, clean(display.text(value, _LEAVES))) for name, value in parameters.items()
         ),
         outputs=clean(display.text(results, _LEAVES)),
+        trees=tuple(
+            (name, tree)
+            for name, value in parameters.items()
+            if (tree := trees.tree(value)) is not None
+        ),
         jaxpr=folded.text,
         folded=folded.folded,
         equations=equations,
         constants=tuple(map(_constant, jaxprs.constants(jaxpr))),
         seen=observed.seen,
         observations=observed.observations,
+        calls=observed.calls,
         views=views.names(),
         updates=outcome.updates,
         left_out=outcome.left_out,

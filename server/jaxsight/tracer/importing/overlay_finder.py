@@ -3,7 +3,7 @@
 It serves only a project's modules: from the editor if a file is open with unsaved changes, else
 from disk.
 All other modules are found as if this finder did not exist.
-It never writes bytecode of text that is not on disk.
+It neither reads nor writes bytecode: functions report their calls (`ImportedFunctions`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from jaxsight.tracer.isolation import code_origins, file_reads
 
 Version = int
 """Identifies a text: equal texts have equal versions, ignoring line ends and encoding."""
+
+
+Compile = Callable[[str | bytes, str], CodeType]
+"""Returns the code of a text of the file at a path."""
 
 
 class Texts:
@@ -99,12 +103,12 @@ class Finder(MetaPathFinder):
         texts: Texts,
         is_project: Callable[[str], bool],
         execute: Callable[[Loader, ModuleType], None],
-        is_stale: Callable[[str], bool],
+        compile: Compile,
     ) -> None:
         self.texts = texts
         self._is_project = is_project
         self._execute = execute
-        self._is_stale = is_stale
+        self._compile = compile
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -117,7 +121,7 @@ class Finder(MetaPathFinder):
             and spec.origin is not None
             and self._is_project(spec.origin)
         ):
-            spec.loader = Loader(name, spec.origin, self.texts, self._execute, self._is_stale)
+            spec.loader = Loader(name, spec.origin, self.texts, self._execute, self._compile)
         if spec is None and code_origins.asked_by_user(("importlib",)):
             self._note_missing(name, path)
         return spec
@@ -161,22 +165,16 @@ class Loader(SourceFileLoader):
         path: str,
         texts: Texts,
         execute: Callable[[Loader, ModuleType], None],
-        is_stale: Callable[[str], bool],
+        compile: Compile,
     ) -> None:
         super().__init__(name, path)
         self._texts = texts
         self._execute = execute
-        self._is_stale = is_stale
+        self._compile = compile
 
     def get_code(self, fullname: str) -> CodeType | None:
         text = self._texts.unsaved(self.path)
-        if text is not None:
-            return self.source_to_code(text, self.path)
-        if self._is_stale(self.path):
-            # Bytecode on disk is validated by seconds and size only, which is too coarse for a file
-            # that is being edited.
-            return self.source_to_code(self.get_data(self.path), self.path)
-        return super().get_code(fullname)
+        return self._compile(text if text is not None else self.get_data(self.path), self.path)
 
     def get_source(self, fullname: str) -> str | None:
         text = self._texts.unsaved(self.path)

@@ -20,6 +20,7 @@ from jaxsight.tracer.importing.overlay_finder import Finder, Loader, Texts, Vers
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_effects import Effects
+from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 
 Edges = dict[str, int]
 """Modules of the project by name, each with the serial number of its import."""
@@ -79,10 +80,10 @@ class ProjectModules:
         """The effects of importing a module, by its name."""
         self.running: RunningFile | None = None
         self._roots: tuple[str, ...] = ()
-        self._edited: set[str] = set()
         self._serials = itertools.count(1)
-        edited = self._edited.__contains__
-        self._finder = Finder(self.texts, self.is_project, self._execute, edited)
+        self.functions = ImportedFunctions()
+        self.functions.install()
+        self._finder = Finder(self.texts, self.is_project, self._execute, self.functions.compiled)
         sys.meta_path.insert(0, self._finder)
 
     def begin(self, module: ModuleType, file: str, roots: Sequence[str]) -> RunningFile:
@@ -178,14 +179,14 @@ class ProjectModules:
             or self._is_elsewhere(name, loaded.path)
         }
         for name in changed:
-            self._unload(name, edited=False)
+            self._unload(name)
         self._unload_importers("")
         importlib.invalidate_caches()
 
     def unload_all(self) -> None:
         """Unload the project's modules, whose arrays and meshes are on devices that are gone."""
         for name in tuple(self.loaded):
-            self._unload(name, edited=False)
+            self._unload(name)
 
     def _is_current(self, name: str, serial: int) -> bool:
         running = self.running
@@ -239,10 +240,8 @@ class ProjectModules:
             for name in fallen:
                 self._unload(name)
 
-    def _unload(self, name: str, *, edited: bool = True) -> None:
-        loaded = self.loaded.pop(name)
-        if edited:
-            self._edited.update(loaded.versions)
+    def _unload(self, name: str) -> None:
+        del self.loaded[name]
         self.effects.pop(name, None)
         module = sys.modules.pop(name, None)
         # Folders without `__init__.py` compute their path from the package around them. The running

@@ -2,6 +2,7 @@
 
 Each expression that is read is wrapped in a call of the recording function, and names that a
 statement binds are recorded after it.
+The arguments of calls are recorded at the start of functions that callers outside may call.
 Only the tree is rewritten: positions stay the same, so JAX's source columns, tracebacks and
 `__doc__` are those of the text.
 This must never change the program's results: expressions that would need care (callees, decorators,
@@ -13,6 +14,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from typing import Literal
+
+from jaxsight.tracer.observation import call_entries
+from jaxsight.tracer.observation.call_entries import Entry
 
 NAME = "__jaxsight_seen__"
 """The global (or builtin) by which instrumented code calls `Recorder.record`.
@@ -69,6 +73,8 @@ class Site:
 
     scope: int
     ranges: list[SourceRange] = field(default_factory=list)
+    entry: Entry | None = None
+    """Set if it records the arguments of calls, which have no place."""
 
 
 def instrument(tree: ast.Module, first: int) -> list[Site]:
@@ -84,6 +90,8 @@ class _Rewriting(ast.NodeTransformer):
         self.sites: list[Site] = []
         self.scope: int | None = -1
         self.scopes = 0
+        self.classes: tuple[str, ...] | None = ()
+        """The classes of the module around the current node; `None` inside of functions."""
         self.depth = 0
 
     def visit(self, node: ast.AST) -> ast.AST:
@@ -158,14 +166,27 @@ class _Rewriting(ast.NodeTransformer):
         depth, self.depth = self.depth, min(self.depth, _DEEPEST // 2)
         keep = 1 if ast.get_docstring(node, clean=False) is not None else 0
         docstring, body = node.body[:keep], node.body[keep:]
-        parameters: list[ast.stmt] = []
+        parameters = self.entry(node)
+        classes, self.classes = self.classes, None
         for arg in _arguments(node.args):
             end = arg.col_offset + len(arg.arg.encode())
             source_range = SourceRange("parameter", arg.lineno, arg.col_offset, arg.lineno, end)
             parameters.append(self.recording(arg.arg, arg, source_range))
         node.body = [*docstring, *parameters, *self.block(body)]
-        self.scope, self.depth = outer, depth
+        self.scope, self.depth, self.classes = outer, depth, classes
         return node
+
+    def entry(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
+        """Return the statement that records the arguments of a call, if calls are recorded."""
+        if self.classes is None or not isinstance(node, ast.FunctionDef):
+            return []
+        entry = call_entries.entry_of(node, self.classes)
+        if entry is None:
+            return []
+        number = self.first + len(self.sites)
+        assert self.scope is not None
+        self.sites.append(Site(self.scope, entry=entry))
+        return [call_entries.statement(node, entry, number)]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self.function(node)
@@ -182,8 +203,10 @@ class _Rewriting(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         outer, self.scope = self.scope, None
+        classes = self.classes
+        self.classes = (*classes, node.name) if classes is not None else None
         node.body = self.block(node.body)
-        self.scope = outer
+        self.scope, self.classes = outer, classes
         return node
 
     def expression(self, node: ast.expr) -> ast.expr:

@@ -12,13 +12,15 @@ import bisect
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxsight.interpreters.compat import shardings
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.observation import instrumentation, observed_values
+from jaxsight.tracer.observation import calls, instrumentation, observed_values
+from jaxsight.tracer.observation.imported_functions import ImportedFunctions
 from jaxsight.tracer.observation.jaxpr_observations import (
     ContextObservations,
     JaxprObservations,
@@ -54,6 +56,8 @@ class _Context:
     """A weak reference."""
     situation: traces.Situation
     values: Sites = dataclasses.field(default_factory=dict)
+    has_named_axes: bool = False
+    """Whether named axes are in scope, which a function may need around it."""
     placed: dict[int, Sharding] = dataclasses.field(default_factory=dict)
     """The shardings of the traced function's arguments, by the ids of their variables."""
 
@@ -61,10 +65,14 @@ class _Context:
 class Recorder:
     """Records observations of one file.
 
-    `record` is stored in the namespace (or `builtins`) as `instrumentation.NAME`.
+    `record` is stored in the namespace (or `builtins`) as `instrumentation.NAME`, and `call` as
+    `call_entries.NAME`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, imported: ImportedFunctions | None = None) -> None:
+        """Create it without observations; `imported` has the functions of imported modules."""
+        self._imported = imported if imported is not None else ImportedFunctions()
+        self._call_texts = calls.CallTexts()
         self.cancelled = False
         """Set by any thread to stop the current request at its next observed expression.
 
@@ -154,7 +162,10 @@ class Recorder:
     def _instances_of(self, contexts: list[ContextObservations]) -> frozenset[int]:
         firsts = sorted(instance.first for instance in self._instances.values())
         numbers = {number for context in contexts for number in context.sites}
-        return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
+        return frozenset(
+            firsts[bisect.bisect(firsts, number) - 1] if number >= 0 else number
+            for number in numbers
+        )
 
     def record(self, site: int, value: object) -> object:
         """Record a value at a site, and return it.
@@ -173,13 +184,9 @@ class Recorder:
                 kind = self._kinds[type(value)] = observed_values.classify(value)
         if kind == IGNORED:
             return value
-        trace = traces.current()
-        if trace is None:
+        context = self._entered()
+        if context is None:
             return value
-        if self._trace() is not trace:
-            self._enter(trace)
-        context = self._current
-        assert context is not None
         values = context.values.get(site)
         if values is None:
             values = context.values[site] = SiteValues()
@@ -187,6 +194,36 @@ class Recorder:
             self.naming(site, value)
         self._add(kind, value, values, context)
         return value
+
+    def call(
+        self,
+        site: int,
+        arguments: tuple[object, ...],
+        namespace: Mapping[str, object] | None = None,
+    ) -> None:
+        """Record the arguments of a call of a function of the project.
+
+        Inside of named axes, which the function may need around it, calls are not recorded.
+
+        Args:
+            site: the number of the function's entry.
+            arguments: the values of its parameters.
+            namespace: the names of its module, by default those of the code that calls this.
+        """
+        if self._describing or (context := self._entered()) is None:
+            return
+        values = context.values.get(site)
+        if values is None:
+            values = context.values[site] = SiteValues()
+        if values.quiet >= QUIET_TREES or context.has_named_axes:
+            return
+        names = namespace if namespace is not None else sys._getframe(1).f_globals
+
+        def write(key: object) -> str:
+            return self._call_texts.text(key, self._parameters(site), arguments, names)
+
+        with self._inspecting(arguments):
+            observed_values.add_call(values, arguments, write)
 
     def _add(self, kind: int, value: Any, values: SiteValues, context: _Context) -> None:
         """Add a value to those of its site, unless it is the same as the last one."""
@@ -235,13 +272,34 @@ class Recorder:
                 return chunk, instance.sites[number - instance.first]
         return None
 
+    def _parameters(self, number: int) -> tuple[str, ...]:
+        function = self._imported.function(number)
+        if function is not None:
+            return function.parameters
+        found = self.site(number)
+        entry = found[1].entry if found is not None else None
+        return entry.parameters if entry is not None else ()
+
+    def _entered(self) -> _Context | None:
+        """Return the context of the current trace, if there is one."""
+        trace = traces.current()
+        if trace is None:
+            return None
+        if self._trace() is not trace:
+            self._enter(trace)
+        return self._current
+
     def _enter(self, trace: object) -> None:
         context = self._contexts.get(id(trace))
         if context is None or context.trace() is not trace:
             if context is not None:
                 # Another trace had this address before: keep its observations.
                 self._contexts[-len(self._contexts)] = context
-            context = _Context(traces.reference(trace), traces.situation(trace))
+            context = _Context(
+                traces.reference(trace),
+                traces.situation(trace),
+                has_named_axes=traces.has_named_axes(),
+            )
             if self._arguments:
                 context.placed = traces.placed(trace, self._arguments)
             self._contexts[id(trace)] = context
@@ -266,12 +324,14 @@ class Recorder:
             if (instance := self._instances.get((chunk.id, chunk.key))) is not None
         }
         firsts = frozenset(instance.first for instance in instances.values())
-        contexts = [*traced, *self._jaxprs.reused(reached, traced, firsts)]
+        reused = self._jaxprs.reused(reached, traced, firsts | self._imported.numbers)
+        contexts = [*traced, *reused]
         table = ObservationTable()
         functions = table.gather(contexts, instances)
         executed = [sites for name in instances for sites in self._executed.get(name, ())]
         table.gather(executed, instances, functions)
-        return table.observed()
+        called = calls.calls_in(contexts, instances.values(), self._imported)
+        return dataclasses.replace(table.observed(), calls=called)
 
     def unfinished(self) -> list[jaxprs.Reached]:
         """Return the inner jaxprs of running traces; call this while an exception holds them."""

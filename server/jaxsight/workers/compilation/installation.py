@@ -11,12 +11,16 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
 
 from jaxsight.files import private
 from jaxsight.files.locks import try_lock
@@ -42,8 +46,18 @@ _UMASK = 0o077 if os.name == "posix" else -1
 _CHECK_PAUSE = 0.5
 """Seconds between checks of the progress of an installation, or of another process's."""
 
+_LAST_WORK = 5.0
+"""Seconds in which an interrupted pip removes its temporary files; then it is killed."""
+
+_DEFAULT_ORIGIN = "pypi.org"
+
+_VERSION_OF_JAX = "import importlib.metadata as m; print(m.version('jax'))"
+
 Progress = Callable[[str, int], None]
-"""Called with the current step, and the megabytes on disk so far; 0 when a step begins."""
+"""Called with the current step, and the megabytes on disk so far, or 0 before they are counted.
+
+It is called about twice in a second. An exception that it raises ends the installation.
+"""
 
 
 class InstallError(Exception):
@@ -58,7 +72,7 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Environ
         jax: the user's version; for versions before `OLDEST`, the newest one that supports their
             Python is installed.
         python: the Python executable that creates the environment, usually the user's.
-        progress: called with each step.
+        progress: called with each step. What it raises ends the installation, and leaves nothing.
 
     Raises:
         InstallError: there is no such version for this Python, or a network or disk error occurred.
@@ -77,22 +91,63 @@ def install(platform: str, jax: str, python: str, progress: Progress) -> Environ
         if (environment := usable(folder)) is not None:
             return environment
         shutil.rmtree(folder, ignore_errors=True)
-        progress(f"creating an environment in {folder}", 0)
-        _run([python, "-m", "venv", str(folder)], "failed to create the environment")
-        program = str(folder / PYTHON_PATH)
-        step = f"installing jax{requirement} (downloads about {MEGABYTES[platform]} MB in total)"
-        _pip(program, [f"jax{requirement}"], folder, step, progress)
-        version = _run(
-            [program, "-c", "import importlib.metadata as m; print(m.version('jax'))"],
-            "jax is not installed",
-        ).strip()
-        plugin = _plugin(platform, program, version, folder, progress)
-        environment = Environment(platform, program, version, str(folder), plugin)
         try:
-            private.write(folder / MARKER, json.dumps(asdict(environment)).encode())
-        except OSError as error:
-            raise InstallError(f"cannot use the environment in {folder}: {error}") from error
-        return environment
+            return _create(folder, platform, requirement, python, progress)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _create(
+    folder: Path, platform: str, requirement: str, python: str, progress: Progress
+) -> Environment:
+    """Create an environment in a folder that does not exist."""
+    step = f"creating an environment in {folder}"
+    progress(step, 0)
+    _run(
+        [python, "-m", "venv", str(folder)],
+        "failed to create the environment",
+        lambda: progress(step, 0),
+    )
+    program = str(folder / PYTHON_PATH)
+    step = f"installing jax{requirement} (downloads about {MEGABYTES[platform]} MB in total)"
+    _pip(program, [f"jax{requirement}"], folder, step, progress)
+    version = installed_jax(program)
+    plugin = _plugin(platform, program, version, folder, progress)
+    environment = Environment(platform, program, version, str(folder), plugin)
+    try:
+        private.write(folder / MARKER, json.dumps(asdict(environment)).encode())
+    except OSError as error:
+        raise InstallError(f"cannot use the environment in {folder}: {error}") from error
+    return environment
+
+
+def installed_jax(python: str) -> str:
+    """Return the version of JAX that a Python environment has, without importing it.
+
+    Raises:
+        InstallError: it has none, or cannot be run.
+    """
+    return _run([python, "-c", _VERSION_OF_JAX], f"{python} has no JAX").strip()
+
+
+def origin(python: str) -> str:
+    """Return where pip downloads from: the host or the folder of its package index.
+
+    Args:
+        python: the Python executable whose pip has the configuration.
+    """
+    try:
+        listed = _run([python, "-m", "pip", "config", "list"], "no pip")
+    except InstallError:
+        listed = ""
+    values = dict(re.findall(r"^(\S+)='(.*)'$", listed, re.MULTILINE))
+    values.setdefault(":env:.index-url", os.environ.get("PIP_INDEX_URL", ""))
+    # In this order, as pip's documentation of its configuration says.
+    for section in (":env:", "install", "global"):
+        if url := values.get(f"{section}.index-url", ""):
+            return urlsplit(url).hostname or urlsplit(url).path or _DEFAULT_ORIGIN
+    return _DEFAULT_ORIGIN
 
 
 def remove(environment: Environment) -> None:
@@ -130,40 +185,44 @@ def _pip(python: str, requirements: list[str], folder: Path, step: str, progress
     progress(step, 0)
     command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
     names = [argument for argument in requirements if not argument.startswith("-")]
-    with tempfile.TemporaryFile() as output:
-        with subprocess.Popen(
-            [*command, "install", *requirements],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=_pip_variables(),
-            umask=_UMASK,
-        ) as running:
-            while running.poll() is None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    running.wait(_CHECK_PAUSE)
-                progress(step, _megabytes(folder))
-        if running.returncode:
-            output.seek(0)
-            reason = _pip_error(output.read().decode(errors="replace"))
-            raise InstallError(f"failed to install {' '.join(names)}: {reason}")
+    _run(
+        [*command, "install", *requirements],
+        f"failed to install {' '.join(names)}",
+        lambda: progress(step, megabytes(folder)),
+    )
 
 
-_OFFLINE = re.compile(
-    r"name resolution|NewConnectionError|Network is unreachable|ConnectTimeout|ProxyError"
-    r"|Max retries|from versions: none"
+_REASONS = (
+    (
+        re.compile(
+            r"name resolution|NewConnectionError|Network is unreachable|ConnectTimeout|ProxyError"
+            r"|Max retries|from versions: none"
+        ),
+        "pip cannot reach its package index; check the network connection",
+    ),
+    (
+        re.compile(r"No space left on device|Errno 28|Errno 122|WinError 112"),
+        "no space is left on the disk",
+    ),
+    (
+        re.compile(r"No module named '?(venv|ensurepip|pip)\b|ensurepip is not available"),
+        "this Python has no `venv` or `pip` (Debian: python3-venv); choose another interpreter",
+    ),
 )
+"""Patterns of what Python and pip print, and what they mean."""
 
 
-def _pip_error(output: str) -> str:
-    """Return why pip failed."""
-    if _OFFLINE.search(output):
-        return "pip cannot reach its package index; check the network connection"
+def _reason(output: str) -> str:
+    """Return why a command failed, from its output; empty if it printed nothing."""
+    for pattern, reason in _REASONS:
+        if pattern.search(output):
+            return reason
     lines = [line for line in output.strip().splitlines() if not line.startswith("WARNING")]
     return " ".join(lines[-3:])
 
 
-def _megabytes(folder: Path) -> int:
+def megabytes(folder: Path) -> int:
+    """Return the size of a folder on disk in megabytes."""
     total = 0
     for path, _, files in os.walk(folder):
         for name in files:
@@ -185,25 +244,58 @@ def _version(python: str) -> str:
     return output.strip()
 
 
-def _run(command: list[str], error_prefix: str) -> str:
+def _run(command: list[str], error_prefix: str, tick: Callable[[], None] = lambda: None) -> str:
+    """Run a command and return its output; call `tick` meanwhile, which may end it by raising.
+
+    Raises:
+        InstallError: it cannot be run, or failed.
+    """
     try:
-        done = subprocess.run(
-            command,
-            check=False,
-            capture_output=True,
-            text=True,
-            env=_pip_variables(),
-            stdin=subprocess.DEVNULL,
-            umask=_UMASK,
-        )
+        with (
+            tempfile.TemporaryFile() as output,
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env=_pip_variables(),
+                umask=_UMASK,
+                process_group=0 if os.name == "posix" else None,
+            ) as running,
+        ):
+            try:
+                while running.poll() is None:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        running.wait(_CHECK_PAUSE)
+                    tick()
+            except BaseException:
+                _end(running)
+                raise
+            text, error_text = map(_content, (output, errors))
     except OSError as error:
-        raise InstallError(f"{error_prefix}: {error}") from error
-    if done.returncode:
-        last_lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
-        raise InstallError(
-            f"{error_prefix}: {' '.join(last_lines) or f'exit status {done.returncode}'}"
-        )
-    return done.stdout
+        raise InstallError(f"{error_prefix}: {_reason(str(error))}") from error
+    if running.returncode:
+        reason = _reason(f"{text}\n{error_text}".strip())
+        raise InstallError(f"{error_prefix}: {reason or f'exit status {running.returncode}'}")
+    return text
+
+
+def _content(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """End a command with its processes; pip removes its temporary files when interrupted."""
+    if sys.platform == "win32":
+        running.terminate()
+        return
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(_LAST_WORK)
 
 
 @contextlib.contextmanager
@@ -220,10 +312,7 @@ def _locked(folder: Path, progress: Progress) -> Iterator[None]:
             lock = stack.enter_context(private.lock_file(folder.with_name(folder.name + ".lock")))
         except OSError as error:
             raise InstallError(f"cannot install in {folder.parent}: {error}") from error
-        is_waiting = False
         while not try_lock(lock):
-            if not is_waiting:
-                progress("waiting for another process that is installing it", 0)
-            is_waiting = True
+            progress("waiting for another process that is installing it", 0)
             time.sleep(_CHECK_PAUSE)
         yield

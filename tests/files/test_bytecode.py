@@ -14,7 +14,7 @@ SCRIPT = """
 import builtins, dataclasses, sys
 import attr._make, attrs
 from pathlib import Path
-from jaxsight.lsp.start.bytecode import cached_bytecode
+from jaxsight.files.bytecode import cached_bytecode
 
 sys.dont_write_bytecode = {dont_write}
 compiled = 0
@@ -107,3 +107,13 @@ def test_nothing_is_written_where_python_is_told_not_to(file: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file, not a folder")
     assert run(tmp_path / "taken" / "codes")[1] == "Point(x=1)"
+
+
+def test_it_is_kept_by_a_python_without_the_packages_of_the_server(file: Path) -> None:
+    script = SCRIPT.replace("import attr._make, attrs", "sys.modules['platformdirs'] = None")
+    script = script.replace("attr._make, dataclasses", "dataclasses")
+    script = script.replace("@attrs.define", "@dataclasses.dataclass(frozen=True)")
+    command = [sys.executable, "-c", script.format(default=1, dont_write=False), str(file)]
+    counts = [int(subprocess.check_output(command, text=True).split("|")[0]) for _ in range(2)]
+    assert counts[0] > 0
+    assert counts[1] == 0

@@ -9,12 +9,38 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.text import Range
+from jaxsight.targets.target import Target
 from jaxsight.text.inert import clause, visible
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.compilers import Trouble
+from jaxsight.workers.compilation.environments import MEGABYTES
 
 _LONGEST = 200
 """Maximum length of a reason in characters: some of XLA's quote HLO."""
+_LABEL = 70
+"""The same for a hint."""
+
+
+def label(trouble: Trouble, target: Target) -> str:
+    """Return why nothing is compiled for a target, in a few words for a hint."""
+    if trouble.kind == "missing":
+        return "compiler not installed"
+    reason = trouble.message.strip().split("\n")[0]
+    for name in (target.short, target.name):
+        reason = reason.replace(f" for {name} ", " ", 1)
+    return clause(reason, _LABEL).rstrip(".")
+
+
+def explanation(trouble: Trouble, target: Target) -> str:
+    """Return why nothing is compiled for a target, for an editor, and what to do."""
+    if trouble.kind != "missing":
+        return trouble.message
+    return (
+        f"The compiler for {target.name} is not installed (about "
+        f"{MEGABYTES[target.platform]} MB to download). To install it, use the command "
+        f"`jaxsight.installTarget` (*Install Compiler* in VS Code), or run "
+        f"`jaxsight targets install {target.platform}` in a terminal."
+    )
 
 
 @dataclass(frozen=True, slots=True)

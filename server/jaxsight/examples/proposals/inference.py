@@ -1,0 +1,223 @@
+"""Propose example inputs of a function from its text."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxsight.examples.annotations import example_of
+from jaxsight.examples.docstrings.lines import read_docstring
+from jaxsight.examples.notation.values import Array, Named, Number, Size
+from jaxsight.examples.proposals import guesses, names
+from jaxsight.examples.proposals.guesses import Known
+from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
+from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
+from jaxsight.examples.proposals.prose import Described, described
+from jaxsight.examples.proposals.sizing import Sizing
+from jaxsight.examples.signature import Signature
+from jaxsight.source.functions import Function, Parameter
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.statements import tree_of
+
+_LONGEST_DOCSTRING = 20_000
+_MODULES_KEPT = 4
+_PASSES = 2
+"""Times that a body is interpreted: the second time with the ranks that the first one found."""
+
+
+@dataclass(eq=False, slots=True)
+class Inferred:
+    """What is known of a function, and the proposal that follows from it."""
+
+    proposal: Proposal
+    evidence: Mapping[str, Evidence]
+    optional: tuple[str, ...]
+    """Parameters whose default is `None`."""
+    known: Known
+
+
+def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | None:
+    """Return a proposal for a function; `None` if its text cannot be read."""
+    node = _definition(chunk, function)
+    if node is None:
+        return None
+    signature = Signature(function)
+    functions, classes, aliases = _surroundings(module)
+    evidence = {p.name: Evidence(p.name) for p in signature.parameters}
+    interpreter = Interpreter(functions, aliases)
+    declared = {p.name: example_of(p.annotation) for p in signature.parameters}
+    words = _described(function)
+    sized: dict[str, Dim] = {}
+    for name, node_of in declared.items():
+        if isinstance(node_of, Array):
+            _declare(evidence[name].shape, node_of, sized)
+    for _ in range(_PASSES):
+        interpreter.links.clear()
+        interpreter.run(node, _values(signature, evidence))
+    for name, said in words.items():
+        if name in evidence and not isinstance(declared[name], Array):
+            _say(evidence[name].shape, said, sized)
+    known = Known(aliases, function.static_names, words, classes)
+    needed = _needed(signature, function)
+    kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in needed}
+    if signature.self_name in kinds:
+        kinds[signature.self_name] = f"class {signature.class_name}"
+    for name, kind in kinds.items():
+        if kind == "scalar":
+            evidence[name].shape.set_rank(0)
+    _flatten_biases(evidence)
+    _link(interpreter.links)
+    sizing = Sizing({p.name for p in function.parameters})
+    for p in needed:
+        if kinds[p.name] in ("array", "arrays", "tree", "dict"):
+            sizing.add(p.name, evidence[p.name], kinds[p.name])
+    examples: dict[str, Guess] = {}
+    for p in needed:
+        examples[p.name] = guesses.guess(
+            p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing
+        )
+    stars = signature.variadic
+    if stars and any(kind == "callable" for kind in kinds.values()):
+        arrays = tuple(ArrayGuess(sizing.usual()) for _ in range(1))
+        examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
+    optional = tuple(p.name for p in signature.parameters if p.default == "None")
+    return Inferred(Proposal(examples, sizing.sizes), evidence, optional, known)
+
+
+def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | None:
+    """Return the syntax tree of a function, found by its place."""
+    try:
+        tree = tree_of(chunk.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    name = function.qualname.rpartition(".")[2]
+    end = function.range.end.line + 1
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name and node.end_lineno == end:
+            return node
+    return None
+
+
+@functools.lru_cache(maxsize=_MODULES_KEPT)
+def _surroundings(
+    module: Module,
+) -> tuple[dict[str, ast.FunctionDef], dict[str, ast.ClassDef], dict[str, str]]:
+    """Return the module's functions and classes by name, and what its imports bind."""
+    functions: dict[str, ast.FunctionDef] = {}
+    classes: dict[str, ast.ClassDef] = {}
+    aliases: dict[str, str] = {}
+    for chunk in module.chunks:
+        is_class = chunk.text.startswith(("class ", "@"))
+        if chunk.broken is not None or not (
+            chunk.functions or is_class or chunk.name_effects.imports
+        ):
+            continue
+        for node in tree_of(chunk.text).body:
+            match node:
+                case ast.FunctionDef(name=name):
+                    functions[name] = node
+                case ast.ClassDef(name=name):
+                    classes[name] = node
+                case ast.Import(names=imported):
+                    for alias in imported:
+                        aliases[alias.asname or alias.name.partition(".")[0]] = (
+                            alias.name if alias.asname else alias.name.partition(".")[0]
+                        )
+                case ast.ImportFrom(module=str() as origin, names=imported):
+                    for alias in imported:
+                        aliases[alias.asname or alias.name] = f"{origin}.{alias.name}"
+    return functions, classes, aliases
+
+
+def _values(signature: Signature, evidence: Mapping[str, Evidence]) -> dict[str, Value]:
+    """Return the parameters' values: those with a simple default are that default."""
+    values: dict[str, Value] = {}
+    for p in signature.parameters:
+        values[p.name] = Param(evidence[p.name])
+        if p.default is not None and p.default != "None":
+            try:
+                values[p.name] = Const(ast.literal_eval(p.default))
+            except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+                continue
+    return values
+
+
+def _needed(signature: Signature, function: Function) -> list[Parameter]:
+    """Return the parameters that need an example: not `self`, if the class gives it."""
+    shared = read_docstring(function.class_docstring).sets[:1]
+    covered = {line.name for declared in shared for line in declared.examples}
+    return [p for p in signature.required if p.name not in covered]
+
+
+def _described(function: Function) -> Mapping[str, Described]:
+    if function.docstring is None:
+        return {}
+    text = function.docstring.text[:_LONGEST_DOCSTRING]
+    return described(text, [p.name for p in function.parameters])
+
+
+def _declare(shape: Shape, array: Array, sized: dict[str, Dim]) -> None:
+    """Give a shape the sizes of a jaxtyping annotation."""
+    shape.set_rank(len(array.shape))
+    for i, size in enumerate(array.shape):
+        shape.dim(i).unify(_dim(size, sized))
+
+
+def _dim(size: Size, sized: dict[str, Dim]) -> Dim:
+    match size:
+        case Number(value):
+            return Dim(number=value)
+        case Named(name):
+            return sized.setdefault(name, Dim(name=name))
+    return Dim()
+
+
+def _say(shape: Shape, said: Described, sized: dict[str, Dim]) -> None:
+    """Give a shape what the docstring says of it, unless the body says otherwise."""
+    found = shape.find()
+    if said.shape is not None:
+        sizes = [size for size in said.shape if size != "..."]
+        if len(sizes) == len(said.shape) and not shape.set_rank(len(sizes)):
+            return
+        if len(sizes) < len(said.shape):
+            likely = len(sizes) + (0 if len(sizes) > 1 else 1)
+            found.likely = likely if found.likely is None else found.likely
+            sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
+        for i, size in enumerate(reversed(sizes), start=1):
+            number = int(size) if size.isdigit() else None
+            dim = (
+                Dim(number=number) if number is not None else sized.setdefault(size, Dim(name=size))
+            )
+            shape.dim(-i).unify(dim)
+    elif said.rank is not None and found.rank is None and found.likely is None:
+        found.likely = said.rank
+        if said.square:
+            shape.dim(-1).unify(shape.dim(-2))
+
+
+def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
+    """Give biases one axis, if the body does not say otherwise."""
+    shapes = {name: found.shape for name, found in evidence.items()}
+    for found in evidence.values():
+        shapes |= {key.strip("'"): shape for key, shape in found.keys.items()}
+    for name, shape in shapes.items():
+        if names.BIAS.fullmatch(name) and shape.find().likely is None:
+            shape.set_rank(1)
+
+
+def _link(links: list[tuple[Shape, Shape]]) -> None:
+    """Make shapes that are broadcast with each other the same, known ranks first."""
+    for known in (True, True, False):
+        for one, two in links:
+            first, second = one.find(), two.find()
+            if 0 in (first.rank, second.rank):
+                continue
+            if 1 in (first.rank, second.rank) and None in (first.rank, second.rank):
+                first.dim(-1).unify(second.dim(-1))
+                continue
+            if not known or first.rank is not None or second.rank is not None:
+                one.unify(two)

@@ -1,0 +1,85 @@
+"""What conditions demand that must be true, such as `x.ndim == 2` in an `assert`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxsight.examples.proposals.interpreting import uses
+from jaxsight.examples.proposals.interpreting.evidence import (
+    Const,
+    Evidence,
+    Items,
+    Machine,
+    Param,
+    RankOf,
+    ShapeOf,
+    Size,
+    Value,
+)
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+
+
+def choose(evidence: Evidence, value: object) -> None:
+    if isinstance(value, str):
+        evidence.choices.append(repr(value))
+    elif isinstance(value, int | float):
+        evidence.tested = True
+
+
+def equal(machine: Machine, one: Value, two: Value) -> None:
+    match one, two:
+        case (RankOf(shape), Const(int() as rank)) | (Const(int() as rank), RankOf(shape)):
+            shape.set_rank(rank)
+        case (RankOf(shape), RankOf(other)):
+            machine.links.append((shape, other))
+        case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
+            shape.unify(other)
+        case (ShapeOf(shape, None, None), ShapeOf(_, None | 0, int() as stop)) | (
+            ShapeOf(_, None | 0, int() as stop),
+            ShapeOf(shape, None, None),
+        ) if stop > 0:
+            shape.set_rank(stop)
+            part = two if one.shape is shape else one
+            for first, second in zip(_sizes(part), shape.dims or (), strict=False):
+                first.unify(second)
+        case (ShapeOf(), ShapeOf()):
+            for first, second in zip(_sizes(one), _sizes(two), strict=False):
+                first.unify(second)
+        case (ShapeOf(shape, None, None), Items(values)) | (
+            Items(values),
+            ShapeOf(shape, None, None),
+        ):
+            shape.unify(Shape.of([uses.size_of(value) for value in values]))
+        case (Size(dim), Size(other)):
+            dim.unify(other)
+        case (Size(dim), Const(int() as number)) | (Const(int() as number), Size(dim)):
+            dim.unify(Dim(number=number))
+        case (Param(evidence), Const(value)):
+            choose(evidence, value)
+
+
+def _sizes(value: ShapeOf) -> Iterator[Dim]:
+    """Yield the sizes of a slice of a shape whose rank need not be known."""
+    known = uses.sizes_of(value)
+    if known is not None:
+        yield from known
+    elif value.stop is not None and value.stop > 0:
+        yield from (value.shape.dim(i) for i in range(value.start or 0, value.stop))
+    elif value.start is not None and value.start < 0:
+        yield from (value.shape.dim(i) for i in range(value.start, value.stop or 0))
+
+
+def at_least(one: Value, two: Value, more: int) -> None:
+    match one, two:
+        case RankOf(shape), Const(int() as rank):
+            shape.at_least(rank + more)
+
+
+def among(one: Value, two: Value) -> None:
+    match one, two:
+        case Param(evidence), Items(values):
+            for value in values:
+                if isinstance(value, Const) and isinstance(value.value, str):
+                    evidence.choices.append(repr(value.value))
+        case RankOf(shape), Items((Const(int() as rank), *_)):
+            shape.find().likely = rank

@@ -1,0 +1,163 @@
+"""What a function's body shows of its parameters, and the values that it is interpreted on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+
+
+@dataclass(eq=False, slots=True)
+class Evidence:
+    """What the uses of one parameter show."""
+
+    name: str
+    shape: Shape = field(default_factory=Shape)
+    array: int = 0
+    """Uses as an array."""
+    passed: int = 0
+    """Calls of functions of JAX that it is passed to, which may not take an array."""
+    number: int = 0
+    """Uses in arithmetic, which numbers allow too."""
+    integer: bool = False
+    """It is an index, or integer labels."""
+    boolean: bool = False
+    inexact: bool = False
+    key: bool = False
+    """It is passed to `jax.random`."""
+    static: bool = False
+    """It is a Python integer: a size, a number of iterations, or an axis."""
+    axis: bool = False
+    shape_like: bool = False
+    """It is the shape of an array."""
+    dtype: bool = False
+    called: tuple[str, ...] | None = None
+    """Names of the arguments that it is called with; `None` if it is not called."""
+    returned: int = 0
+    """The number of values that its result is unpacked into."""
+    scanned: bool = False
+    """It is the body of a scan: it takes and returns a carry and an item."""
+    differentiated: bool = False
+    """It is differentiated: it returns a scalar."""
+    choices: list[str] = field(default_factory=list)
+    """Constants that it is compared with, as source."""
+    tree: bool = False
+    """It is mapped over as a pytree."""
+    keys: dict[str, Shape] = field(default_factory=dict)
+    """Keys of a dict, with the shapes of their items."""
+    sequence: int = 0
+    """Number of items of a list that it is iterated over as or unpacked into."""
+    items: Shape = field(default_factory=Shape)
+    """The shape of the items of that list."""
+    attributes: set[str] = field(default_factory=set)
+    tested: bool = False
+    """It decides a branch."""
+    classes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Param:
+    """The value of a parameter, whatever it is."""
+
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arr:
+    """An array; `sources` are the parameters that its elements come from unchanged in shape."""
+
+    shape: Shape
+    loose: bool = False
+    """It may be broadcast: nothing follows from operations with it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Size:
+    """A Python integer that is a size of an array."""
+
+    dim: Dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapeOf:
+    """`x.shape`, or a slice of it."""
+
+    shape: Shape
+    start: int | None = None
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankOf:
+    """`x.ndim`."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    value: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A tuple or a list."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A function of the module or of the body, with the variables around it."""
+
+    node: ast.FunctionDef | ast.Lambda
+    scope: dict[str, Value]
+    bound: tuple[Value, ...] = ()
+    mapped: int = 0
+    """The number of `vmap` around it."""
+    scanned: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The result of a call of a parameter."""
+
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A name of the module, or an attribute of one: `jnp.sum`."""
+
+    dotted: str
+    bound: Value | None = None
+    """The object of a method: `x.sum`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unknown:
+    pass
+
+
+Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Closure | Result | Named | Unknown
+UNKNOWN = Unknown()
+
+
+class Machine(Protocol):
+    """What operations need of the interpreter."""
+
+    links: list[tuple[Shape, Shape]]
+    """Pairs of shapes that are broadcast with each other."""
+
+    def apply(
+        self,
+        function: Value,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value] | None = None,
+        names: tuple[str, ...] = (),
+    ) -> Value:
+        """Return the value of a call."""
+        ...

@@ -1,0 +1,441 @@
+"""Interpret a function's body on abstract values, to see what it demands of its parameters.
+
+Both branches of an `if` are interpreted, a loop's body once, and functions of the module that it
+calls as if they were written in its place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.examples.proposals.interpreting import conditions, control, linear, operations, uses
+from jaxsight.examples.proposals.interpreting.evidence import (
+    UNKNOWN,
+    Arr,
+    Closure,
+    Const,
+    Items,
+    Named,
+    Param,
+    RankOf,
+    Result,
+    ShapeOf,
+    Size,
+    Unknown,
+    Value,
+)
+from jaxsight.examples.proposals.interpreting.indexing import indexed
+from jaxsight.examples.proposals.interpreting.shapes import Shape
+
+_DEEPEST = 3
+"""Calls of the module's functions that are looked into, inside each other."""
+_MOST = 6000
+"""Expressions that are interpreted."""
+_CONTAINERS = frozenset({"dict", "list", "tuple", "Mapping", "Sequence"})
+
+
+class _Enough(Exception):
+    """The function is too long to be interpreted further."""
+
+
+@dataclass(eq=False, slots=True)
+class Interpreter:
+    """Interprets one function; `functions` are those of its module, `aliases` its imports."""
+
+    functions: Mapping[str, ast.FunctionDef]
+    aliases: Mapping[str, str]
+    links: list[tuple[Shape, Shape]] = field(default_factory=list)
+    """Pairs of shapes that are broadcast with each other."""
+    depth: int = 0
+    steps: int = 0
+    active: list[ast.AST] = field(default_factory=list)
+
+    def run(self, node: ast.FunctionDef, parameters: Mapping[str, Value]) -> None:
+        """Interpret a function whose parameters have these values."""
+        self.steps = 0
+        try:
+            self._block(node.body, dict(parameters))
+        except (_Enough, RecursionError):
+            return
+
+    # Statements
+
+    def _block(self, body: Sequence[ast.stmt], scope: dict[str, Value]) -> Value | None:
+        """Interpret statements; return the value of the first `return`."""
+        returned: Value | None = None
+        for statement in body:
+            value = self._statement(statement, scope)
+            returned = value if returned is None else returned
+        return returned
+
+    def _statement(self, statement: ast.stmt, scope: dict[str, Value]) -> Value | None:
+        match statement:
+            case ast.Return(value=value):
+                return self.value(value, scope) if value is not None else Const(None)
+            case ast.Assign(targets=targets, value=value):
+                result = self.value(value, scope)
+                for target in targets:
+                    self.assign(target, result, scope)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self.assign(target, self.value(value, scope), scope)
+            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                left = scope.get(name, UNKNOWN)
+                scope[name] = self.binary(left, op, self.value(value, scope))
+            case ast.FunctionDef(name=name):
+                scope[name] = Closure(statement, scope)
+            case ast.If():
+                return self._if(statement, scope)
+            case ast.Assert(test=test):
+                self._holds(test, scope)
+            case ast.For(target=target, iter=iterable, body=body):
+                self._for(target, iterable, scope)
+                return self._block(body, scope)
+            case ast.While(test=test, body=body):
+                self.value(test, scope)
+                return self._block(body, scope)
+            case ast.With(body=body):
+                return self._block(body, scope)
+            case ast.Try(body=body):
+                return self._block(body, scope)
+            case ast.Match(cases=cases):
+                return self._match(statement, cases, scope)
+            case ast.Expr(value=value):
+                self.value(value, scope)
+        return None
+
+    def _match(
+        self, statement: ast.Match, cases: list[ast.match_case], scope: dict[str, Value]
+    ) -> Value | None:
+        subject = self.value(statement.subject, scope)
+        returned: Value | None = None
+        for case in cases:
+            match case.pattern:
+                case ast.MatchValue(value=ast.Constant(value=str(choice))):
+                    if isinstance(subject, Param):
+                        subject.evidence.choices.append(repr(choice))
+            value = self._block(case.body, scope)
+            returned = value if returned is None else returned
+        return returned
+
+    def _if(self, statement: ast.If, scope: dict[str, Value]) -> Value | None:
+        test, body, orelse = statement.test, statement.body, statement.orelse
+        if any(isinstance(statement, ast.Raise) for statement in body):
+            self._fails(test, scope)
+            return self._block(orelse, scope)
+        skipped = self._of_other_class(test, scope)
+        self._test(test, scope)
+        first = None if skipped else self._block(body, scope)
+        second = self._block(orelse, scope)
+        return first if first is not None else second
+
+    def _of_other_class(self, test: ast.expr, scope: dict[str, Value]) -> bool:
+        """Return whether a branch is for parameters that are no arrays."""
+        match test:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
+                value = scope.get(name)
+                return isinstance(value, Param) and "rray" not in ast.unparse(classes)
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]):
+                return isinstance(scope.get(name), Param)
+            case ast.BoolOp(op=ast.And(), values=values):
+                return any(self._of_other_class(value, scope) for value in values)
+        return False
+
+    def _test(self, test: ast.expr, scope: dict[str, Value]) -> None:
+        """Interpret the condition of a branch: ranks that it asks for are likely."""
+        match test:
+            case ast.Name(id=name) if isinstance(value := scope.get(name), Param):
+                value.evidence.tested = True
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self._test(operand, scope)
+            case ast.BoolOp(values=values):
+                for inner in values:
+                    self._test(inner, scope)
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                one, two = self.value(left, scope), self.value(right, scope)
+                match one, two:
+                    case RankOf(shape), Const(int() as rank):
+                        if shape.find().likely is None:
+                            shape.find().likely = rank
+                    case Param(evidence), Const(constant):
+                        conditions.choose(evidence, constant)
+            case _:
+                self.value(test, scope)
+
+    def _fails(self, test: ast.expr, scope: dict[str, Value]) -> None:
+        """Learn from a condition under which the function raises an error."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self._holds(operand, scope)
+            case ast.BoolOp(op=ast.Or(), values=values):
+                for value in values:
+                    self._fails(value, scope)
+            case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]):
+                conditions.equal(self, self.value(left, scope), self.value(right, scope))
+            case ast.Compare(left=left, ops=[ast.Lt()], comparators=[right]):
+                conditions.at_least(self.value(left, scope), self.value(right, scope), 0)
+            case ast.Compare(left=left, ops=[ast.NotIn()], comparators=[right]):
+                conditions.among(self.value(left, scope), self.value(right, scope))
+            case _:
+                self.value(test, scope)
+
+    def _holds(self, test: ast.expr, scope: dict[str, Value]) -> None:
+        """Learn from a condition that must be true."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self._fails(operand, scope)
+            case ast.BoolOp(op=ast.And(), values=values):
+                for value in values:
+                    self._holds(value, scope)
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=comparators):
+                first = self.value(left, scope)
+                for right in comparators:
+                    conditions.equal(self, first, self.value(right, scope))
+            case ast.Compare(left=left, ops=[ast.GtE() | ast.Gt() as op], comparators=[right]):
+                one, two = self.value(left, scope), self.value(right, scope)
+                conditions.at_least(one, two, int(isinstance(op, ast.Gt)))
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[right]):
+                conditions.among(self.value(left, scope), self.value(right, scope))
+            case _:
+                self.value(test, scope)
+
+    def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
+        value = self.value(iterable, scope)
+        self.assign(target, uses.item_of(self, value), scope)
+
+    def assign(self, target: ast.expr, value: Value, scope: dict[str, Value]) -> None:
+        """Bind a target."""
+        match target:
+            case ast.Name(id=name):
+                scope[name] = value
+                if isinstance(value, Size) and not value.dim.find().name:
+                    value.dim.find().name = name
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                starred = any(isinstance(target, ast.Starred) for target in targets)
+                values = uses.unpacked(value, len(targets), starred=starred)
+                for inner, item in zip(targets, values, strict=True):
+                    self.assign(inner, item, scope)
+            case ast.Starred(value=inner):
+                self.assign(inner, UNKNOWN, scope)
+            case ast.Subscript():
+                self.value(target, scope)
+
+    # Expressions
+
+    def value(self, node: ast.expr, scope: dict[str, Value]) -> Value:
+        """Return the value of an expression."""
+        self.steps += 1
+        if self.steps > _MOST:
+            raise _Enough
+        match node:
+            case ast.Constant(value=constant):
+                return Const(constant)
+            case ast.Name(id=name):
+                return self._name(name, scope)
+            case ast.Attribute(value=inner, attr=attr):
+                return uses.attribute(self.value(inner, scope), attr)
+            case ast.Subscript(value=inner, slice=index):
+                return indexed(self.value(inner, scope), self._index(index, scope))
+            case ast.Call():
+                return self._call(node, scope)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self.binary(self.value(left, scope), op, self.value(right, scope))
+            case ast.UnaryOp(op=op, operand=operand):
+                return self._unary(op, self.value(operand, scope))
+            case ast.Compare(left=left, ops=ops, comparators=comparators):
+                return self._comparison(left, ops, comparators, scope)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                return self._display(elements, scope)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                self._test(test, scope)
+                first, second = self.value(body, scope), self.value(orelse, scope)
+                return second if isinstance(first, Const | Unknown) else first
+            case ast.Lambda():
+                return Closure(node, scope)
+            case ast.GeneratorExp() | ast.ListComp() | ast.DictComp() | ast.SetComp():
+                return self._comprehension(node, scope)
+            case ast.NamedExpr(target=target, value=inner):
+                value = self.value(inner, scope)
+                self.assign(target, value, scope)
+                return value
+            case ast.BoolOp(values=values):
+                found = [self.value(value, scope) for value in values]
+                return found[-1]
+            case ast.Dict(values=values):
+                for item in values:
+                    self.value(item, scope)
+        return UNKNOWN
+
+    def _name(self, name: str, scope: dict[str, Value]) -> Value:
+        if name in scope:
+            return scope[name]
+        if name in self.functions:
+            return Closure(self.functions[name], {})
+        return Named(self.aliases.get(name, name))
+
+    def _index(self, node: ast.expr, scope: dict[str, Value]) -> list[Value | slice]:
+        """Return the parts of a subscript; a slice has constant bounds or none."""
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        return [self._part(part, scope) for part in parts]
+
+    def _part(self, part: ast.expr, scope: dict[str, Value]) -> Value | slice:
+        if not isinstance(part, ast.Slice):
+            return self.value(part, scope)
+        bounds: list[int | None] = []
+        for bound in (part.lower, part.upper):
+            value = self.value(bound, scope) if bound is not None else Const(None)
+            uses.as_integer(value)
+            constant = value.value if isinstance(value, Const) else None
+            bounds.append(constant if isinstance(constant, int) else None)
+        given = sum(bound is not None for bound in (part.lower, part.upper))
+        known = part.step is None and given == sum(bound is not None for bound in bounds)
+        return slice(bounds[0], bounds[1], None if known else 1)
+
+    def _display(self, elements: list[ast.expr], scope: dict[str, Value]) -> Value:
+        values: list[Value] = []
+        for element in elements:
+            if isinstance(element, ast.Starred):
+                inner = self.value(element.value, scope)
+                dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
+                if isinstance(inner, Items):
+                    values += inner.values
+                elif dims is not None:
+                    values += map(Size, dims)
+                else:
+                    return UNKNOWN
+            else:
+                values.append(self.value(element, scope))
+        return Items(tuple(values))
+
+    def _comprehension(
+        self,
+        node: ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp,
+        outer: dict[str, Value],
+    ) -> Value:
+        scope = dict(outer)
+        for generator in node.generators:
+            self._for(generator.target, generator.iter, scope)
+            for condition in generator.ifs:
+                self.value(condition, scope)
+        if isinstance(node, ast.DictComp):
+            self.value(node.value, scope)
+            return UNKNOWN
+        self.value(node.elt, scope)
+        return UNKNOWN
+
+    def _unary(self, op: ast.unaryop, operand: Value) -> Value:
+        match op, operand:
+            case ast.USub(), Const(int() | float() as number):
+                return Const(-number)
+            case ast.Not(), Param(evidence):
+                evidence.tested = True
+                return UNKNOWN
+            case _, Param(evidence):
+                evidence.number += 1
+                return Arr(evidence.shape)
+        return operand
+
+    def binary(self, left: Value, op: ast.operator, right: Value) -> Value:
+        """Return the value of an operation on two operands."""
+        match left, op, right:
+            case _, ast.MatMult(), _:
+                return linear.matmul(self, left, right)
+            case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items() | Param())) | (
+                Param(),
+                ast.Add(),
+                (ShapeOf() | Items()),
+            ):
+                return uses.joined(left, right)
+        return uses.arithmetic(self, left, right)
+
+    def _comparison(
+        self,
+        left: ast.expr,
+        ops: list[ast.cmpop],
+        comparators: list[ast.expr],
+        scope: dict[str, Value],
+    ) -> Value:
+        value = self.value(left, scope)
+        for op, comparator in zip(ops, comparators, strict=True):
+            other = self.value(comparator, scope)
+            if isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
+                conditions.among(value, other)
+                return UNKNOWN
+            if isinstance(other, Const) and isinstance(other.value, str):
+                if isinstance(value, Param):
+                    conditions.choose(value.evidence, other.value)
+                return UNKNOWN
+            value = uses.arithmetic(self, value, other)
+        return value
+
+    # Calls
+
+    def _call(self, node: ast.Call, scope: dict[str, Value]) -> Value:
+        function = self.value(node.func, scope)
+        arguments: list[Value] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                inner = self.value(argument.value, scope)
+                arguments += inner.values if isinstance(inner, Items) else [inner]
+            else:
+                arguments.append(self.value(argument, scope))
+        keywords = {
+            keyword.arg: self.value(keyword.value, scope)
+            for keyword in node.keywords
+            if keyword.arg is not None
+        }
+        names = tuple(a.id if isinstance(a, ast.Name) else "" for a in node.args)
+        return self.apply(function, arguments, keywords, names)
+
+    def apply(
+        self,
+        function: Value,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value] | None = None,
+        names: tuple[str, ...] = (),
+    ) -> Value:
+        """Return the value of a call."""
+        keywords = keywords or {}
+        match function:
+            case Param(evidence):
+                if evidence.called is None:
+                    evidence.called = names or ("",) * len(arguments)
+                return Result(evidence)
+            case Closure():
+                return self._inline(function, arguments, keywords)
+            case Named():
+                return operations.call(self, function, arguments, keywords)
+        return UNKNOWN
+
+    def _inline(
+        self, function: Closure, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        if function.mapped:
+            return control.mapped_call(self, function, arguments)
+        node = function.node
+        if len(self.active) >= _DEEPEST or node in self.active:
+            return UNKNOWN
+        scope = dict(function.scope)
+        parameters = [*node.args.posonlyargs, *node.args.args]
+        every = [*parameters, *node.args.kwonlyargs]
+        scope |= {parameter.arg: UNKNOWN for parameter in every}
+        defaults = node.args.defaults
+        for parameter, default in zip(
+            parameters[-len(defaults) :] if defaults else (), defaults, strict=False
+        ):
+            if isinstance(default, ast.Constant):
+                scope[parameter.arg] = Const(default.value)
+        given = [*function.bound, *arguments]
+        scope |= {parameter.arg: value for parameter, value in zip(parameters, given, strict=False)}
+        scope |= dict(keywords)
+        if node.args.vararg is not None:
+            scope[node.args.vararg.arg] = Items(tuple(given[len(parameters) :]))
+        self.active.append(node)
+        try:
+            if isinstance(node, ast.Lambda):
+                return self.value(node.body, scope)
+            result = self._block(node.body, scope)
+            return result if result is not None else UNKNOWN
+        finally:
+            self.active.pop()

@@ -1,0 +1,136 @@
+"""What products and factorizations of matrices demand of their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jaxsight.examples.proposals.interpreting.evidence import (
+    UNKNOWN,
+    Arr,
+    Const,
+    Items,
+    Machine,
+    Param,
+    Value,
+)
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+from jaxsight.examples.proposals.interpreting.uses import as_array
+
+
+def matmul(machine: Machine, left: Value, right: Value) -> Value:
+    """Return a matrix product; the contracted sizes are the same."""
+    one, two = as_array(left), as_array(right)
+    if one is not None:
+        one.at_least(1)
+    if two is not None:
+        two.at_least(1)
+    if one is None or two is None:
+        return Arr(Shape(), loose=True)
+    if two.find().rank == 1:
+        one.dim(-1).unify(two.dim(-1))
+        dims = one.dims
+        return Arr(Shape.of(dims[:-1])) if dims else Arr(Shape(), loose=True)
+    if two.find().rank is None and two.find().likely is None:
+        two.find().likely = 2
+    two.at_least(2)
+    one.dim(-1).unify(two.dim(-2))
+    last = two.dim(-1)
+    dims = one.dims
+    if dims is None:
+        result = Shape(back={0: last}, least=1)
+        if one.find().least >= 2 or one.find().likely == 2:
+            result.back[1] = one.dim(-2)
+        return Arr(result, loose=False)
+    return Arr(Shape.of([*dims[:-1], last]))
+
+
+def matmul_call(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    return matmul(machine, *arguments[:2]) if len(arguments) > 1 else UNKNOWN
+
+
+def inner(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """`vdot`, `inner`: operands of the same shape."""
+    shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
+    if len(shapes) == 2:
+        machine.links.append((shapes[0], shapes[1]))
+    return Arr(Shape.of([]))
+
+
+def einsum(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    match arguments:
+        case [Const(str() as subscripts), *operands]:
+            pass
+        case _:
+            for value in arguments:
+                as_array(value)
+            return Arr(Shape(), loose=True)
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    letters: dict[str, Dim] = {}
+    for letter in sorted(set(subscripts) - set("->., ")):
+        letters[letter] = Dim(name=letter.upper())
+    for term, value in zip(inputs.split(","), operands, strict=False):
+        shape = as_array(value)
+        if shape is None:
+            continue
+        front, ellipsis, back = term.partition("...")
+        if not ellipsis:
+            shape.set_rank(len(front))
+        shape.at_least(len(front) + len(back))
+        for i, letter in enumerate(front):
+            shape.dim(i).unify(letters[letter])
+        for i, letter in enumerate(reversed(back), start=1):
+            shape.dim(-i).unify(letters[letter])
+    terms = inputs.split(",")
+    for i, term in enumerate(terms[: len(operands) - 1]):
+        one, two = as_array(operands[i]), as_array(operands[i + 1])
+        if "..." in term and terms[i + 1] == term and one is not None and two is not None:
+            machine.links.append((one, two))
+    if not arrow or "..." in output:
+        return Arr(Shape(), loose=True)
+    return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
+
+
+def square(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    shape = as_array(arguments[0]) if arguments else None
+    if shape is None:
+        return UNKNOWN
+    shape.at_least(2)
+    shape.dim(-1).unify(shape.dim(-2))
+    return Arr(shape)
+
+
+def matrix(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    shape = as_array(arguments[0]) if arguments else None
+    if shape is not None:
+        shape.at_least(2)
+    return UNKNOWN
+
+
+def solve(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    first, *rest = arguments or [UNKNOWN]
+    first = first.values[0] if isinstance(first, Items) and first.values else first
+    shape = as_array(first)
+    other = as_array(rest[0]) if rest else None
+    if shape is not None:
+        shape.at_least(2)
+        shape.dim(-1).unify(shape.dim(-2))
+        if other is not None:
+            other.at_least(1)
+            other.dim(0 if other.find().rank in (None, 1) else -2).unify(shape.dim(-1))
+    return Arr(other) if other is not None else UNKNOWN
+
+
+def dot_general(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
+    numbers = arguments[2] if len(arguments) > 2 else keywords.get("dimension_numbers", UNKNOWN)
+    if isinstance(numbers, Param):
+        numbers.evidence.choices.append("(((1,), (0,)), ((), ()))")
+        for shape in shapes:
+            shape.find().likely = shape.find().likely or 2
+        if len(shapes) == 2:
+            shapes[0].dim(1).unify(shapes[1].dim(0))
+    return Arr(Shape(), loose=True)

@@ -1,0 +1,257 @@
+"""What operators and attributes demand of a value, and what they return."""
+
+from __future__ import annotations
+
+from jaxsight.examples.proposals.interpreting.evidence import (
+    UNKNOWN,
+    Arr,
+    Const,
+    Items,
+    Machine,
+    Named,
+    Param,
+    RankOf,
+    Result,
+    ShapeOf,
+    Size,
+    Unknown,
+    Value,
+)
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+REDUCTIONS = words(
+    """
+    all amax amin any argmax argmin average count_nonzero logsumexp max mean median min
+    nanmax nanmean nanmin nansum norm prod ptp std sum var reduce_max reduce_sum logmeanexp
+    """
+)
+_METHODS = REDUCTIONS | words(
+    """
+    astype reshape transpose swapaxes ravel flatten squeeze dot conj clip cumsum round item
+    copy repeat take sort argsort
+    """
+)
+
+
+def as_array(value: Value) -> Shape | None:
+    """Return the shape of a value that is used as an array; `None` if it has none."""
+    match value:
+        case Param(evidence):
+            evidence.array += 1
+            return evidence.shape
+        case Arr(shape):
+            return shape
+    return None
+
+
+def as_integer(value: object) -> None:
+    """Note that a value is a Python integer."""
+    match value:
+        case Param(evidence):
+            evidence.static = True
+        case Items(values):
+            for inner in values:
+                as_integer(inner)
+
+
+def as_shape(value: Value) -> Shape:
+    """Note that a value is the shape of an array, and return that shape."""
+    match value:
+        case Param(evidence):
+            evidence.shape_like = True
+        case Items(values):
+            for inner in values:
+                as_integer(inner)
+            return Shape.of([size_of(inner) for inner in values])
+        case ShapeOf(shape, None, None):
+            return shape
+        case ShapeOf():
+            dims = sizes_of(value)
+            return Shape.of(dims) if dims is not None else Shape()
+        case Size(dim):
+            return Shape.of([dim])
+    return Shape()
+
+
+def as_index(value: Value) -> None:
+    """Note that a value is an index, or an array of indices."""
+    match value:
+        case Param(evidence):
+            evidence.integer = True
+        case Items(values):
+            for inner in values:
+                as_index(inner)
+
+
+def size_of(value: Value) -> Dim:
+    """Return a value as a size."""
+    match value:
+        case Size(dim):
+            return dim
+        case Const(int() as number) if number >= 0:
+            return Dim(number=number)
+    return Dim()
+
+
+def sizes_of(value: ShapeOf) -> list[Dim] | None:
+    """Return the sizes of a shape or of a slice of it, if the rank is known."""
+    dims = value.shape.dims
+    return None if dims is None else dims[value.start : value.stop]
+
+
+def item_of(machine: Machine, value: Value) -> Value:
+    """Return what a loop over a value yields."""
+    match value:
+        case Param(evidence):
+            evidence.sequence = max(evidence.sequence, 2)
+            return Arr(evidence.items)
+        case Items(values) if values:
+            return values[0]
+        case ShapeOf():
+            return Size(Dim())
+        case Named("zip", Items(values)):
+            return Items(tuple(item_of(machine, inner) for inner in values))
+        case Named("enumerate", Items((inner,))):
+            return Items((UNKNOWN, item_of(machine, inner)))
+        case Arr():
+            return Arr(Shape())
+    return UNKNOWN
+
+
+def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
+    """Return the values of an assignment to several targets."""
+    match value:
+        case ShapeOf(shape, None, None) if starred:
+            shape.at_least(count - 1)
+            return [UNKNOWN] * count
+        case ShapeOf(shape, None, None):
+            shape.set_rank(count)
+            return [Size(shape.dim(i)) for i in range(count)]
+        case ShapeOf(shape, int() as start, None) if start < 0 and count == -start:
+            return [Size(shape.dim(i)) for i in range(start, 0)]
+        case ShapeOf(shape, None | 0, int() as stop) if stop == count:
+            return [Size(shape.dim(i)) for i in range(count)]
+        case Items(values) if len(values) == count and not starred:
+            return list(values)
+        case Result(evidence):
+            evidence.returned = count
+        case Param(evidence) if not starred and not evidence.array:
+            evidence.sequence = count
+            return [Arr(evidence.items) for _ in range(count)]
+    return [UNKNOWN] * count
+
+
+def attribute(value: Value, name: str) -> Value:
+    """Return an attribute of a value."""
+    match value:
+        case Named(dotted, None):
+            return Named(f"{dotted}.{name}")
+        case Param() | Arr() if name in _OF_ARRAYS or name in _METHODS:
+            if name == "size" and isinstance(value, Param):
+                value.evidence.array += 1
+                return UNKNOWN
+            shape = as_array(value)
+            if shape is None:
+                return UNKNOWN
+            return _array_attribute(value, shape, name)
+        case Param(evidence) if name in ("items", "keys", "values"):
+            evidence.tree = True
+            return Named(f".{name}", value)
+        case Param(evidence):
+            evidence.attributes.add(name)
+        case Named("at.", bound) if bound is not None:
+            return Named("at.update", bound)
+    return UNKNOWN
+
+
+_OF_ARRAYS = frozenset(("shape", "ndim", "dtype", "size", "T", "mT", "at", "real", "imag"))
+
+
+def _array_attribute(value: Value, shape: Shape, name: str) -> Value:
+    match name:
+        case "shape":
+            return ShapeOf(shape)
+        case "ndim":
+            return RankOf(shape)
+        case "dtype":
+            return UNKNOWN
+        case "T" | "mT":
+            return transposed(shape)
+        case "real" | "imag":
+            return Arr(shape)
+        case "at":
+            return Named("at", value)
+    return Named(name, value)
+
+
+def transposed(shape: Shape) -> Arr:
+    dims = shape.dims
+    if dims is None:
+        shape.at_least(2)
+        return Arr(Shape(front={0: shape.dim(-1)}, back={0: shape.dim(0)}, likely=2, least=2))
+    return Arr(Shape.of(dims[::-1]))
+
+
+def joined(left: Value, right: Value) -> Value:
+    """Return the sum of two tuples, one of which may be a shape."""
+    parts: list[Value] = []
+    for value in (left, right):
+        match value:
+            case Items(values):
+                parts += values
+            case ShapeOf():
+                dims = sizes_of(value)
+                if dims is None:
+                    return UNKNOWN
+                parts += map(Size, dims)
+            case Param(evidence):
+                evidence.shape_like = True
+                return UNKNOWN
+    return Items(tuple(parts))
+
+
+def _rank_or_likely(shape: Shape) -> float:
+    """Return a rank to compare shapes by; an unknown one is likely above 1."""
+    rank = shape.find().rank
+    return 1.5 if rank is None else rank
+
+
+def arithmetic(machine: Machine, left: Value, right: Value) -> Value:
+    """Return the value of an elementwise operation on two operands."""
+    if isinstance(left, Size | RankOf) or isinstance(right, Size | RankOf):
+        both = (left, right)
+        if not any(isinstance(value, Arr) for value in both):
+            for value in both:
+                if isinstance(value, Param) and not value.evidence.array:
+                    value.evidence.number += 1
+                    value.evidence.static = value.evidence.static or value.evidence.number > 99
+            return UNKNOWN
+    for one, two in ((left, right), (right, left)):
+        if isinstance(one, Param) and isinstance(two, Const) and isinstance(two.value, str):
+            one.evidence.choices.append("'name'")
+            return UNKNOWN
+    shapes: list[Shape] = []
+    loose = False
+    for value in (left, right):
+        match value:
+            case Param(evidence):
+                evidence.number += 1
+                shapes.append(evidence.shape)
+            case Arr(shape, is_loose):
+                loose = loose or is_loose
+                if not is_loose:
+                    shapes.append(shape)
+            case Unknown():
+                loose = True
+    if len(shapes) == 2 and shapes[0].find() is not shapes[1].find():
+        machine.links.append((shapes[0], shapes[1]))
+    if not shapes:
+        return Arr(Shape(), loose=True) if loose else UNKNOWN
+    best = max(shapes, key=_rank_or_likely)
+    return Arr(best, loose=loose and best.find().rank == 0)

@@ -1,0 +1,111 @@
+"""What the name and the annotation of a parameter suggest."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+KEY = re.compile(r"(?:.*_)?(?:key|rng|rngs|prng|rng_key|prng_key|seed_key)")
+AXIS = re.compile(r"(?:.*_)?(?:axis|dim)")
+SHAPE = re.compile(r"(?:.*_)?shape")
+DTYPE = re.compile(r"(?:.*_)?(?:dtype|d_type)")
+TREE = re.compile(
+    r"(?:.*_)?(?:params|parameters|weights|tree|pytree|grads|gradients|updates|variables)"
+)
+BOOLEAN = re.compile(
+    r"(?:is|has|use|with|should|do|return|apply|enable|keep)_\w+|training|train|deterministic|"
+    r"causal|verbose|debug|inference|reverse|keepdims|normalized?|log|holomorphic|has_aux"
+)
+MASK = re.compile(r"(?:.*_)?mask|pred|condition|cond|done|dones")
+INTEGERS = re.compile(
+    r"(?:.*_)?(?:ids?|idx|inds?|index|indices|tokens?|segments?|positions?|targets_ids|segment_ids)"
+)
+COUNT = re.compile(
+    r"(?:n|num|number|max|min)_\w+|n|m|k|i|j|size|length|steps?|iters?|count|degree|order|orders|"
+    r"power|rank|depth|\w+_(?:size|length|steps|iters|count|dims?|features|channels|heads|classes)|"
+    r"(?:in|out)_(?:size|features|channels)|features|channels|terms|window"
+)
+SCALAR = re.compile(
+    r"(?:\w+_)?(?:rate|lr|scale|alpha|beta|gamma|lambda|lambd|decay|eps|epsilon|temperature|temp|"
+    r"momentum|threshold|delta|tol|rtol|atol|rcond|coefficient|coef|factor|radius|clip|norm|noise|"
+    r"dt|dt0|t|t0|t1|time|std|sigma|tau|eta|nu|rho|omega|lower|upper|min|max|minimum|maximum|"
+    r"strength|value_scale|multiplier|step_size|weight_decay|margin|prob|probability|power|"
+    r"ratio|offset|smoothing)|(?:min|max)_\w+|b1|b2|a_min|a_max|limit|cutoff"
+)
+MATRIX = re.compile(
+    r"(?:.*_)?(?:matrix|mat|matrices|cov|covariance|precision_matrix|scale_tril|tril|cholesky|"
+    r"gram|kernel_matrix|hessian|hess)"
+)
+BIAS = re.compile(r"(?:.*_)?bias(?:es)?\d*|b\d*")
+IMAGE = re.compile(r"(?:.*_)?(?:images?|imgs?|pixels)")
+STRING = re.compile(r"name|label_name|mode|method|\w+_name")
+FUNCTION = re.compile(
+    r"f|fn|fun|func|function|g|(?:.*_)?(?:fn|fun|func|function|callback|activation|act)|apply|"
+    r"loss_fn|vf|vector_field"
+)
+
+_LITERALS = {
+    "int": "2",
+    "float": "1.0",
+    "complex": "1j",
+    "bool": "True",
+    "str": "'name'",
+    "bytes": "b''",
+    "None": "None",
+}
+_ARRAYS = re.compile(r"\b(?:\w+\.)*(?:Array|ArrayLike|ndarray|Tensor|Numeric|Scalar\w*)\b")
+_TREES = re.compile(r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b")
+_INTEGERS = re.compile(r"^(?:tp\.|typing\.)?(?:Sequence|tuple|Tuple|list|List)\[int\b")
+_SHAPES = re.compile(r"^(?:\w+\.)*Shape$")
+_CALLABLES = re.compile(r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)$)")
+_DTYPES = re.compile(r"^(?:\w+\.)*(?:DType\w*|dtype)$", re.IGNORECASE)
+_SCALAR = re.compile(r"\b(?:\w*ScalarLike|\w*Scalar|float)\b")
+_LISTS = re.compile(r"^(?:\w+\.)*(?:Sequence|list|List|Iterable)\[.*(?:Array|ndarray)")
+
+
+def kind_of(annotation: str | None) -> str:
+    """Return what an annotation says: a word, or the source of a literal after `literal `.
+
+    The words are `array`, `scalar`, `tree`, `shape`, `callable`, `dtype`, `arrays` (a list), and
+    `class NAME` for another name; empty if it says nothing.
+    """
+    text = (annotation or "").strip("'\" ").removeprefix("Optional[").strip()
+    first = text.partition(" |")[0].strip()
+    if not text or text in ("Any", "object", "typing.Any", "tp.Any"):
+        return ""
+    if (value := _LITERALS.get(first)) is not None and not _ARRAYS.search(text):
+        return f"literal {value}"
+    if (choice := first_choice(text)) is not None:
+        return f"literal {choice}"
+    if _CALLABLES.match(text):
+        return "callable"
+    if _DTYPES.match(first):
+        return "dtype"
+    if _SHAPES.match(first) or _INTEGERS.match(first):
+        return "shape"
+    if _LISTS.match(text):
+        return "arrays"
+    if _TREES.search(text):
+        return "tree"
+    if _SCALAR.search(text) and not re.search(r"\bArray(?:Like)?\b", text):
+        return "scalar"
+    if _ARRAYS.search(text):
+        return "array"
+    if re.fullmatch(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", first):
+        return f"class {first.partition('[')[0]}"
+    return ""
+
+
+def first_choice(annotation: str) -> str | None:
+    """Return the first value of a `Literal[...]`."""
+    try:
+        tree = ast.parse(annotation.partition(" |")[0], mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    match tree:
+        case ast.Subscript(
+            value=ast.Name(id="Literal") | ast.Attribute(attr="Literal"), slice=inside
+        ):
+            first = inside.elts[0] if isinstance(inside, ast.Tuple) and inside.elts else inside
+            return repr(first.value) if isinstance(first, ast.Constant) else None
+    return None

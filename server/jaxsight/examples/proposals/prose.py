@@ -1,0 +1,107 @@
+"""What a docstring says of parameters in prose: `x: inputs of shape (B, L, D)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_MARKS = "`*:$"
+_ENTRY = (
+    r"^[ \t]*(?::param(?:eter)?[ \t]+(?:[\w\[\], .|]+[ \t]+)?)?[*`]*{name}[*`]*"
+    r"(?:[ \t]*\([^)\n]*\))?[ \t]*:(?P<text>.*(?:\n(?![ \t]*$)(?:(?P<deeper>[ \t]+).*))*)"
+)
+_SHAPE = re.compile(
+    r"(?:shapes?|dimensions?|dims?|size|sized)[ \t]*(?:of|is|:|=|as|are)?[ \t]*`*[ \t]*"
+    r"[(\[{]([^()\[\]{}\n]{0,60})[)\]}]"
+    r"|^\s*(?:an?\s+)?`*[\[(]([A-Za-z_][\w, .*]*,[\w, .*]*)[\])]`*"
+    r"|`*[\[(]([A-Za-z_.][\w, .*]*,[\w, .*]*)[\])]`*[ \t-]*(?:shaped|array|tensor|matrix)",
+)
+_ABOUT = (
+    r"[`*]*\b{name}\b[`*]*[ \t]*(?:has|have|is|of|with|:|-)?[ \t]*(?:an?[ \t]+\w+[ \t]+of[ \t]+)?"
+    r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
+)
+_SCALAR = re.compile(r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b", re.IGNORECASE)
+_INTEGER = re.compile(r"\b(?:integer|int32|indices|class ids|int)\b", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\b(?:an?|positive|non-negative) (?:\w+ )?integer\b(?! (?:array|tensor|label))"
+)
+_VECTOR = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:vector|1-?[dD])\b", re.IGNORECASE)
+_MATRIX = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+){0,2}(?:matrix|2-?[dD])\b", re.IGNORECASE)
+_SQUARE = re.compile(r"\b(?:square|symmetric|covariance|PSD|positive.definite)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a docstring says of a parameter.
+
+    `shape` has names and numbers of sizes; `...` stands for any number of them.
+    """
+
+    shape: tuple[str, ...] | None = None
+    scalar: bool = False
+    integer: bool = False
+    count: bool = False
+    """It is a single integer."""
+    rank: int | None = None
+    square: bool = False
+
+
+def described(docstring: str, names: Sequence[str]) -> Mapping[str, Described]:
+    """Return what a docstring says of parameters."""
+    return {name: _described(docstring, name) for name in names if name in docstring}
+
+
+def _described(docstring: str, name: str) -> Described:
+    entry = re.search(_ENTRY.format(name=re.escape(name)), docstring, re.MULTILINE)
+    text = _dedented(entry.group(0), entry.group("text")) if entry is not None else ""
+    shape = _shape_in(text)
+    if shape is None and (about := re.search(_ABOUT.format(name=re.escape(name)), docstring)):
+        shape = _sizes(about.group(1))
+    rank = 1 if _VECTOR.match(text) else 2 if _MATRIX.match(text) else None
+    return Described(
+        shape,
+        scalar=bool(_SCALAR.match(text)),
+        integer=bool(_INTEGER.search(text[:120])),
+        count=bool(_COUNT.search(text[:120])),
+        rank=rank,
+        square=bool(rank == 2 and _SQUARE.search(text)),
+    )
+
+
+def _dedented(whole: str, text: str) -> str:
+    """Return an entry without the lines that are not deeper than its first."""
+    first, *rest = text.split("\n")
+    indent = len(whole) - len(whole.lstrip(" \t"))
+    kept = [first]
+    for line in rest:
+        if len(line) - len(line.lstrip(" \t")) <= indent:
+            break
+        kept.append(line.strip())
+    return " ".join(kept).strip()
+
+
+def _shape_in(text: str) -> tuple[str, ...] | None:
+    for found in _SHAPE.finditer(text[:400]):
+        shape = _sizes(next(group for group in found.groups() if group is not None))
+        if shape is not None:
+            return shape
+    return None
+
+
+def _sizes(text: str) -> tuple[str, ...] | None:
+    """Return the sizes in `batch, ..., 3`; `None` if they are something else."""
+    sizes: list[str] = []
+    for part in text.replace("…", "...").replace(r"\ldots", "...").split(","):
+        size = part.strip(" `'\"")
+        if size == "" and sizes:
+            continue
+        if size in ("...", "*", "*batch") or size.startswith("*"):
+            sizes.append("...")
+        elif re.fullmatch(r"[A-Za-z_]\w*|\d+", size):
+            sizes.append(size)
+        elif re.fullmatch(r"[A-Za-z_][\w ]*", size):
+            sizes.append(size.replace(" ", "_"))
+        else:
+            return None
+    return tuple(sizes) if sizes and sizes != ["..."] else None

@@ -1,0 +1,226 @@
+"""Example inputs with other sizes: those of `where`, of the settings, and named numbers.
+
+A number in an example input has a name if the parameter's annotation or the function's body has
+one for its dimension: `x: f32[4, 8]` with `B, D = x.shape`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from jaxsight.examples.annotations import example_of
+from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.values import (
+    Array,
+    Key,
+    Literal,
+    Named,
+    Node,
+    Number,
+    Size,
+    Tree,
+    arrays_of,
+    names_in,
+    sizes_of,
+    to_spec,
+)
+from jaxsight.examples.problems import Malformed
+from jaxsight.examples.sets import ExampleSet
+from jaxsight.source.functions import Function
+from jaxsight.source.shape_unpacking import NamedDimension
+from jaxsight.source.text import Range
+from jaxsight.wire.messages.inputs import Argument, ValueSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SizedInputs:
+    """An example set whose sizes have names."""
+
+    set: ExampleSet
+    nodes: Mapping[str, Node]
+    """The examples that are not expressions, by argument, with names in place of numbers."""
+    sizes: Mapping[str, int]
+    """The given sizes that may vary, by name."""
+    declared: frozenset[str]
+    """The names that `where` or the settings define."""
+    definitions: Mapping[str, Size]
+    """Sizes that `where` defines by others."""
+
+    def all_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return sizes with those that are defined by them.
+
+        Raises:
+            Malformed: a size is negative.
+        """
+        reading = Sizes(self.definitions, sizes)
+        return {**sizes, **{name: reading.value(size) for name, size in self.definitions.items()}}
+
+    def resized(self, sizes: Mapping[str, int]) -> ExampleSet | None:
+        """Return the set with other sizes; `None` if one would be negative."""
+        reading = Sizes(self.definitions, sizes)
+        try:
+            numbers = self.all_sizes(sizes)
+            arguments = tuple(
+                Argument(argument.name, to_spec(node, reading.value))
+                if (node := self.nodes.get(argument.name)) is not None
+                else argument
+                for argument in self.set.arguments
+            )
+        except Malformed:
+            return None
+        mine = tuple((name, numbers.get(name, given)) for name, given in self.set.sizes)
+        return replace(self.set, arguments=arguments, sizes=mine)
+
+    @property
+    def is_all_named(self) -> bool:
+        """Whether the example inputs contain no number from which the function may get a size."""
+        for argument in self.set.arguments:
+            node = self.nodes.get(argument.name)
+            if node is None and not _is_quiet(argument):
+                return False
+            if node is not None and any(
+                isinstance(size, Number) and size.value > 1 for size in sizes_of(node)
+            ):
+                return False
+        return True
+
+
+def _is_quiet(argument: Argument) -> bool:
+    spec = argument.spec
+    quiet = isinstance(spec, ValueSpec) and spec.literal
+    return quiet and not any(character.isdigit() for character in spec.source)  # type: ignore[union-attr]
+
+
+def sized_inputs(
+    example_set: ExampleSet,
+    function: Function,
+    unpacked: Iterable[NamedDimension],
+    *,
+    by_number: bool = False,
+) -> SizedInputs:
+    """Return an example set with the names of its sizes.
+
+    Args:
+        example_set: the set.
+        function: the function that it is of.
+        unpacked: the dimensions that the function's body names.
+        by_number: whether equal numbers in different lines are one size.
+    """
+    definitions = dict(example_set.definitions)
+    given = dict(example_set.sizes)
+    base = {name: n for name, n in given.items() if not _derived(definitions.get(name))}
+    declared = frozenset(given)
+    nodes = dict(example_set.nodes)
+    derived = {name: size for name, size in definitions.items() if _derived(size)}
+    base |= {
+        name: size.value
+        for name, size in definitions.items()
+        if isinstance(size, Number) and name not in base
+    }
+    named = _named_numbers(nodes, function, unpacked)
+    values: dict[str, set[int]] = {}
+    for (_, number), name in named.items():
+        values.setdefault(name, set()).add(number)
+    certain = {
+        name
+        for name, numbers in values.items()
+        if len(numbers) == 1 and name not in derived and base.get(name, *numbers) in numbers
+    }
+    named = {key: name for key, name in named.items() if name in certain}
+    base |= {name: number for (_, number), name in named.items()}
+    numbers = _unique(base) if by_number else {}
+    renamed = {name: _renamed(node, named, numbers) for name, node in nodes.items()}
+    used = _used_names(example_set, renamed, derived)
+    base = {name: size for name, size in base.items() if name in used}
+    derived = {name: size for name, size in derived.items() if name in used}
+    return SizedInputs(example_set, renamed, base, declared, derived)
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def _used_names(
+    example_set: ExampleSet, nodes: Mapping[str, Node], derived: Mapping[str, Size]
+) -> set[str]:
+    """Return the names of sizes that the examples depend on."""
+    reading = Sizes(derived, {})
+    sizes = [size for node in nodes.values() for size in sizes_of(node)]
+    sources = [a.spec.source for a in example_set.arguments if isinstance(a.spec, ValueSpec)]
+    words = {word for source in sources for word in _WORD.findall(source)}
+    sizes += [Named(name) for name in words]
+    return {name for size in sizes for name in reading.used(size)}
+
+
+def _derived(size: Size | None) -> bool:
+    return size is not None and bool(names_in(size))
+
+
+def _unique(sizes: Mapping[str, int]) -> dict[int, str]:
+    """Return the names by their sizes, where only one name has the size."""
+    numbers = list(sizes.values())
+    return {n: name for name, n in sizes.items() if n > 1 and numbers.count(n) == 1}
+
+
+_Place = tuple[Range, int]
+"""A number where it is written; several arguments of one line share it."""
+
+
+def _named_numbers(
+    nodes: Mapping[str, Node], function: Function, unpacked: Iterable[NamedDimension]
+) -> dict[_Place, str]:
+    """Return the names of numbers in example inputs; those of annotations come first."""
+    names: dict[_Place, str] = {}
+    refused: set[_Place] = set()
+    for parameter in function.parameters:
+        node, example = nodes.get(parameter.name), example_of(parameter.annotation)
+        if isinstance(node, Array | Key) and isinstance(example, Array | Key):
+            if len(node.shape) != len(example.shape):
+                continue
+            for size, described in zip(node.shape, example.shape, strict=True):
+                if isinstance(size, Number) and isinstance(described, Named):
+                    _add(names, refused, size, described.name)
+    annotated = set(names)
+    written = {p.name for p in function.parameters if nodes.get(p.name) != example_of(p.annotation)}
+    for dimension in unpacked:
+        node = nodes.get(dimension.parameter) if dimension.parameter in written else None
+        if isinstance(node, Array | Key) and -len(node.shape) <= dimension.index < len(node.shape):
+            size = node.shape[dimension.index]
+            if isinstance(size, Number) and (size.range, size.value) not in annotated:
+                _add(names, refused, size, dimension.name)
+    return {place: name for place, name in names.items() if place not in refused}
+
+
+def _add(names: dict[_Place, str], refused: set[_Place], size: Number, name: str) -> None:
+    place = size.range, size.value
+    if names.setdefault(place, name) != name:
+        refused.add(place)
+
+
+def _renamed(node: Node, ranges: Mapping[_Place, str], numbers: Mapping[int, str]) -> Node:
+    """Return an example with names in place of numbers."""
+
+    def name_of(size: Size) -> Size:
+        if isinstance(size, Number):
+            name = ranges.get((size.range, size.value)) or numbers.get(size.value)
+            return Named(name, size.range) if name else size
+        return size
+
+    match node:
+        case Array() | Key():
+            return replace(node, shape=tuple(map(name_of, node.shape)))
+        case Tree(children=children):
+            return replace(node, children=tuple(_renamed(c, ranges, numbers) for c in children))
+        case Literal():
+            return node
+
+
+def has_numbers(inputs: SizedInputs) -> bool:
+    """Return whether examples have numbers that might be sizes with names."""
+    return any(
+        isinstance(size, Number) and size.value in inputs.sizes.values() and size.value > 1
+        for node in inputs.nodes.values()
+        for array in arrays_of(node)
+        for size in array.shape
+    )

@@ -1,0 +1,143 @@
+"""Which functions of a file call which, as seen in the current traces of its functions.
+
+A function is listed if a trace ran its body. A call is listed if its value was observed and it
+names such a function: `dense(x)`, `self.attend(x)`, `lax.scan(step, …)`.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.source.functions import Function
+from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.source_text import SourceText
+from jaxsight.source.statements import tree_of
+from jaxsight.source.text import Position, Range
+
+PATIENCE = 1.5
+"""Seconds to wait for a trace; functions without a current one are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracedFunction:
+    """A function that was traced: its qualified name, its definition, and its name's place."""
+
+    name: str
+    range: Range
+    name_range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class TracedCall:
+    """A call; `range` is where the caller names the callee."""
+
+    caller: TracedFunction
+    callee: TracedFunction
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class TracedCalls:
+    """The traced functions of a file, and the calls among them in text order."""
+
+    functions: tuple[TracedFunction, ...] = ()
+    calls: tuple[TracedCall, ...] = ()
+
+    def at(self, position: Position) -> TracedFunction | None:
+        """Return the function whose name, in its definition or a call, is at a position."""
+        for function in self.functions:
+            if position in function.name_range:
+                return function
+        return next((call.callee for call in self.calls if position in call.range), None)
+
+
+async def traced_calls(engine: Engine, path: str) -> TracedCalls:
+    """Return the traced functions of a file and their calls."""
+    document = await engine.documents.read(path)
+    if document is None:
+        return TracedCalls()
+    module = document.module
+    views: list[View] = []
+    for subject in engine.documents.subjects(document):
+        view = await engine.traces.view(document, subject, PATIENCE)
+        if not isinstance(view, Unasked) and not view.stale:
+            views.append(await engine.traces.placed(view))
+    if document.module is not module or not views:
+        return TracedCalls()
+    return await asyncio.to_thread(_traced_calls, module, views)
+
+
+def _traced_calls(module: Module, views: list[View]) -> TracedCalls:
+    observed = {place for view in views for place in view.observed}
+    reached: dict[str, tuple[ModuleChunk, Function]] = {}
+    for place in observed:
+        owner = module.function_at(place.start)
+        if owner is not None and _in_call(place, *owner):
+            reached[owner[1].qualname] = owner
+    functions = {
+        name: TracedFunction(
+            name,
+            function.range.shifted(chunk.first_line),
+            function.name_range.shifted(chunk.first_line),
+        )
+        for name, (chunk, function) in reached.items()
+    }
+    calls: dict[Range, TracedCall] = {}
+    for chunk in {chunk.first_line: chunk for chunk, _ in reached.values()}.values():
+        for mention, place in _mentions(chunk, observed):
+            owner = module.function_at(place.start)
+            caller = functions.get(owner[1].qualname) if owner is not None else None
+            if caller is None:
+                continue
+            callee = next(filter(None, map(functions.get, _meant(mention, caller.name))), None)
+            if callee is not None:
+                calls[place] = TracedCall(caller, callee, place)
+    return TracedCalls(
+        tuple(sorted(functions.values(), key=lambda function: function.range)),
+        tuple(calls[place] for place in sorted(calls)),
+    )
+
+
+def _in_call(place: Range, chunk: ModuleChunk, function: Function) -> bool:
+    """Return whether a place is evaluated when a function is called, not when it is defined."""
+    relative = place.start.up(chunk.first_line)
+    named = any(relative == parameter.range.start for parameter in function.parameters)
+    return named or relative >= function.body_start
+
+
+def _mentions(
+    chunk: ModuleChunk, observed: set[Range]
+) -> Iterator[tuple[ast.Name | ast.Attribute, Range]]:
+    """Yield the names in observed calls, with their absolute ranges."""
+    if chunk.broken is not None:
+        return
+    source = SourceText(chunk.text)
+    for call in ast.walk(tree_of(chunk.text)):
+        if not isinstance(call, ast.Call):
+            continue
+        if source.range(call).shifted(chunk.first_line) not in observed:
+            continue
+        for node in ast.walk(call):
+            if isinstance(node, ast.Name | ast.Attribute):
+                yield node, source.range(node).shifted(chunk.first_line)
+
+
+def _meant(mention: ast.Name | ast.Attribute, caller: str) -> Iterator[str]:
+    """Yield the qualified names that a name in a function may stand for, innermost first."""
+    if isinstance(mention, ast.Attribute):
+        if isinstance(mention.value, ast.Name):
+            around = mention.value.id
+            if around in ("self", "cls"):
+                around = caller.partition(".<locals>")[0].rpartition(".")[0]
+            yield f"{around}.{mention.attr}"
+        return
+    while caller:
+        yield f"{caller}.<locals>.{mention.id}"
+        caller = caller.rpartition(".<locals>.")[0]
+    yield mention.id

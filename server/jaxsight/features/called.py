@@ -1,0 +1,50 @@
+"""Words about functions whose example inputs are those of calls by other functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.text.inert import one_line
+from jaxsight.text.markdown import prose
+from jaxsight.wire.messages.replies import Traced
+
+
+def label(view: View) -> str:
+    """Return the end of a hint, `` · as called by `loss` `` or `` · proposed inputs ``.
+
+    It is empty for inputs that are in the text or the settings.
+    """
+    question = view.answer.question
+    is_outside = question.subject.examples.source in ("caller", "recorded", "proposed")
+    return f" · {one_line(question.set.name)}" if is_outside else ""
+
+
+def words(view: View) -> str:
+    """Return Markdown that says by whom a function was called; empty for other functions."""
+    return prose(view.answer.question.set.name) if view.subject.is_from_caller else ""
+
+
+def compiled_alone(view: View) -> str:
+    """Return a clause about the kernels of a function that others call; empty for other functions.
+
+    XLA compiles a program as a whole, and fuses across its functions.
+    """
+    if not view.subject.is_from_caller:
+        return ""
+    by_callers = one_line(view.answer.question.set.name)
+    return f"compiled alone, {by_callers}: as a part of other programs it may be fused differently"
+
+
+def reached_by_others(views: Iterable[View]) -> frozenset[str]:
+    """Return the functions that a trace of another function of their file reaches.
+
+    That trace describes them as they are used, so it takes precedence.
+    """
+    return frozenset(
+        called.function
+        for view in views
+        if isinstance(view.answer.reply, Traced) and not view.subject.is_from_caller
+        for called in view.answer.reply.calls
+        if not called.file
+    )

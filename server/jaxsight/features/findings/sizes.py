@@ -1,0 +1,121 @@
+"""Findings about the sizes of a traced function: annotations that differ, sizes that are fixed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jaxsight.queries.sizes.exploring import FixedSize
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.rules.finding import Finding, finding_of
+from jaxsight.rules.jx310_annotation_mismatch import rule as annotation_mismatch
+from jaxsight.rules.jx429_fixed_size import rule as fixed_size
+from jaxsight.source.source_text import SourceText
+from jaxsight.source.statements import tree_of
+from jaxsight.source.text import Range
+from jaxsight.wire.messages.replies import Traced
+
+ANNOTATIONS = annotation_mismatch.RULE.code
+FIXED_SIZES = fixed_size.RULE.code
+
+_TRANSPARENT = re.compile(
+    r"(?:\w+\.)*(?:jit|filter_jit|jaxtyped|beartype|typechecked|typechecker|staticmethod|"
+    r"classmethod|property|override|checkpoint|remat)(?:\(.*\))?|(?:\w+\.)*partial\((?:\w+\.)*jit\b.*",
+    re.DOTALL,
+)
+"""Decorators after which a function has the shapes of its annotations."""
+
+
+def of_annotations(view: View) -> Iterator[Finding]:
+    """Yield the jaxtyping annotations of a function that its trace disagrees with."""
+    reply, function = view.answer.reply, view.subject.function
+    chunk = view.subject.chunk
+    if not isinstance(reply, Traced) or view.stale or "[" not in chunk.text:
+        return
+    if not all(_TRANSPARENT.fullmatch(text.strip().lstrip("@")) for text in function.decorators):
+        return
+    try:
+        definition = _definition(tree_of(chunk.text), view)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    if definition is None:
+        return
+    source = SourceText(chunk.text)
+
+    def range_of(node: ast.expr) -> Range:
+        return source.range(node).shifted(chunk.first_line)
+
+    def seen(target: ast.expr) -> str:
+        observation = view.observed.get(range_of(target))
+        if observation is None or observation.more or len(observation.values) != 1:
+            return ""
+        return view.seen(observation)[0].text
+
+    names = {reply.outputs: view.size_names.outputs or reply.outputs}
+    for observation in view.observed.values():
+        texts = (value.text for value in view.seen(observation))
+        names |= zip(texts, view.named(observation), strict=True)
+    for violation in annotation_mismatch.violations(
+        definition,
+        dict(reply.parameters),
+        _items(reply.outputs),
+        seen,
+        dict(view.answer.question.set.sizes),
+        lambda text: names.get(text, text),
+    ):
+        yield finding_of(
+            ANNOTATIONS,
+            range_of(violation.node),
+            violation.message,
+            help=violation.help,
+            notes=violation.notes,
+        )
+
+
+def of_fixed_size(view: View, fixed: FixedSize) -> Iterator[Finding]:
+    """Yield the finding of a size that a function traces with as given only.
+
+    It is at the expression that fails with another size, or at the function's name.
+    """
+    failed = fixed.failed
+    view.add_texts(failed.reused)
+    places = [
+        place
+        for frame in failed.failure.frames
+        if frame.span is not None and (place := view.range_of(frame.span)) is not None
+    ]
+    error = view.words(failed.failure.message).partition("\n")[0]
+    violation = fixed_size.violation(fixed.name, fixed.size, fixed.tried, error)
+    finding = finding_of(
+        FIXED_SIZES,
+        places[-1] if places else view.name_range,
+        violation.message,
+        help=violation.help,
+        notes=violation.notes,
+    )
+    yield replace(finding, stale=view.stale)
+
+
+def _definition(tree: ast.Module, view: View) -> annotation_mismatch.FunctionNode | None:
+    """Return the definition of a view's function in the tree of its chunk."""
+    function = view.subject.function
+    name, line = function.qualname.rpartition(".")[2], function.name_range.start.line + 1
+    return next(
+        (
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and (node.name, node.lineno) == (name, line)
+        ),
+        None,
+    )
+
+
+def _items(text: str) -> tuple[str, ...]:
+    """Return the items of a tuple of arrays, or the text of another result."""
+    inner = text.removeprefix("(").removesuffix(")")
+    if f"({inner})" != text or "(" in inner or "{" in inner:
+        return (text,)
+    return tuple(item for part in re.split(r", (?![^\[]*\])", inner) if (item := part.strip(", ")))

@@ -1,0 +1,75 @@
+"""From a name to its definition and to its uses."""
+
+from __future__ import annotations
+
+from jaxsight.features.printed_programs.program import FUNCTION, Program
+
+_MOST_HIGHLIGHTS = 2_000
+_MOST_SELECTIONS = 40
+"""Parts that a selection grows by before it becomes the whole text; JSON is recursive."""
+
+Span = tuple[int, int]
+"""Offsets of start and end."""
+
+
+def definition(program: Program, offset: int) -> Span | None:
+    """Return the definition of what is used at an offset.
+
+    `None` if there is no use: neither at the definition itself nor anywhere else.
+    """
+    for start, end, path in program.repeated:
+        if start <= offset <= end:
+            block = program.by_path.get(path)
+            return (block.start, block.start + 1) if block is not None else None
+    named = program.key_at(offset)
+    if named is None:
+        return None
+    key, start, _ = named
+    defined = program.definition(key, start)
+    if defined is None or defined[1] == start:
+        return None
+    return program.word(defined[1])
+
+
+def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]:
+    """Return all places of the name at an offset, and its definition among them."""
+    named = program.key_at(offset)
+    if named is None:
+        return [], None
+    key, start, _ = named
+    defined = program.definition(key, start)
+    if key.startswith(FUNCTION):
+        # A name of a custom call is defined nowhere.
+        places = program.places[key]
+    elif defined is not None:
+        places = list(program.uses(key, defined[0]))
+    else:
+        places = [start]
+    spans = [program.word(place) for place in dict.fromkeys(places)]
+    return spans, program.word(defined[1]) if defined is not None else None
+
+
+def selections(program: Program, offset: int) -> list[Span]:
+    """Return growing parts around an offset: word, operands, statement, block… to the whole."""
+    candidates = [program.word(offset)]
+    for block, statement in program.statements_at(offset):
+        if statement is not None:
+            candidates.append((statement.operands, statement.operands_end))
+            candidates.append((statement.start, statement.end))
+        candidates.append((block.start, block.end))
+    candidates.append((0, len(program.text)))
+    chosen = [(offset, offset)]
+    for start, end in candidates:
+        inner_start, inner_end = chosen[-1]
+        contains = start <= inner_start and inner_end <= end
+        if contains and (start, end) != chosen[-1]:
+            chosen.append((start, end))
+    grown = chosen[1:] or chosen
+    return [*grown[:_MOST_SELECTIONS], grown[-1]] if len(grown) > _MOST_SELECTIONS else grown
+
+
+def nearest(spans: list[Span], offset: int) -> list[Span]:
+    """Return those of many places that are near an offset, in order."""
+    if len(spans) <= _MOST_HIGHLIGHTS:
+        return spans
+    return sorted(sorted(spans, key=lambda span: abs(span[0] - offset))[:_MOST_HIGHLIGHTS])

@@ -1,0 +1,243 @@
+"""A printed program: its blocks, their statements, and where each name is defined and used."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from jaxsight.source.text import Position, Range
+
+JAXPR, STABLEHLO, HLO, KERNELS = LANGUAGES = ("jaxpr", "stablehlo", "hlo", "kernels")
+
+_WORDS = {
+    JAXPR: re.compile(r"[^\s\[\](){};,=:]+"),
+    STABLEHLO: re.compile(r'@"[^"\n]*"|[%@][\w$.\-]+'),
+    HLO: re.compile(r"%?[\w.\-]+"),
+    KERNELS: re.compile(r"[\w.\-]+"),
+}
+
+DEEPEST = 100
+"""Blocks around a block; deeper ones are text of the one around them."""
+
+FUNCTION = "@"
+"""The first character of the key of a function or computation in `Program.places`.
+
+The outermost jaxpr, which has no name, has this as its key.
+"""
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """An equation, operation or instruction, from `start` to `end`.
+
+    `operation` is at `operation_start`; its operands are between `operands` and `operands_end`.
+    """
+
+    start: int
+    end: int = 0
+    operation: str = ""
+    operation_start: int = 0
+    operands: int = 0
+    operands_end: int = 0
+    name: str = ""
+    """The name of what a call calls, in a jaxpr: `name=dense`."""
+    blocks: list[Block] = field(default_factory=list)
+    calls: list[tuple[str, int]] = field(default_factory=list)
+    """Keys of the functions that it calls, each with its offset."""
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A part of a program with names of its own: a jaxpr, function, region or computation.
+
+    `name` is at `name_start`; it is empty, or a part of a path (`body`), without a place of its
+    own (-1).
+    """
+
+    start: int
+    end: int = 0
+    name: str = ""
+    name_start: int = -1
+    key: str = ""
+    """The key of a function (`function_key`)."""
+    parent: Block | None = None
+    sees_outside: bool = False
+    """Whether names of the block around it are visible."""
+    is_function: bool = False
+    is_entry: bool = False
+    statements: list[Statement] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    """The blocks directly inside, in order, also those of its statements."""
+    defined: dict[str, int] = field(default_factory=dict)
+    """The offset of the definition of each of its names."""
+
+
+@dataclass(eq=False, repr=False)
+class Program:
+    """A printed program in one of `LANGUAGES`."""
+
+    language: str
+    text: str
+    root: Block
+    """The whole text."""
+    places: dict[str, list[int]] = field(default_factory=dict)
+    """The offsets of each name, in order: of values by name, of functions by `function_key`.
+
+    Names of HLO's values are without `%` (`value_key`).
+    """
+    functions: dict[str, Block] = field(default_factory=dict)
+    """Functions by key; symbols without a block are in `root.defined`."""
+    repeated: list[tuple[int, int, str]] = field(default_factory=list)
+    """Start and end of a jaxpr that is not printed again, and the path of the one that is."""
+    lines: list[int] = field(default_factory=list)
+    """The offset of each line."""
+
+    def __post_init__(self) -> None:
+        text = self.text
+        self.lines = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
+
+    def offset(self, position: Position) -> int:
+        """Return the offset of a position; one outside the text is moved to an edge."""
+        if position.line >= len(self.lines):
+            return len(self.text)
+        following = position.line + 1
+        end = self.lines[following] if following < len(self.lines) else len(self.text) + 1
+        return max(0, min(self.lines[position.line] + position.column, end - 1))
+
+    def line(self, offset: int) -> int:
+        """Return the line (from 0) of an offset."""
+        return bisect_right(self.lines, offset) - 1
+
+    def position(self, offset: int) -> Position:
+        """Return the position of an offset."""
+        line = self.line(offset)
+        return Position(line, offset - self.lines[line])
+
+    def range(self, start: int, end: int) -> Range:
+        """Return the range between two offsets."""
+        return Range(self.position(start), self.position(end))
+
+    def line_range(self, line: int) -> tuple[int, int]:
+        """Return the offsets of the beginning and end of a line's text, without indentation."""
+        start = self.lines[line]
+        end = self.lines[line + 1] if line + 1 < len(self.lines) else len(self.text)
+        content = self.text[start:end]
+        stripped = content.rstrip()
+        indent = len(stripped) - len(stripped.lstrip())
+        return start + indent, start + len(stripped)
+
+    def block_at(self, offset: int) -> Block:
+        """Return the innermost block around an offset."""
+        block = self.root
+        while True:
+            index = bisect_right(block.blocks, offset, key=_start) - 1
+            if index < 0 or offset > block.blocks[index].end:
+                return block
+            block = block.blocks[index]
+
+    def statements_at(self, offset: int) -> Iterator[tuple[Block, Statement | None]]:
+        """Yield the blocks around an offset, innermost first, each with its statement there."""
+        block: Block | None = self.block_at(offset)
+        while block is not None:
+            index = bisect_right(block.statements, offset, key=_start) - 1
+            statement = block.statements[index] if index >= 0 else None
+            inside = statement is not None and offset <= statement.end
+            yield block, statement if inside else None
+            block = block.parent
+
+    def word(self, offset: int) -> tuple[int, int]:
+        """Return start and end of the word around an offset; both are `offset` if there is none."""
+        line = self.line(offset)
+        start = self.lines[line]
+        end = self.lines[line + 1] if line + 1 < len(self.lines) else len(self.text)
+        # Words do not contain spaces, and lines may have millions of characters.
+        first = max(start, self.text.rfind(" ", start, offset) + 1)
+        last = self.text.find(" ", offset, end)
+        window = self.text[first : last if last >= 0 else end]
+        for match in _WORDS[self.language].finditer(window):
+            if match.start() <= offset - first <= match.end():
+                return first + match.start(), first + match.end()
+        return offset, offset
+
+    def key_at(self, offset: int) -> tuple[str, int, int] | None:
+        """Return the key, start and end of the name at an offset, if there is one."""
+        start, end = self.word(offset)
+        key = self.is_name(self.text[start:end], start)
+        return (key, start, end) if key else None
+
+    def is_name(self, word: str, start: int) -> str:
+        """Return the key of a word if it is a name at `start`, else an empty text."""
+        key = value_key(word) if self.language == HLO else word
+        for candidate in (key, function_key(word)):
+            places = self.places.get(candidate)
+            if places is not None:
+                index = bisect_left(places, start)
+                if index < len(places) and places[index] == start:
+                    return candidate
+        return ""
+
+    def definition(self, key: str, offset: int) -> tuple[Block, int] | None:
+        """Return where the name at an offset is defined, with the block; `None` if unknown."""
+        if key.startswith(FUNCTION):
+            function = self.functions.get(key)
+            if function is not None and function.name_start >= 0:
+                return self.root, function.name_start
+            start = self.root.defined.get(key)
+            return (self.root, start) if start is not None else None
+        block: Block | None = self.block_at(offset)
+        while block is not None:
+            if (start := block.defined.get(key)) is not None:
+                return block, start
+            block = block.parent if block.sees_outside else None
+        return None
+
+    def uses(self, key: str, block: Block) -> Iterator[int]:
+        """Yield the offsets of a name that `block` defines, its definition included."""
+        places = self.places.get(key, [])
+        first = bisect_left(places, block.start)
+        last = bisect_right(places, block.end)
+        for offset in places[first:last]:
+            defined = self.definition(key, offset)
+            if defined is not None and defined[0] is block:
+                yield offset
+
+    @cached_property
+    def definitions(self) -> frozenset[int]:
+        """The offsets at which names are defined."""
+        found = {function.name_start for function in self.functions.values()}
+        waiting = [self.root]
+        while waiting:
+            block = waiting.pop()
+            found.update(block.defined.values())
+            waiting += block.blocks
+        return frozenset(found)
+
+    @cached_property
+    def by_path(self) -> dict[str, Block]:
+        """The inner jaxprs of a jaxpr, by their paths (`3/body`)."""
+        found: dict[str, Block] = {}
+        waiting = [("", block) for block in self.root.blocks]
+        while waiting:
+            path, block = waiting.pop()
+            for index, statement in enumerate(block.statements):
+                for inner in statement.blocks:
+                    found[f"{path}{index}/{inner.name}"] = inner
+                    waiting.append((f"{path}{index}/{inner.name}/", inner))
+        return found
+
+
+def _start(part: Block | Statement) -> int:
+    return part.start
+
+
+def function_key(word: str) -> str:
+    """Return the key of a function or computation in `Program.places`."""
+    return FUNCTION + word.lstrip("@%")
+
+
+def value_key(word: str) -> str:
+    """Return the key of an HLO instruction, which is printed with `%` or without."""
+    return word.removeprefix("%")

@@ -1,0 +1,97 @@
+"""Words of a program by kind, for an editor's colours; lexed line by line, where they are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight.features.printed_programs.jaxpr import TYPE
+from jaxsight.features.printed_programs.program import (
+    FUNCTION,
+    HLO,
+    JAXPR,
+    KERNELS,
+    STABLEHLO,
+    Program,
+)
+
+KINDS = (
+    "variable", "function", "type", "number", "string", "keyword", "comment", "property",
+)  # fmt: skip
+"""Kinds of tokens, with the names that LSP has for them."""
+
+_PATTERNS = {
+    JAXPR: re.compile(
+        rf"""
+        (?P<comment>^\#[^\r\n]*)
+        |(?P<string>'[^'\r\n]*'|"[^"\r\n]*")
+        |(?P<keyword>\{{[ ]lambda\b|(?<=\.[ ])let\b|\bin(?=[ ]\())
+        |(?P<property>[A-Za-z_]\w*(?==[^\s=]))
+        |(?P<type>(?<=[\w.]:){TYPE})
+        |(?P<operation>(?<=[ ]=[ ])[A-Za-z_][\w\-]*)
+        |(?P<number>(?<![\w.])-?\d[\w.+\-]*)
+        |(?P<word>[A-Za-z_<][\w<>.\-]*)
+        """,
+        re.VERBOSE | re.MULTILINE,
+    ),
+    STABLEHLO: re.compile(
+        r"""
+        (?P<comment>//[^\r\n]*)
+        |(?P<word>@"[^"\r\n]*"|[%@][\w$.\-]+)
+        |(?P<string>"(?:[^"\\\r\n]|\\[^\r\n])*")
+        |(?P<type>\btensor<(?:[^<>\r\n]|<[^<>\r\n]*>)*>|![\w.]+(?:<[^<>\r\n]*>)?|\b(?:i|ui|si|f|bf)\d+\b)
+        |(?P<keyword>\b(?:module|attributes|func\.func|public|private|cond|do|reducer|dense)\b)
+        |(?P<operation>\b(?:stablehlo|func|sdy|mhlo|chlo)\.\w+|\b(?:call|return)\b)
+        |(?P<property>\b[A-Za-z_][\w.]*(?=[ ]=[ ]))
+        |(?P<number>(?<![\w.])-?(?:0x)?\d[\w.+\-]*)
+        """,
+        re.VERBOSE,
+    ),
+    HLO: re.compile(
+        r"""
+        (?P<comment>//[^\r\n]*|/\*[^\r\n]*?\*/)
+        |(?P<string>"(?:[^"\\\r\n]|\\[^\r\n])*")
+        |(?P<keyword>^HloModule\b|^ENTRY\b|\bROOT\b)
+        |(?P<word>%[\w.\-]+)
+        |(?P<type>\b[a-z][a-z0-9]*\[[^\]\r\n]*\](?:\{[^}\r\n]*\})?)
+        |(?P<property>\b[A-Za-z_][\w\-]*(?==))
+        |(?P<operation>(?<=[ ])[a-z][\w\-]*(?=\())
+        |(?P<number>(?<![\w.%])-?\d[\d.e+\-]*)
+        """,
+        re.VERBOSE | re.MULTILINE,
+    ),
+    KERNELS: re.compile(r"(?P<keyword>^[ ]*\w[\w ]*(?=: ))", re.MULTILINE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word at `start` of a kind of `KINDS`.
+
+    `is_definition` says that it defines a name; `is_primitive` that it is an operation of JAX or
+    XLA.
+    """
+
+    start: int
+    end: int
+    kind: str
+    is_definition: bool = False
+    is_primitive: bool = False
+
+
+def tokens(program: Program, first: int, last: int) -> Iterator[Token]:
+    """Yield the words of the lines from `first` up to `last`, in order."""
+    lines = program.lines
+    if first >= len(lines):
+        return
+    end = lines[last + 1] if last + 1 < len(lines) else len(program.text)
+    for match in _PATTERNS[program.language].finditer(program.text, lines[first], end):
+        kind, (begin, stop) = match.lastgroup or "", match.span()
+        if kind == "operation":
+            yield Token(begin, stop, "function", is_primitive=True)
+        elif kind != "word":
+            yield Token(begin, stop, kind)
+        elif key := program.is_name(match[0], begin):
+            named = "function" if key.startswith(FUNCTION) else "variable"
+            yield Token(begin, stop, named, begin in program.definitions)

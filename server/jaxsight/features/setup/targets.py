@@ -1,0 +1,143 @@
+"""The targets that an editor offers, in groups, each with what it is and what it needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jaxsight.queries.engine import Engine
+from jaxsight.targets.target import PREFERRED, Target, counted, names, parse
+from jaxsight.workers.compilation import environments, installation
+from jaxsight.workers.compilation.target_states import State, figures, target_state
+
+Group = Literal["here", "gpu", "tpu", "several", "ssh"]
+"""This machine's devices, GPUs and TPUs that are not here, several devices, other machines."""
+
+_SEVERAL = ("cpu", PREFERRED, "tpu:v5e")
+"""Targets that are offered with several devices."""
+_DEVICES, _TPU_SLICE = 8, "tpu:v5e:4x4"
+
+TITLES = {"cuda": "NVIDIA GPUs", "tpu": "TPUs"}
+"""Names of the platforms that compilers are installed for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A target that can be chosen."""
+
+    target: str
+    group: Group
+    title: str
+    """The device, for people."""
+    figures: str
+    """Memory and rates of the chip; empty for this machine's devices."""
+    state: State
+    detail: str
+    compiler: str
+    """The platform whose compiler must be installed first: `cuda` or `tpu`; else empty."""
+    active: bool
+    """Whether kernels are shown for it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler that can be installed, with sizes in megabytes."""
+
+    platform: str
+    title: str
+    download: int
+    installed: tuple[str, ...]
+    """Its versions of JAX, the newest first."""
+    disk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The targets of a file's project."""
+
+    active: str
+    configured: str
+    """The target of the settings; empty for the default."""
+    jax: str
+    """The version of JAX that traces; empty until it is known."""
+    targets: tuple[Offer, ...]
+    compilers: tuple[Compiler, ...]
+
+
+async def targets(engine: Engine, path: str) -> Offers:
+    """Return the targets for a file, this machine's first."""
+    project = engine.projects.of(path)
+    chosen = engine.choices.targets(path)
+    active, settings = chosen[0], project.settings
+    configured = [name for name in (settings.target, *settings.targets) if name]
+    known = [target.name for target in chosen] + [parse(name).name for name in configured]
+
+    def look() -> Offers:
+        compilers = tuple(_compiler(platform) for platform in environments.MEGABYTES)
+        disk = {compiler.platform: compiler.disk for compiler in compilers}
+        offers = [
+            _offer(parse(name), group, active.name, project.jax, disk)
+            for name, group in _grouped(known)
+        ]
+        return Offers(active.name, settings.target, project.jax, tuple(offers), compilers)
+
+    return await asyncio.to_thread(look)
+
+
+def _grouped(known: list[str]) -> Iterator[tuple[str, Group]]:
+    """Yield the names of targets with their groups, without duplicates.
+
+    Args:
+        known: names that are chosen or configured.
+    """
+    single = [(name, _group(parse(name))) for name in names()]
+    several = [counted(parse(name), _DEVICES) for name in _SEVERAL]
+    others = dict.fromkeys((*several, _TPU_SLICE, *known))
+    more = [(name, _group(parse(name))) for name in others if name not in names()]
+    for group in ("here", "gpu", "tpu", "several", "ssh"):
+        yield from (each for each in (*single, *more) if each[1] == group)
+
+
+def _group(target: Target) -> Group:
+    if target.host:
+        return "ssh"
+    if target.devices:
+        return "several"
+    if target.chip is None:
+        return "here"
+    return "tpu" if target.platform == "tpu" else "gpu"
+
+
+def _offer(target: Target, group: Group, active: str, jax: str, disk: Mapping[str, int]) -> Offer:
+    known = target_state(target, jax)
+    detail = known.detail
+    if known.compiler:
+        size = environments.MEGABYTES[known.compiler]
+        detail = f"compiler not installed: about {size} MB to download"
+    elif known.state == "ready" and target.chip is not None and not target.host:
+        detail = f"{detail}, {disk[target.platform]:,} MB on disk"
+    count = f"{target.devices} × " if target.devices else ""
+    return Offer(
+        target.name,
+        group,
+        f"{count}{target.title}",
+        figures(target),
+        known.state,
+        detail,
+        known.compiler,
+        target.name == active,
+    )
+
+
+def _compiler(platform: str) -> Compiler:
+    installed = environments.installed(platform)
+    return Compiler(
+        platform,
+        TITLES[platform],
+        environments.MEGABYTES[platform],
+        tuple(environment.jax for environment in installed),
+        sum(installation.megabytes(Path(environment.folder)) for environment in installed),
+    )

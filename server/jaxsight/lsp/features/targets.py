@@ -1,0 +1,181 @@
+"""Targets in an editor: the request `jaxsight/targets`, and commands that choose and install them.
+
+A client that knows the request shows a list of its own. For others the server asks, with few
+answers. A compiler is only installed once the user has agreed to a question of the server, because
+a link in a text may run the command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from jaxsight.lsp.context import Context
+from jaxsight.lsp.convert import notice
+from jaxsight.lsp.notifications.progress import cancellable
+
+if TYPE_CHECKING:
+    from jaxsight.features.setup.targets import Offer
+
+REQUEST = "jaxsight/targets"
+CHOOSE_TARGET = "jaxsight.chooseTarget"
+INSTALL_TARGET = "jaxsight.installTarget"
+
+_MOST = 8
+"""Number of answers of a question: clients show them as buttons, or cut them."""
+_COMMON = ("cpu", "cuda:h100", "cuda:a100", "cuda:b200", "tpu:v5e", "tpu:v6e")
+"""Targets that are offered first."""
+_CANCEL, _INSTALL = "Cancel", "Install"
+"""The safe answer is the first: some clients always return that."""
+
+Json = dict[str, Any]
+
+
+class Targets:
+    """The targets of one connection."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def register(self) -> None:
+        """Serve the request."""
+        self._context.serve(REQUEST, self._answer)
+
+    async def _answer(self, params: object) -> Json:
+        """Return the targets for a file, or for the first folder."""
+        match params:
+            case {"uri": str(uri)}:
+                path = self._path(uri)
+            case _:
+                path = self._path("")
+        offers = await self._context.session.offers(path)
+        return {
+            "active": notice(offers.active),
+            "configured": notice(offers.configured),
+            "jax": offers.jax,
+            "targets": [_json(asdict(offer)) for offer in offers.targets],
+            "compilers": [_json(asdict(compiler)) for compiler in offers.compilers],
+        }
+
+    async def choose(self, arguments: tuple[object, ...]) -> None:
+        """Show kernels for another target (`jaxsight.chooseTarget [TARGET [FILE]]`).
+
+        Without a target, the user is asked. An empty target is that of the settings. If the
+        target's compiler is not installed, the user is asked whether to install it.
+        """
+        match arguments:
+            case ():
+                path = self._path("")
+                target = await self._ask(path)
+            case (str(target),):
+                path = self._path("")
+            case (str(target), str(file)):
+                path = self._path(file)
+            case _:
+                raise JsonRpcInvalidParams(f"{CHOOSE_TARGET} takes at most a target and a file")
+        if target is None:
+            return
+        session = self._context.session
+        session.choose_target(target)
+        offers = await session.offers(path)
+        needed = next((offer.compiler for offer in offers.targets if offer.active), "")
+        if needed:
+            self._context.start(self._in_background(path, needed), f"installing for {target}")
+
+    async def install(self, arguments: tuple[object, ...]) -> None:
+        """Install a compiler, once the user agrees (`jaxsight.installTarget PLATFORM [FILE]`).
+
+        The platform is `cuda` or `tpu`; the compiler is for the JAX of the file's project.
+        Clients that do not know jaxsight are answered at once.
+        """
+        match arguments:
+            case (str(platform),):
+                path = self._path("")
+            case (str(platform), str(file)):
+                path = self._path(file)
+            case _:
+                raise JsonRpcInvalidParams(f"{INSTALL_TARGET} takes a platform and a file")
+        if self._context.client.knows_us:
+            await self._install(path, platform)
+        else:
+            self._context.start(self._in_background(path, platform), f"installing {platform}")
+
+    async def _in_background(self, path: str, platform: str) -> None:
+        try:
+            await self._install(path, platform)
+        except LookupError as error:
+            self._context.show_message(types.MessageType.Warning, str(error))
+
+    async def _install(self, path: str, platform: str) -> None:
+        """Ask, and install.
+
+        Raises:
+            LookupError: it cannot be installed; the message says why.
+        """
+        context = self._context
+        plan = await context.session.compiler_plan(path, platform)
+        try:
+            answer = await context.ask(plan.question, [_CANCEL, _INSTALL])
+        except JsonRpcException as error:
+            raise LookupError(
+                f"This editor cannot ask questions; to install {plan.title}, run "
+                f"`jaxsight targets install {platform}` in a terminal."
+            ) from error
+        if answer != _INSTALL:
+            return
+        async with cancellable(context, f"Installing {plan.title}") as bar:
+            work = asyncio.ensure_future(context.session.install_compiler(plan, bar.report))
+            bar.when_cancelled(work.cancel)
+            try:
+                installed = await work
+            except asyncio.CancelledError:
+                if bar.is_cancelled:
+                    return
+                work.cancel()
+                raise
+        context.show_message(types.MessageType.Info, installed)
+
+    async def _ask(self, path: str) -> str | None:
+        """Return the target that the user selects from the most common ones."""
+        offers = await self._context.session.offers(path)
+        answers = {_title(offer): offer.target for offer in _first(offers.targets)}
+        question = (
+            "Select the target to show kernels for; the setting `jaxsight.target` takes any other"
+        )
+        return answers.get(await self._context.ask(question, list(answers)) or "")
+
+    def _path(self, file: str) -> str:
+        """Return the engine's path of a file, given as a path or URI; else the first folder's."""
+        context = self._context
+        if not file:
+            return str(Path(context.documents.home or ".", "pyproject.toml"))
+        is_uri = "://" in file or file.startswith("untitled:")
+        return (context.documents.served(file) if is_uri else None) or file
+
+
+def _first(offers: tuple[Offer, ...]) -> list[Offer]:
+    """Return few targets: the active one, then common ones, then others."""
+
+    def rank(offer: Offer) -> tuple[bool, bool, int]:
+        common = _COMMON.index(offer.target) if offer.target in _COMMON else len(_COMMON)
+        return not offer.active, offer.state != "ready", common
+
+    usable = [offer for offer in offers if offer.state != "cannot"]
+    return sorted(usable, key=rank)[:_MOST]
+
+
+def _title(offer: Offer) -> str:
+    name = notice(offer.target)
+    return f"{name} (install)" if offer.compiler else name
+
+
+def _json(values: Json) -> Json:
+    """Return values whose texts, which may be from a workspace, are on one line and inert."""
+    return {
+        name: notice(value) if isinstance(value, str) else value for name, value in values.items()
+    }

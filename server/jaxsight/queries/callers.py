@@ -1,0 +1,156 @@
+"""Example inputs of functions from the traces of their callers.
+
+A trace reports the project's functions that it called, and with which arguments. Those are example
+sets of functions that have no better ones. Only functions with example inputs of their own count as
+callers: their traces reach all functions below them, so nothing depends on itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+
+from jaxsight.examples import OutsideSet
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.choices import Choices
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.memory import Memory
+from jaxsight.queries.open_documents import OpenDocuments
+from jaxsight.wire.messages.replies import Traced
+
+_FUNCTIONS = 40
+"""Maximum number of functions of a file that have example inputs from callers."""
+_SETS = 8
+"""Maximum number of example sets of a function from callers."""
+_NAMED = 2
+"""Number of callers that the name of a set lists."""
+
+_Function = tuple[str, str]
+"""A file and the qualified name of a function in it."""
+_Calls = dict[_Function, dict[str, dict[str, str]]]
+"""Example inputs by called function; for each, the keys of the callers' questions by their names.
+
+A caller's name is that for the called function's file.
+"""
+
+
+class Callers:
+    """Keeps the documents' example inputs from callers up to date with the traces.
+
+    All of it is derived from the last trace of each function of the open documents.
+    """
+
+    def __init__(
+        self, documents: OpenDocuments, projects: Projects, choices: Choices, memory: Memory
+    ) -> None:
+        self._documents = documents
+        self._projects = projects
+        self._choices = choices
+        self._memory = memory
+        self._changed: set[str] = set()
+        self._rejected: dict[tuple[_Function, str], dict[str, str]] = {}
+        """Calls with which a function alone is not traced, with the callers at that time."""
+
+    def update(self) -> None:
+        """Update the example inputs of all documents."""
+        calls = self._calls()
+        self._reject_failed(calls)
+        self._changed |= {
+            document.path
+            for document in self._documents.by_path.values()
+            if self._documents.observe(document.path, self._sets(document, calls))
+        }
+
+    def changed(self) -> set[str]:
+        """Return the open files whose example inputs have changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed & self._documents.by_path.keys()
+
+    def _calls(self) -> _Calls:
+        """Return the calls in the last traces of all callers."""
+        real = {os.path.realpath(path): path for path in self._documents.by_path}
+        calls: _Calls = {}
+        for document, subject, key, traced in self._callers():
+            for called in traced.calls:
+                path = real.get(called.file, called.file) or document.path
+                name = f"`{subject.name}`"
+                if path != document.path:
+                    name += f" in {PurePath(document.path).name}"
+                inputs = calls.setdefault((path, called.function), {})
+                for text in called.inputs:
+                    inputs.setdefault(text, {})[name] = key
+        return calls
+
+    def _callers(self) -> Iterator[tuple[Document, Subject, str, Traced]]:
+        """Yield the functions with example inputs of their own, and their last traces."""
+        for document in self._documents.by_path.values():
+            if not self._projects.of(document.path).settings.examples_from_callers:
+                continue
+            for subject in self._documents.subjects(document):
+                chosen = self._choices.set_of(document, subject)
+                if chosen is None or subject.is_from_caller:
+                    continue
+                answer = self._memory.traced.get((document.path, subject.name, chosen.name))
+                if answer is not None and isinstance(answer.reply, Traced):
+                    yield document, subject, answer.question.key, answer.reply
+
+    def _reject_failed(self, calls: _Calls) -> None:
+        """Reject calls with which a function alone is not traced, until a caller is traced again.
+
+        The function may need what its caller does around the call.
+        """
+        self._rejected = {
+            (function, text): callers
+            for (function, text), callers in self._rejected.items()
+            if calls.get(function, {}).get(text) == callers
+        }
+        for document in self._documents.by_path.values():
+            for function, sets in self._documents.observed(document.path).items():
+                for called in sets:
+                    callers = calls.get(function, {}).get(called.text)
+                    if callers is not None and self._has_failed(function, called.label):
+                        self._rejected[function, called.text] = callers
+
+    def _has_failed(self, function: _Function, label: str) -> bool:
+        """Return whether a function was never traced with the inputs of the newest, failed one."""
+        unit = (*function, label)
+        latest, traced = self._memory.latest.get(unit), self._memory.traced.get(unit)
+        if latest is None or isinstance(latest.reply, Traced):
+            return False
+        arguments = latest.question.set.arguments
+        return traced is None or traced.question.set.arguments != arguments
+
+    def _sets(
+        self, document: Document, calls: _Calls
+    ) -> Mapping[_Function, tuple[OutsideSet, ...]]:
+        """Return the example sets of a document's functions, those of each with different names."""
+        own = {s.name for s in self._documents.subjects(document) if not s.is_from_caller}
+        sets: dict[_Function, tuple[OutsideSet, ...]] = {}
+        for _, function in document.module.functions:
+            key = document.path, function.qualname
+            inputs = calls.get(key)
+            if inputs is None or function.qualname in own or len(sets) == _FUNCTIONS:
+                continue
+            kept = [text for text in inputs if (key, text) not in self._rejected][:_SETS]
+            labels = Counter[str]()
+            numbered: list[OutsideSet] = []
+            for text in kept:
+                label = _label(list(inputs[text]))
+                labels[label] += 1
+                number = f" {labels[label]}" if labels[label] > 1 else ""
+                numbered.append(OutsideSet("caller", f"{label}{number}", text))
+            if numbered:
+                sets[key] = tuple(numbered)
+        return sets
+
+
+def _label(callers: list[str]) -> str:
+    """Return the name of an example set, such as ``as called by `loss` and 2 more``."""
+    more = len(callers) - _NAMED
+    if more > 0:
+        callers = [*callers[:_NAMED], f"{more} more"]
+    *first, last = callers
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"as called by {listed}"

@@ -1,0 +1,272 @@
+"""Try proposed example inputs in the sandbox until some can be traced.
+
+What a failed trace says guides what is tried next. Nothing runs in a folder that is not trusted.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxsight import examples
+from jaxsight.examples.proposals.inference import Inferred, infer
+from jaxsight.examples.proposals.proposal import Proposal
+from jaxsight.examples.proposals.repair import Wrong, alternatives, repaired, variants
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.query import Question, ask
+from jaxsight.rules.failure_text import first_sentence
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
+from jaxsight.source.statements import tree_of
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.wire.observations import Failure
+from jaxsight.wire.spans import Span
+
+MOST_TRIED = 12
+"""Proposals of one function that are tried."""
+MOST_OFFERED = 3
+_PATIENCE = 10.0
+"""Seconds of one trace, after which the function is given up."""
+_FIRST_PATIENCE = 60.0
+"""Seconds of the first one, for which modules are imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The proposals of a function that can be traced, the best first.
+
+    Without any, `guess` is the best one, and `reason` says why it could not be traced. `tried` is
+    their number.
+    """
+
+    traced: tuple[Proposal, ...]
+    guess: Proposal
+    reason: str = ""
+    tried: int = 0
+    trivial: bool = False
+    """No equation of the traced proposals depends on an input."""
+    is_first: bool = False
+    """The first proposal that was tried is the first of `traced`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    proposal: Proposal
+    traced: bool
+    has_content: bool = False
+    failure: Failure | None = None
+    reason: str = ""
+
+
+def subject_with(
+    document: Document, chunk: ModuleChunk, function: Function, proposal: Proposal, sandbox: Sandbox
+) -> Subject:
+    """Return a function with proposed example inputs."""
+    outside = sandbox.project.outside
+    proposed = examples.of(function, sizes=outside.sizes, project=proposal.text, mesh=outside.mesh)
+    return Subject(chunk, function, proposed)
+
+
+async def outcome_of(
+    document: Document,
+    chunk: ModuleChunk,
+    function: Function,
+    sandbox: Sandbox,
+    most: int = MOST_TRIED,
+) -> Outcome | None:
+    """Return the proposals of a function that were traced; `None` if it cannot be read."""
+    inferred = await asyncio.to_thread(infer, document.module, chunk, function)
+    if inferred is None:
+        return None
+    search = _Search(document, chunk, function, sandbox, inferred)
+    return await search.run(most)
+
+
+class _Search:
+    """The proposals of one function that were tried, and those that are to be tried."""
+
+    def __init__(
+        self,
+        document: Document,
+        chunk: ModuleChunk,
+        function: Function,
+        sandbox: Sandbox,
+        inferred: Inferred,
+    ) -> None:
+        self.document, self.chunk, self.function = document, chunk, function
+        self.sandbox = sandbox
+        self.inferred = inferred
+        self.tries: list[_Try] = []
+        self.is_slow = False
+        self._seen: set[str] = set()
+
+    async def run(self, most: int) -> Outcome:
+        """Try proposals, each followed by those that its error suggests."""
+        first = self.inferred.proposal
+        stack: list[Iterator[Proposal]] = [iter([first])]
+        later = alternatives(self.inferred, first)
+        while len(self.tries) < most and not self.is_slow:
+            proposal = self._next(stack, later)
+            if proposal is None:
+                break
+            tried = await self._try(proposal)
+            if tried is None:
+                break
+            self.tries.append(tried)
+            if tried.has_content:
+                stack.clear()
+                later = variants(self.inferred, first)
+                if len([t for t in self.tries if t.has_content]) >= MOST_OFFERED:
+                    break
+                most = min(most, len(self.tries) + 3)
+            elif tried.failure is not None and not self._good:
+                stack.append(repaired(self._wrong(proposal, tried.failure)))
+        return self._outcome()
+
+    @property
+    def _good(self) -> bool:
+        return any(tried.has_content for tried in self.tries)
+
+    def _next(self, stack: list[Iterator[Proposal]], later: Iterator[Proposal]) -> Proposal | None:
+        """Return the next proposal that was not tried yet; repairs of the last one come first."""
+        while stack:
+            for proposal in stack[-1]:
+                if self._is_new(proposal):
+                    return proposal
+            stack.pop()
+        return next((proposal for proposal in later if self._is_new(proposal)), None)
+
+    def _is_new(self, proposal: Proposal) -> bool:
+        text = proposal.title
+        if text in self._seen:
+            return False
+        self._seen.add(text)
+        return True
+
+    def _outcome(self) -> Outcome:
+        good = [tried for tried in self.tries if tried.has_content]
+        trivial = not good
+        if trivial:
+            good = [tried for tried in self.tries if tried.traced]
+        first = self.tries[0] if self.tries else None
+        return Outcome(
+            tuple(tried.proposal for tried in good[:MOST_OFFERED]),
+            self.inferred.proposal,
+            "" if good or first is None else first.reason,
+            len(self.tries),
+            trivial and bool(good),
+            bool(good) and good[0] is first,
+        )
+
+    async def _try(self, proposal: Proposal) -> _Try | None:
+        """Trace a proposal; `None` if nothing can be traced."""
+        question = await self.sandbox_question(proposal)
+        if isinstance(question, str):
+            return _Try(proposal, traced=False, reason=question)
+        patience = _PATIENCE if self.tries else _FIRST_PATIENCE
+        try:
+            answer = await asyncio.wait_for(self.sandbox.trace(question), patience)
+        except TimeoutError:
+            self.is_slow = True
+            return _Try(proposal, traced=False, reason=f"tracing took over {patience:.0f} s")
+        if answer is None:
+            return None
+        match answer.reply:
+            case Traced():
+                outlined = await self.sandbox.outline(answer)
+                body = outlined.program.body if outlined is not None else None
+                inputs = set(body.inputs) if body is not None else set()
+                used = body is not None and any(inputs & {*s.operands} for s in body.steps)
+                return _Try(proposal, traced=True, has_content=used)
+            case Failed(failure=failure):
+                reason = first_sentence(failure.message) or failure.type
+                return _Try(proposal, traced=False, failure=failure, reason=reason)
+        return None
+
+    async def sandbox_question(self, proposal: Proposal) -> Question | str:
+        """Return the question about a proposal, or why there is none."""
+        subject = subject_with(self.document, self.chunk, self.function, proposal, self.sandbox)
+        sets = subject.examples.sets
+        if not sets:
+            problems = subject.examples.problems
+            return problems[0].message if problems else "no example inputs"
+        project = self.sandbox.project
+        asking = functools.partial(
+            ask,
+            self.document,
+            subject,
+            sets[0],
+            root=project.root,
+            environment=project.environment,
+            patience=project.settings.timeouts.statement,
+            module=self.document.module,
+        )
+        question = asking()
+        return question if isinstance(question, Question) else question.reason
+
+    def _wrong(self, proposal: Proposal, failure: Failure) -> Wrong:
+        expressions = [self._text(f.span) for f in failure.frames if f.span is not None]
+        own = [
+            self._text(f.span)
+            for f in failure.frames
+            if f.span is not None and f.function.endswith(self.function.qualname.rpartition(".")[2])
+        ]
+        blamed: list[str] = []
+        for text in [*reversed(own), *reversed(expressions)]:
+            blamed += self._parameters_in(text)
+        return Wrong(
+            self.inferred,
+            proposal,
+            failure,
+            tuple(dict.fromkeys(blamed)),
+            expressions[-1] if expressions else "",
+        )
+
+    def _text(self, span: Span) -> str:
+        """Return the source of a span of one of the module's chunks."""
+        chunk = next((c for c in self.document.module.chunks if c.id == span.chunk), None)
+        if chunk is None:
+            return ""
+        lines = chunk.text.encode().split(b"\n")[span.line - 1 : span.end_line]
+        if not lines:
+            return ""
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.column :]
+        return b"\n".join(lines).decode("utf-8", "replace")
+
+    def _parameters_in(self, text: str) -> Iterator[str]:
+        """Yield the parameters that an expression uses, directly or through variables."""
+        known = {p.name for p in self.function.parameters}
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+        except (SyntaxError, ValueError):
+            return
+        names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        for name in names:
+            if name in known:
+                yield name
+        for name in names:
+            if name not in known:
+                yield from self._origins.get(name, ())
+
+    @functools.cached_property
+    def _origins(self) -> dict[str, tuple[str, ...]]:
+        """The parameters that each variable of the function is computed from."""
+        origins: dict[str, tuple[str, ...]] = {}
+        known = {p.name for p in self.function.parameters}
+        for node in ast.walk(tree_of(self.chunk.text)):
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    read = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
+                    found = dict.fromkeys(
+                        p for n in read for p in ((n,) if n in known else origins.get(n, ()))
+                    )
+                    for target in targets:
+                        for inner in ast.walk(target):
+                            if isinstance(inner, ast.Name) and inner.id not in known:
+                                origins.setdefault(inner.id, tuple(found))
+        return origins

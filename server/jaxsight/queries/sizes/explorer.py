@@ -1,0 +1,160 @@
+"""What is known of the sizes of functions, and the traces in the background that show it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
+from jaxsight.projects.project import Project
+from jaxsight.projects.projects import Projects
+from jaxsight.queries.memory import Memory
+from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
+from jaxsight.source.shape_unpacking import named_dimensions
+from jaxsight.source.statements import tree_of
+from jaxsight.wire.messages.replies import Failed, Traced
+from jaxsight.workers.supervisor import Priority
+
+_SHARE = 10
+"""A trace with other sizes may take this many times as long as the one with the given sizes."""
+_LEAST = 2.0
+"""Seconds that each trace may take at least."""
+_MOST = 20.0
+"""Seconds that the traces of one function may take together."""
+
+
+class SizeExplorer:
+    """Traces functions with other sizes, each question once."""
+
+    def __init__(self, projects: Projects, memory: Memory) -> None:
+        self._projects = projects
+        self._memory = memory
+        self._running: dict[str, _Running] = {}
+        self._seconds: dict[str, float] = {}
+
+    def known(self, question: Question) -> Explored | None:
+        """Return what is known about a question's function; `None` if it was not explored."""
+        return self._memory.sizes.get(question.key)
+
+    def is_quick(self, question: Question, patience: float) -> bool:
+        """Return whether the function was last explored within `patience` seconds."""
+        return self._seconds.get(_unit(question), patience) < patience
+
+    async def explored(self, answer: Answer) -> Explored:
+        """Trace the function of an answer with other sizes, unless that was done."""
+        question = answer.question
+        known = self.known(question)
+        if known is not None or not isinstance(answer.reply, Traced):
+            return known or Explored()
+        running = self._running.get(question.key)
+        if running is None:
+            task = asyncio.create_task(self._explore(question, answer.reply))
+            running = self._running[question.key] = _Running(question, task)
+            task.add_done_callback(lambda done: self._ended(question.key, done))
+        try:
+            return await asyncio.shield(running.task)
+        except asyncio.CancelledError:
+            if running.task.cancelled():
+                return Explored()
+            raise
+
+    def cancel(self, path: str) -> None:
+        """Cancel what runs for a file: its text changed, or it was closed."""
+        for running in list(self._running.values()):
+            if running.question.path == path:
+                running.task.cancel()
+
+    def cancel_all(self) -> None:
+        """Cancel all that runs."""
+        for running in list(self._running.values()):
+            running.task.cancel()
+
+    async def _explore(self, question: Question, first: Traced) -> Explored:
+        inputs, by_number = inputs_of(question)
+        began = time.monotonic()
+        seconds = sum(seconds for _, seconds in first.seconds)
+        tracing = _Tracing(self._projects.of(question.path), question, seconds)
+        explored = await explore(inputs, by_number, first, tracing.trace)
+        self._seconds[_unit(question)] = time.monotonic() - began
+        self._memory.sizes.put(question.key, explored)
+        return explored
+
+    def _ended(self, key: str, task: asyncio.Task[Explored]) -> None:
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it; callers get it too
+        running = self._running.get(key)
+        if running is not None and running.task is task:
+            del self._running[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    question: Question
+    task: asyncio.Task[Explored]
+
+
+@dataclass(slots=True)
+class _Tracing:
+    """The traces of one question with other sizes."""
+
+    project: Project
+    question: Question
+    seconds: float
+    """Duration of the trace with the given sizes."""
+    spent: float = 0.0
+
+    async def trace(self, inputs: SizedInputs, sizes: Sizes) -> Traced | Failed:
+        """Trace with other sizes, behind all that somebody waits for.
+
+        Raises:
+            Stopped: it takes too long, or the tracer ended.
+        """
+        resized = inputs.resized(sizes)
+        if resized is None or self.spent > _MOST:
+            raise Stopped
+        trace, hidden = self.question.trace, self.question.path
+        request = replace(trace, arguments=resized.arguments, sizes=resized.sizes, keep=False)
+        begun: list[float] = []
+        asking = asyncio.ensure_future(
+            self.project.ask(
+                request,
+                priority=Priority.BACKGROUND,
+                on_stage=lambda stage: begun.append(time.monotonic()),
+                hidden="" if self.question.slice.sees_lines else hidden,
+            )
+        )
+        limit = max(_LEAST, _SHARE * self.seconds)
+        try:
+            while not asking.done():
+                await asyncio.wait([asking], timeout=limit)
+                if begun and time.monotonic() - begun[0] > limit:
+                    break
+        finally:
+            asking.cancel()
+        self.spent += time.monotonic() - begun[0] if begun else 0.0
+        if not asking.done() or asking.cancelled():
+            raise Stopped
+        reply = asking.result()
+        if not isinstance(reply, Traced | Failed):
+            raise Stopped
+        return reply
+
+
+def inputs_of(question: Question) -> tuple[SizedInputs, SizedInputs | None]:
+    """Return a question's example inputs with named sizes, also with equal numbers as one size."""
+    subject = question.subject
+    try:
+        unpacked = named_dimensions(tree_of(subject.chunk.text), subject.function)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        unpacked = ()
+    inputs = sized_inputs(question.set, subject.function, unpacked)
+    if not has_numbers(inputs):
+        return inputs, None
+    return inputs, sized_inputs(question.set, subject.function, unpacked, by_number=True)
+
+
+def _unit(question: Question) -> str:
+    return f"{question.path}:{question.subject.name}"

@@ -1,0 +1,288 @@
+"""Trace a function with other sizes, until its dimensions are explained.
+
+The first sizes have no relation to each other. If the function does not trace with them, relations
+of the given sizes are kept (`samples.levels`). Where several formulas explain a dimension because
+a relation was kept, the relation is broken alone: either the function traces, and only one formula
+remains, or it needs the relation, and the formulas are equal for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.examples.resizing import SizedInputs
+from jaxsight.queries.sizes import samples
+from jaxsight.queries.sizes.formulas import explanations
+from jaxsight.queries.sizes.naming import SizeNames, chooser, dimensions, names_of
+from jaxsight.queries.sizes.samples import AtMost, Divides, Multiple, Relation
+from jaxsight.wire.messages.replies import Failed, Traced
+
+Sizes = Mapping[str, int]
+Trace = Callable[[SizedInputs, Sizes], Awaitable[Traced | Failed]]
+"""Traces the function with sizes; raises `Stopped` if that is not possible."""
+
+_LARGEST = 50_000
+"""Larger sizes are not tried, unless the given ones are."""
+_MOST_BROKEN = 8
+"""Number of relations that are broken alone."""
+_STRUCTURAL = 4
+"""Sizes up to this often have a meaning of their own, such as the channels of an image."""
+_LARGE = 97
+"""Least size of the last sample: formulas of small sizes coincide."""
+_SEEDS = 5
+_MOST_SAMPLES = 4
+"""Number of traces with the same relations, while several formulas explain a dimension."""
+
+
+class Stopped(Exception):
+    """No further trace is possible: the time is up, or the tracer ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSize:
+    """A size that a function traces with as given only."""
+
+    name: str
+    size: int
+    tried: tuple[int, ...]
+    """The sizes that it failed with, all others as given."""
+    failed: Failed
+    """The failure with the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What is known of a function from its traces with other sizes."""
+
+    names: SizeNames = field(default_factory=SizeNames)
+    sizes: tuple[tuple[str, int], ...] = ()
+    """The given sizes that names stand for."""
+    fixed: FixedSize | None = None
+    traces: int = 0
+    """Number of traces."""
+
+
+@dataclass(slots=True)
+class _Search:
+    """The traces of a function so far."""
+
+    trace: Trace
+    count: int = 0
+    sizes: list[Sizes] = field(default_factory=list)
+    samples: list[Sizes] = field(default_factory=list)
+    """The sizes of `traces`, with those that are defined by others."""
+    traces: list[Traced] = field(default_factory=list)
+
+    async def try_sizes(self, inputs: SizedInputs, sizes: Sizes) -> Traced | Failed:
+        """Trace with sizes, and keep the trace."""
+        self.count += 1
+        reply = await self.trace(inputs, sizes)
+        if isinstance(reply, Traced):
+            self.sizes.append(sizes)
+            self.samples.append(inputs.all_sizes(sizes))
+            self.traces.append(reply)
+        return reply
+
+
+async def explore(
+    inputs: SizedInputs, by_number: SizedInputs | None, first: Traced, trace: Trace
+) -> Explored:
+    """Return what traces with other sizes show about a function.
+
+    Args:
+        inputs: its example inputs.
+        by_number: the same, in which equal numbers are one size; tried if `inputs` fail.
+        first: the trace with the given sizes.
+        trace: traces with other sizes.
+    """
+    search = _Search(trace)
+    try:
+        return await _explored(search, inputs, by_number, first)
+    except Stopped:
+        return Explored(traces=search.count)
+
+
+async def _explored(
+    search: _Search, inputs: SizedInputs, by_number: SizedInputs | None, first: Traced
+) -> Explored:
+    if not inputs.sizes:
+        return Explored()
+    for one, most in ((inputs, 2 if by_number is not None else 99), (by_number, 99)):
+        if one is None:
+            continue
+        for kept in samples.levels(one.sizes)[:most]:
+            if await _both(search, one, kept, ()):
+                return await _named(search, one, first, kept, ())
+    singles = [name for name, size in inputs.sizes.items() if size <= 1]
+    tries = [tuple(singles)] if singles else []
+    fixed: FixedSize | None = None
+    for names in (*tries, *((name,) for name in inputs.sizes if name not in singles)):
+        for kept in _some_levels(inputs.sizes):
+            if not await _both(search, inputs, kept, names):
+                continue
+            if names != tuple(singles) and inputs.is_all_named and len(names) == 1:
+                fixed = await _fixed(search, inputs, names[0])
+            explored = await _named(search, inputs, first, kept, names)
+            return Explored(explored.names, explored.sizes, fixed, search.count)
+    if len(inputs.sizes) == 1 and inputs.is_all_named:
+        fixed = await _fixed(search, inputs, *inputs.sizes)
+    return Explored(fixed=fixed, traces=search.count)
+
+
+def _some_levels(sizes: Sizes) -> Iterator[tuple[Relation, ...]]:
+    levels = samples.levels(sizes)
+    yield from dict.fromkeys((levels[min(1, len(levels) - 1)], levels[-1]))
+
+
+async def _both(
+    search: _Search, inputs: SizedInputs, kept: Sequence[Relation], fixed: tuple[str, ...]
+) -> bool:
+    """Trace with two samples that have the relations, and return whether both succeeded."""
+    search.sizes.clear()
+    search.samples.clear()
+    search.traces.clear()
+    if set(inputs.sizes) <= set(fixed):
+        return False
+    unordered = [relation for relation in kept if not isinstance(relation, AtMost)]
+    candidates = [samples.sample(inputs.sizes, kept, seed, fixed) for seed in range(_SEEDS)]
+    candidates.insert(1, samples.sample(inputs.sizes, unordered, 0, fixed))
+    for number, sizes in enumerate(candidates):
+        if sizes in search.sizes or not _usable(inputs.sizes, sizes, unordered):
+            continue
+        reply = await search.try_sizes(inputs, sizes)
+        if isinstance(reply, Failed) and number == 0:
+            return False
+        if len(search.traces) == 2:
+            return True
+    return False
+
+
+def _usable(given: Sizes, sizes: Sizes, kept: Sequence[Relation]) -> bool:
+    fits = all(n <= max(_LARGEST, given[name]) for name, n in sizes.items())
+    return fits and all(relation.holds(sizes) for relation in kept)
+
+
+async def _named(
+    search: _Search,
+    inputs: SizedInputs,
+    first: Traced,
+    kept: Sequence[Relation],
+    fixed: tuple[str, ...],
+) -> Explored:
+    """Return the names of dimensions, after breaking relations that leave a choice of formulas."""
+    given = inputs.all_sizes(inputs.sizes)
+    names = [name for name in given if name not in fixed]
+    for seed in range(_SEEDS):
+        sizes = samples.sample(inputs.sizes, kept, seed, fixed)
+        if len(search.traces) >= _MOST_SAMPLES or not _usable(inputs.sizes, sizes, kept):
+            continue
+        if _tells(search, first, inputs, names, sizes):
+            await search.try_sizes(inputs, sizes)
+    needed: list[Relation] = []
+    tried, confirmed = 0, False
+    for broken, rest in _broken(kept, needed):
+        if tried == _MOST_BROKEN:
+            break
+        telling = [
+            sizes
+            for sizes in _without(inputs.sizes, broken, rest, fixed)
+            if _tells(search, first, inputs, names, sizes)
+        ]
+        if not telling:
+            continue
+        tried += 1
+        replies = [await search.try_sizes(inputs, sizes) for sizes in telling]
+        if all(isinstance(reply, Failed) for reply in replies) and len(broken) == 1:
+            needed += broken
+    for seed in range(2):
+        sizes = samples.sample(inputs.sizes, needed, seed, fixed, least=_LARGE)
+        if _usable(inputs.sizes, sizes, needed):
+            confirmed = isinstance(await search.try_sizes(inputs, sizes), Traced)
+            if confirmed:
+                break
+    other_samples = (samples.sample(inputs.sizes, needed, seed, fixed) for seed in range(7))
+    related = [
+        inputs.all_sizes(sizes)
+        for sizes in other_samples
+        if all(relation.holds(sizes) for relation in needed)
+    ]
+    choose = chooser(names, [given, *search.samples], related, divides=confirmed)
+    written = names_of([first, *search.traces], choose)
+    shown = tuple((name, given[name]) for name in names)
+    return Explored(written, shown, traces=search.count)
+
+
+def _broken(
+    kept: Sequence[Relation], needed: list[Relation]
+) -> Iterator[tuple[Sequence[Relation], Sequence[Relation]]]:
+    """Yield relations to break together, and those to keep meanwhile.
+
+    First each relation but the order, then the whole order, then the order of each pair. `needed`
+    grows meanwhile.
+    """
+    order = [relation for relation in kept if isinstance(relation, AtMost)]
+    others = [relation for relation in kept if not isinstance(relation, AtMost)]
+    for relation in reversed(others):
+        rest = [other for other in kept if other is not relation]
+        for stronger, weaker in samples.weakened(relation):
+            yield [stronger], [*rest, *weaker]
+    multiples = [relation for relation in others if isinstance(relation, Multiple)]
+    yield order, list(needed)
+    yield order, [*multiples, *needed]
+    yield order, others
+    for pair in order:
+        names = {pair.name, pair.other}
+        rest = [r for r in kept if not (isinstance(r, AtMost | Divides) and _names(r) == names)]
+        yield [pair], rest
+
+
+def _names(relation: AtMost | Divides) -> set[str]:
+    other = relation.other if isinstance(relation, AtMost) else relation.divisor
+    return {relation.name, other}
+
+
+def _without(
+    given: Sizes, broken: Sequence[Relation], rest: Sequence[Relation], fixed: tuple[str, ...]
+) -> Iterator[Sizes]:
+    """Yield sizes that do not have some relations, but the others.
+
+    Of sizes that are not divisible, also such with the quotient 1.
+    """
+    candidates = [samples.sample(given, rest, seed, fixed) for seed in range(_SEEDS)]
+    candidates = [sizes for sizes in candidates if not all(r.holds(sizes) for r in broken)]
+    yield from [sizes for sizes in candidates if _usable(given, sizes, rest)][:1]
+    for relation in broken:
+        if isinstance(relation, Divides) and relation.name not in fixed and candidates:
+            divisor = candidates[0][relation.divisor]
+            sizes = {**candidates[0], relation.name: divisor + divisor // 2 + 1}
+            if not relation.holds(sizes):
+                yield sizes
+
+
+def _tells(
+    search: _Search, first: Traced, inputs: SizedInputs, names: Sequence[str], sizes: Sizes
+) -> bool:
+    """Return whether formulas that explain the same dimension differ for some sizes."""
+    given, others = inputs.all_sizes(inputs.sizes), inputs.all_sizes(sizes)
+    for numbers in dimensions([first, *search.traces]):
+        found = explanations(names, [given, *search.samples], numbers)
+        if len({formula.value(others) for formula in found}) > 1:
+            return True
+    return False
+
+
+async def _fixed(search: _Search, inputs: SizedInputs, name: str) -> FixedSize | None:
+    """Return the size as fixed if the function fails with each of some others in its place."""
+    size = inputs.sizes[name]
+    if size <= _STRUCTURAL or name not in inputs.declared:
+        return None
+    tried = tuple(factor * size for factor in (2, 3, 4))
+    failures: list[Failed] = []
+    for other in tried:
+        search.count += 1
+        reply = await search.trace(inputs, {**inputs.sizes, name: other})
+        if isinstance(reply, Traced) or reply.failure.stage != "trace":
+            return None
+        failures.append(reply)
+    return FixedSize(name, size, tried, failures[0])

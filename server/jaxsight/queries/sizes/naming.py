@@ -1,0 +1,160 @@
+"""Write the types of a trace with names of sizes: `f32[B,H,L,L]` in place of `f32[2,4,8,8]`.
+
+Traces with other sizes are aligned by place: the same expression, the same number of values, and
+types that differ only in the numbers between their brackets. Where they do not align, the function
+took another path, and the type keeps its numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.queries.sizes.formulas import Sample, explanations
+from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.observations import Observation, Seen
+
+_SHAPE = re.compile(r"(?<=[\w>])\[((?:[^\[\]()' ]|@\([^\[\]()' ]*\))+)\]")
+_SIZE = re.compile(r"(?:(?<=,)|^)\d+(?=[,@]|$)")
+_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+
+Choose = Callable[[Sequence[int]], str]
+"""Returns the formula of a dimension, given its number in each trace; empty if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeNames:
+    """The types of one trace with names of sizes."""
+
+    values: dict[Observation, tuple[str, ...]] = field(default_factory=dict)
+    """Of each observation that has names, the types of its values."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    outputs: str = ""
+    """The type of the result; empty if it has no names."""
+
+    def __bool__(self) -> bool:
+        return bool(self.values or self.parameters or self.outputs)
+
+
+def dimensions(traces: Sequence[Traced]) -> frozenset[tuple[int, ...]]:
+    """Return the dimensions that vary between traces, each as its number in every one."""
+    dims: set[tuple[int, ...]] = set()
+
+    def note(numbers: Sequence[int]) -> str:
+        dims.add(tuple(numbers))
+        return ""
+
+    names_of(traces, note)
+    return frozenset(numbers for numbers in dims if len(set(numbers)) > 1)
+
+
+def names_of(traces: Sequence[Traced], choose: Choose) -> SizeNames:
+    """Return the types of the first trace with the formulas that `choose` returns."""
+    choose = functools.lru_cache(maxsize=None)(choose)
+    first, *others = traces
+    by_place = [
+        {
+            (_chunk(other, observation), observation.kind): observation
+            for observation in other.observations
+        }
+        for other in others
+    ]
+    values: dict[Observation, tuple[str, ...]] = {}
+    for observation in first.observations:
+        place = _chunk(first, observation), observation.kind
+        same = [places.get(place) for places in by_place]
+        seen = [_seen(first, observation)]
+        for other, twin in zip(others, same, strict=True):
+            if twin is None or len(twin.values) != len(observation.values):
+                break
+            if bool(twin.more) != bool(observation.more):
+                break
+            seen.append(_seen(other, twin))
+        if len(seen) < len(traces):
+            continue
+        texts = [
+            named([one.text for one in ones], choose)
+            for ones in zip(*seen, strict=True)
+            if len({_DIGITS.sub("", "›".join(one.inside)) for one in ones}) == 1
+        ]
+        if len(texts) == len(observation.values) and texts != [one.text for one in seen[0]]:
+            values[observation] = tuple(texts)
+    parameters: dict[str, str] = {}
+    for row in zip(*(trace.parameters for trace in traces), strict=False):
+        name, text = row[0]
+        if all(other == name for other, _ in row):
+            written = named([text for _, text in row], choose)
+            if written != text:
+                parameters[name] = written
+    outputs = named([trace.outputs for trace in traces], choose)
+    return SizeNames(values, parameters, outputs if outputs != first.outputs else "")
+
+
+def named(texts: Sequence[str], choose: Choose) -> str:
+    """Return the first text with formulas in place of the dimensions that have one."""
+    first = texts[0]
+    masked = [_STRING.sub(lambda string: "'" * len(string[0]), text) for text in texts]
+    if len({_NUMBER.sub("", _SHAPE.sub("[]", text)) for text in masked}) > 1:
+        return first
+    shapes = [list(_SHAPE.finditer(text)) for text in masked]
+    parts: list[str] = []
+    end = 0
+    for twins in zip(*shapes, strict=True):
+        sizes = [[int(size[0]) for size in _SIZE.finditer(twin[1])] for twin in twins]
+        if len({len(ones) for ones in sizes}) > 1:
+            return first
+        formulas = [choose(numbers) for numbers in zip(*sizes, strict=True)]
+        replacing = iter(formulas)
+        shape = _SIZE.sub(lambda size, r=replacing: next(r) or size[0], twins[0][1])  # type: ignore[misc]
+        parts += [first[end : twins[0].start(1)], shape]
+        end = twins[0].end(1)
+    return "".join((*parts, first[end:]))
+
+
+def chooser(
+    names: Sequence[str],
+    samples: Sequence[Sample],
+    synthetic: Sequence[Sample],
+    *,
+    divides: bool = True,
+) -> Choose:
+    """Return what writes a dimension as the only formula that explains it in all samples.
+
+    Args:
+        names: the names that formulas may use.
+        samples: the sizes of each trace.
+        synthetic: other sizes with the relations that the function needs; formulas that agree on
+            all of them are the same for it.
+        divides: whether quotients are formulas.
+    """
+
+    def choose(numbers: Sequence[int]) -> str:
+        found = explanations(names, samples, numbers)
+        if not found:
+            return ""
+        best = found[0]
+        if not divides and "//" in best.text:
+            return ""
+        if len(found) > 1 and not synthetic:
+            return ""
+        for other in found[1:]:
+            if any(other.value(sizes) != best.value(sizes) for sizes in synthetic):
+                return ""
+        return best.text
+
+    return choose
+
+
+def _seen(trace: Traced, observation: Observation) -> list[Seen]:
+    return [trace.seen[index] for index in observation.values]
+
+
+def _chunk(trace: Traced, observation: Observation) -> object:
+    """Return the place of an observation, by the id of the chunk that was asked for."""
+    span = observation.span
+    asked = next((r.asked for r in trace.reused if r.executed == span.chunk), span.chunk)
+    return asked, span.line, span.column, span.end_line, span.end_column

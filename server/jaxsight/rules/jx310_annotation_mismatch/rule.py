@@ -1,0 +1,100 @@
+"""JX310: a jaxtyping annotation disagrees with the trace."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from jaxsight.rules.jx310_annotation_mismatch.annotation import (
+    Annotation,
+    annotation_of,
+    array_type,
+    items_of,
+    mismatch,
+    text_of,
+)
+from jaxsight.rules.rule import Rule
+from jaxsight.rules.violation import NodeViolation
+from jaxsight.text.inert import clause
+
+RULE = Rule(
+    "JX310",
+    "annotation-mismatch",
+    "A jaxtyping annotation disagrees with the traced shape or dtype.",
+    severity="warning",
+)
+
+_LONGEST = 44
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def violations(
+    function: FunctionNode,
+    parameters: Mapping[str, str],
+    outputs: Sequence[str],
+    seen: Callable[[ast.expr], str],
+    sizes: Mapping[str, int],
+    named: Callable[[str], str],
+) -> Iterator[NodeViolation]:
+    """Yield the annotations of a traced function's locals and results that do not hold.
+
+    Names have the sizes that the annotations of parameters give them in this trace, then those of
+    the example inputs. Parameters that disagree leave everything in doubt.
+
+    Args:
+        function: the function's definition.
+        parameters: the traced types of parameters by name.
+        outputs: the traced type of the result, or those of its items for a tuple.
+        seen: returns the type of an assignment target, empty if it had none or several.
+        sizes: the sizes of the example inputs by name.
+        named: returns a traced type with names of sizes.
+    """
+    known: dict[str, int | tuple[int, ...]] = {}
+    arguments = function.args
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        annotation = annotation_of(argument.annotation)
+        traced = array_type(parameters.get(argument.arg, ""))
+        if annotation is not None and traced is not None and mismatch(annotation, traced, known):
+            return
+    known = {**sizes, **known}
+    checked = [
+        (statement.annotation, seen(statement.target))
+        for statement in _statements(function.body)
+        if isinstance(statement, ast.AnnAssign)
+    ]
+    items = items_of(function.returns)
+    if items is None:
+        checked += (
+            [(function.returns, outputs[0])] if function.returns and outputs[1:] == () else []
+        )
+    elif len(items) == len(outputs):
+        checked += zip(items, outputs, strict=True)
+    for node, text in checked:
+        annotation, traced = annotation_of(node), array_type(text)
+        if annotation is None or traced is None:
+            continue
+        if kind := mismatch(annotation, traced, known):
+            yield _violation(annotation, kind, text, named(text))
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function, without those of functions in it."""
+    for statement in body:
+        if isinstance(statement, _NESTED):
+            continue
+        yield statement
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.stmt):
+                yield from _statements([child])
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                yield from _statements(child.body)
+
+
+def _violation(annotation: Annotation, kind: str, text: str, named: str) -> NodeViolation:
+    node = annotation.node
+    shown = node.value if isinstance(node, ast.Constant) else text_of(node).replace("'", '"')
+    message = f"annotated `{clause(str(shown), _LONGEST)}`, traced `{clause(named, _LONGEST)}`"
+    notes = (f"the {kind} differs",) + ((f"the traced type is `{text}`",) if named != text else ())
+    return NodeViolation(node, message, help="correct the annotation, or the code", notes=notes)

@@ -1,0 +1,94 @@
+"""The functions of imported modules of the project, whose calls are recorded as in the traced file.
+
+The modules are compiled with call entries, whose numbers are negative: those of the traced file's
+sites are not.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+
+from jaxsight.tracer.observation import call_entries
+from jaxsight.tracer.observation.call_entries import Entry
+
+Record = Callable[[int, tuple[object, ...], Mapping[str, object]], None]
+"""Records the arguments of a call by the number of its entry and the names of its module."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFunction:
+    """A function of an imported module, by its qualified name."""
+
+    file: str
+    name: str
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A module's code, for one text; its entries are numbered from `first`."""
+
+    text: str | bytes
+    code: CodeType
+    first: int
+    entries: tuple[Entry, ...]
+
+
+class ImportedFunctions:
+    """The functions of the texts that were imported last, by the numbers of their entries."""
+
+    def __init__(self) -> None:
+        self.record: Record | None = None
+        """Called with each call while a file is traced."""
+        self._modules: dict[str, _Compiled] = {}
+        self._functions: dict[int, ImportedFunction] = {}
+        self._next = 1
+
+    def install(self) -> None:
+        """Make the entries of imported modules report to this object."""
+        setattr(builtins, call_entries.NAME, self._called)
+
+    def compiled(self, text: str | bytes, path: str) -> CodeType:
+        """Return the code of a module with entries; that of an equal text is compiled once."""
+        known = self._modules.get(path)
+        if known is not None and known.text == text:
+            return known.code
+        if known is not None:
+            for number in self._numbers(known):
+                del self._functions[number]
+        try:
+            tree: ast.Module = ast.parse(text, path)
+            entries = tuple(call_entries.add_entries(tree, self._next))
+            code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+        except RecursionError:
+            # Python can compile deeper nesting from text than from a tree.
+            code, entries = compile(text, path, "exec", dont_inherit=True), ()
+        compiled = self._modules[path] = _Compiled(text, code, self._next, entries)
+        self._next += len(entries)
+        self._functions |= {
+            number: ImportedFunction(path, entry.function, entry.parameters)
+            for number, entry in zip(self._numbers(compiled), entries, strict=True)
+        }
+        return code
+
+    def function(self, number: int) -> ImportedFunction | None:
+        """Return the function of an entry; `None` if its module's text has changed since."""
+        return self._functions.get(number)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of all entries."""
+        return frozenset(self._functions)
+
+    def _called(self, number: int, arguments: tuple[object, ...]) -> None:
+        if self.record is not None:
+            self.record(-number, arguments, sys._getframe(1).f_globals)
+
+    @staticmethod
+    def _numbers(compiled: _Compiled) -> range:
+        return range(-compiled.first, -compiled.first - len(compiled.entries), -1)

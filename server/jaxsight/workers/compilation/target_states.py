@@ -1,0 +1,85 @@
+"""What each target needs on this machine: nothing, a compiler to be installed, or another machine.
+
+Only files are examined.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jaxsight.targets.chips import Gpu
+from jaxsight.targets.target import Target
+from jaxsight.text import units
+from jaxsight.workers.compilation import environments
+
+State = Literal["ready", "needs", "cannot"]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """Whether programs can be compiled for a target: `needs` an installation, or `cannot` be.
+
+    `detail` says by what, or why not.
+    """
+
+    state: State
+    detail: str
+    compiler: str = ""
+    """The platform whose compiler must be installed: `cuda` or `tpu`; else empty."""
+
+
+def target_state(target: Target, jax: str) -> TargetState:
+    """Return the state of a target for programs lowered by a version of JAX."""
+    if target.host:
+        return TargetState("ready", f"compiled by the JAX of {target.host}, over ssh")
+    return _own_device(target) if target.chip is None else _distant_chip(target, jax)
+
+
+def figures(target: Target) -> str:
+    """Return the memory and rates of a target's chip, such as `80 GiB · 3.35 TB/s`."""
+    chip = target.chip
+    if chip is None:
+        return ""
+    parts = [units.size(chip.memory), f"{chip.bandwidth / 1e12:.3g} TB/s"]
+    if isinstance(chip, Gpu):
+        parts.append(f"compute capability {target.capability}")
+    return " · ".join(parts)
+
+
+def _own_device(target: Target) -> TargetState:
+    """Return the state of this machine's own device."""
+    match target.platform:
+        case "cpu":
+            return TargetState("ready", "compiled by your own jaxlib")
+        case "rocm":
+            if Path("/dev/kfd").exists():
+                return TargetState("ready", "requires the ROCm plugin in your environment")
+            return TargetState("cannot", "no AMD GPU found; use ssh://HOST/rocm")
+        case "tpu":
+            return TargetState("ready", "requires a TPU and libtpu in your environment")
+        case _:
+            if Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi"):
+                return TargetState("ready", "requires the CUDA plugin in your environment")
+            return TargetState("cannot", "no NVIDIA GPU found")
+
+
+def _distant_chip(target: Target, jax: str) -> TargetState:
+    """Return the state of a target that is compiled for ahead of time."""
+    if sys.platform != "linux":
+        return TargetState(
+            "cannot",
+            f"compiler requires Linux; use ssh://HOST/{target.name}, a container or WSL2",
+        )
+    environment = environments.suiting(target.platform, jax)
+    if environment is not None:
+        return TargetState("ready", f"compiled ahead of time by JAX {environment.jax}")
+    size = environments.MEGABYTES[target.platform]
+    return TargetState(
+        "needs",
+        f"`jaxsight targets install {target.platform}`, about {size} MB",
+        target.platform,
+    )

@@ -1,0 +1,138 @@
+"""Propose example inputs for functions of installed libraries, and print how many can be traced."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+
+from jaxsight.queries.proposals.trying import MOST_TRIED, Outcome, outcome_of
+from jaxsight.queries.sandbox import Sandbox
+from jaxsight.session import Session
+from tests.proposals.choosing import PARTS, Chosen, chosen
+from tests.quiet import QUIET
+from tests.truth.measure import scratch
+
+LISTS = Path(__file__).parent
+PACKAGES = Path(jax.__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of one function."""
+
+    chosen: Chosen
+    outcome: Outcome | None
+    seconds: float
+
+    @property
+    def first_guess(self) -> bool:
+        return self.content and self.outcome is not None and self.outcome.is_first
+
+    @property
+    def content(self) -> bool:
+        outcome = self.outcome
+        return outcome is not None and bool(outcome.traced) and not outcome.trivial
+
+    @property
+    def trivial(self) -> bool:
+        return self.outcome is not None and self.outcome.trivial
+
+
+def load(name: str) -> list[Chosen]:
+    """Return the functions of a list."""
+    text = (LISTS / f"{name}.txt").read_text(encoding="utf-8")
+    return [Chosen.read(line) for line in text.splitlines()]
+
+
+async def measure(functions: list[Chosen], most: int) -> list[Measured]:
+    """Propose example inputs for functions in their installed files."""
+    measured: list[Measured] = []
+    with scratch() as folder:
+        session = Session()
+        session.configure([str(folder)], {**QUIET, "python": sys.executable}, trusted=True)
+        try:
+            for function in functions:
+                result = await _measured(session, function, most)
+                measured.append(result)
+        finally:
+            await session.aclose()
+    return measured
+
+
+async def _measured(session: Session, function: Chosen, most: int) -> Measured:
+    path = str(PACKAGES / function.file)
+    text = await asyncio.to_thread(Path(path).read_text, encoding="utf-8")
+    session.engine.documents.open(path, text)
+    document = await session.engine.documents.read(path)
+    assert document is not None
+    chunk, definition = next(
+        (c, f) for c, f in document.module.functions if f.qualname == function.function
+    )
+    sandbox = Sandbox(session.engine.projects.of(path), session.engine.documents.by_path)
+    began = time.monotonic()
+    try:
+        outcome = await outcome_of(document, chunk, definition, sandbox, most)
+    finally:
+        await sandbox.aclose()
+        session.engine.close(path)
+    return Measured(function, outcome, time.monotonic() - began)
+
+
+def main() -> None:
+    """Measure the lists that are named, by default both."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proposals", description=__doc__)
+    parser.add_argument("lists", nargs="*", default=["first", "second"])
+    parser.add_argument("--most", type=int, default=MOST_TRIED, help="proposals of one function")
+    parser.add_argument("--only", default="", help="functions whose line has this text")
+    parser.add_argument("--choose", action="store_true", help="write the lists again")
+    parser.add_argument("--quiet", action="store_true", help="print the tables alone")
+    options = parser.parse_args()
+    if options.choose:
+        for name, functions in zip(("first", "second"), chosen(PACKAGES), strict=True):
+            text = "".join(f"{function}\n" for function in functions)
+            (LISTS / f"{name}.txt").write_text(text, encoding="utf-8")
+    for name in options.lists:
+        functions = [f for f in load(name) if options.only in str(f)]
+        _show(name, asyncio.run(measure(functions, options.most)), quiet=options.quiet)
+
+
+def _show(name: str, measured: list[Measured], *, quiet: bool) -> None:
+    for result in measured if not quiet else ():
+        outcome = result.outcome
+        if outcome is None:
+            print(f"-- {result.chosen}: unreadable")
+            continue
+        mark = "OK" if result.content else "triv" if result.trivial else "FAIL"
+        mark += "1" if result.first_guess else ""
+        print(f"{mark:5} {result.chosen} ({outcome.tried} tried, {result.seconds:.1f} s)")
+        for proposal in outcome.traced or (outcome.guess,):
+            print(f"        {'; '.join(proposal.lines)}")
+        if outcome.reason:
+            print(f"        {outcome.reason}")
+    print(f"\n{name}: {len(measured)} functions")
+    print("| library | functions | first guess | first proposal | trivial | not traced |")
+    print("|---|---|---|---|---|---|")
+    libraries = [library for library in PARTS if any(m.chosen.library == library for m in measured)]
+    for library in [*libraries, "all"]:
+        those = [m for m in measured if library in (m.chosen.library, "all")]
+        counts = Counter(
+            first=sum(m.first_guess for m in those),
+            content=sum(m.content for m in those),
+            trivial=sum(m.trivial for m in those),
+        )
+        failed = len(those) - counts["content"] - counts["trivial"]
+        print(
+            f"| {library} | {len(those)} | {counts['first']} | {counts['content']} |"
+            f" {counts['trivial']} | {failed} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
