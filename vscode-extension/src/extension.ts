@@ -34,7 +34,8 @@ export function activate(context: vscode.ExtensionContext): Api {
   const panel = new Panel(context.extensionUri, server, logs);
   const recordings = new Recordings(context, pythons);
   const commands = registerCommands(context, server, logs, pythons);
-  context.subscriptions.push(logs, status, pythons, targets, examples, links, membership, panel, recordings, ...commands);
+  const parts = [logs, status, pythons, targets, examples, links, membership, panel, recordings];
+  context.subscriptions.push(...parts, ...commands);
   const ready = server.start();
   ready.catch((error: unknown) => {
     logs.client.error(error instanceof Error ? error : String(error));
