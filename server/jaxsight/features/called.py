@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line
@@ -48,3 +48,11 @@ def reached_by_others(views: Iterable[View]) -> frozenset[str]:
         for called in view.answer.reply.calls
         if not called.file
     )
+
+
+def not_reached_by_others(views: Sequence[View]) -> list[View]:
+    """Return the views without those of called functions that a caller's trace describes."""
+    reached = reached_by_others(views)
+    return [
+        view for view in views if not (view.subject.is_from_caller and view.subject.name in reached)
+    ]

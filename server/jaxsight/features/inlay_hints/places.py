@@ -48,12 +48,7 @@ def of_views(shown: Shown, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterat
     callers, whose own kernels are not those of the program.
     """
     reached: set[Position] = set()
-    used = called.reached_by_others(shown.views)
-    views = [
-        view
-        for view in shown.views
-        if view.subject.name not in used or not view.subject.is_from_caller
-    ]
+    views = called.not_reached_by_others(shown.views)
     for view in views:
         kernels = shown.kernels(view)
         for hint in hints(kernels) if kernels is not None else ():
