@@ -47,7 +47,9 @@ class Measured:
 
 def load(name: str) -> list[Chosen]:
     """Return the functions of a list."""
-    text = (LISTS / f"{name}.txt").read_text(encoding="utf-8")
+    text = (Path(name) if name.endswith(".txt") else LISTS / f"{name}.txt").read_text(
+        encoding="utf-8"
+    )
     return [Chosen.read(line) for line in text.splitlines()]
 
 
@@ -97,7 +99,9 @@ def main() -> None:
     if options.choose:
         for name, functions in zip(("first", "second"), chosen(PACKAGES), strict=True):
             text = "".join(f"{function}\n" for function in functions)
-            (LISTS / f"{name}.txt").write_text(text, encoding="utf-8")
+            (Path(name) if name.endswith(".txt") else LISTS / f"{name}.txt").write_text(
+                text, encoding="utf-8"
+            )
     for name in options.lists:
         functions = [f for f in load(name) if options.only in str(f)]
         _show(name, asyncio.run(measure(functions, options.most)), quiet=options.quiet)

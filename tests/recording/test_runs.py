@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from jaxsight.recording import recorded_file
 from jaxsight.recording.recorded_file import RecordedCall, RecordedFileError
 
-SERVER = Path(__file__).parents[2] / "server"
+ROOT = Path(__file__).parents[2]
 
 LIBRARY = """\
 from typing import NamedTuple
@@ -100,12 +101,21 @@ if __name__ == "__main__":
 """
 
 
+def command(folder: Path, *words: str) -> list[str]:
+    """The command that records a run, of a server as an extension brings it along."""
+    bundled = folder / ".bundled"
+    (bundled / "libs").mkdir(parents=True, exist_ok=True)
+    if not (bundled / "libs" / "jaxsight").exists():
+        (bundled / "libs" / "jaxsight").symlink_to(ROOT / "server" / "jaxsight")
+        shutil.copy(ROOT / "vscode-extension" / "scripts" / "start.py", bundled)
+    start = [sys.executable, "-I", "-S", str(bundled / "start.py"), "record"]
+    return [*start, "--python", sys.executable, "--", *words]
+
+
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SERVER), "JAX_PLATFORMS": "cpu"}
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "jaxsight.recording", "--python", sys.executable, "--", *words]
+    variables = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    variables.pop("PYTHONPATH", None)
+    return variables
 
 
 def record(
@@ -113,7 +123,7 @@ def record(
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, tuple[RecordedCall, ...]]]:
     """Run a program in a folder; return how it ended, and what is recorded by file and function."""
     ran = subprocess.run(
-        command(*words),
+        command(folder, *words),
         cwd=folder,
         env=environment(),
         input=text,
@@ -234,8 +244,8 @@ import jax.numpy as jnp
 import library
 
 library.numbered(jnp.ones(2), 1)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(100)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -246,7 +256,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_is_the_programs_and_a_running_program_is_recorded_already(tmp_path: Path) -> None:
     folder = project(tmp_path, long=LONG)
     with subprocess.Popen(
-        command("python", "long.py"),
+        command(folder, "python", "long.py"),
         cwd=folder,
         env=environment(),
         stdout=subprocess.PIPE,

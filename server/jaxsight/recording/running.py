@@ -24,7 +24,8 @@ from jaxsight.recording import FOLDER, ROOT, TESTS, recorded_file
 from jaxsight.recording.observing import log
 from jaxsight.recording.recorded_file import Functions, RecordedCall, RecordedFileError
 
-_SITE = Path(__file__).parent / "observing" / "site"
+SITE = Path(__file__).parent / "observing" / "site"
+"""The folder that a Python process finds `sitecustomize` in."""
 _SECONDS = 2.0
 """Between two merges."""
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
@@ -75,7 +76,7 @@ def record(
         variables = {**environment, FOLDER: name, ROOT: str(root)}
         if tests:
             variables[TESTS] = "1"
-        paths = [str(_SITE), *filter(None, [environment.get("PYTHONPATH")])]
+        paths = [str(SITE), *filter(None, [environment.get("PYTHONPATH")])]
         variables["PYTHONPATH"] = os.pathsep.join(paths)
         process = subprocess.Popen(list(command), env=variables)
         with _signals_of(process):

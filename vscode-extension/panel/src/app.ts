@@ -40,6 +40,8 @@ export class App {
   private readonly banner = h("div", { class: "banner", role: "status", hidden: true });
   private readonly status = h("footer", { role: "status" });
   private readonly style = h("select", { "aria-label": "Style of the source" });
+  /** Whether HLO is shown with the names that XLA keeps for profilers. */
+  private readonly metadata = h("input", { type: "checkbox" });
   private readonly contents = new Map<Kind, Content | "asked">();
   private shown: Shown | undefined;
   private model: Model | undefined;
@@ -122,15 +124,17 @@ export class App {
     this.texts = {
       jaxpr: text("jaxpr", () => "jaxpr"),
       stablehlo: text("StableHLO", () => "stablehlo"),
-      hlo: text("Optimized HLO", () => "hlo"),
+      hlo: text("Optimized HLO", () => this.hloKind),
       source: text("The function as source", () => this.sourceKind),
     };
     for (const [value, words] of Object.entries(STYLES)) {
       this.style.append(h("option", { value }, words));
     }
-    this.style.addEventListener("change", () => {
-      this.showText();
-    });
+    for (const choice of [this.style, this.metadata]) {
+      choice.addEventListener("change", () => {
+        this.showText();
+      });
+    }
     this.tabs = this.makeTabs();
     this.element = h("div", { class: "panel" });
     this.element.append(this.toolbar.element, this.tabs.list, this.banner, this.tabs.pages, this.status);
@@ -164,6 +168,15 @@ export class App {
     return this.style.value === "lax" ? "lax" : "pretty";
   }
 
+  private get hloKind(): "hlo" | "hlo-metadata" {
+    return this.metadata.checked ? "hlo-metadata" : "hlo";
+  }
+
+  /** The text of a tab. */
+  private kindOf(tab: Exclude<TabName, "graph" | "memory">): Kind {
+    return tab === "source" ? this.sourceKind : tab === "hlo" ? this.hloKind : tab;
+  }
+
   private makeTabs(): Tabs<TabName> {
     const zoom = h("div", { class: "zoom", role: "toolbar", "aria-label": "Graph" });
     zoom.append(
@@ -185,12 +198,13 @@ export class App {
     const stage = h("div", { class: "stage" }, this.graph.element, zoom);
     const split = h("div", { class: "split" }, stage, this.list.element);
     const source = h("div", { class: "sourcerized" }, h("label", { class: "style" }, "style ", this.style), this.texts.source.element);
+    const hlo = h("div", { class: "sourcerized" }, h("label", { class: "style" }, this.metadata, " metadata"), this.texts.hlo.element);
     return new Tabs<TabName>(
       [
         { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, this.crumbs, split, this.details) },
         { name: "jaxpr", title: "jaxpr", page: h("div", { class: "page" }, this.texts.jaxpr.element) },
         { name: "stablehlo", title: "StableHLO", page: h("div", { class: "page" }, this.texts.stablehlo.element) },
-        { name: "hlo", title: "HLO", page: h("div", { class: "page" }, this.texts.hlo.element) },
+        { name: "hlo", title: "HLO", page: h("div", { class: "page" }, hlo) },
         { name: "memory", title: "Memory", page: h("div", { class: "page" }, this.memory.element) },
         { name: "source", title: "Sourcerized", page: h("div", { class: "page" }, source) },
       ],
@@ -319,16 +333,17 @@ export class App {
   /** The text of the tab in front, once it is there. */
   private showText(): void {
     const tab = this.tabs.current;
-    if (tab === "graph" || tab === "memory" || this.shown === undefined) {
+    const { shown } = this;
+    if (tab === "graph" || tab === "memory" || shown === undefined) {
       return;
     }
-    const kind = tab === "source" ? this.sourceKind : tab;
+    const kind = this.kindOf(tab);
     const content = this.contents.get(kind);
     if (content === undefined) {
       this.contents.set(kind, "asked");
       this.host.send({ type: "content", kind });
     } else if (content !== "asked") {
-      this.texts[tab].show(content);
+      this.texts[tab].show(content, `${shown.uri} ${shown.function} ${shown.target}`);
       this.mark();
     }
   }
@@ -372,7 +387,7 @@ export class App {
     } else if (tab === "memory") {
       this.memory.light(this.model?.pathsAt(uri, position) ?? new Set(), this.model?.kernelsAt(uri, position) ?? []);
     } else {
-      const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+      const content = this.contents.get(this.kindOf(tab));
       if (content !== undefined && content !== "asked") {
         this.texts[tab].light(linesAt(content.links, uri, position));
       }
@@ -399,7 +414,7 @@ export class App {
       return;
     }
     const links = content.links.filter((link) => link.line === line);
-    const exact = (this.model?.drawn.kernels ?? []).flatMap((kernel, index) => (kind === "hlo" && kernel.line === line ? [index] : []));
+    const exact = (this.model?.drawn.kernels ?? []).flatMap((kernel, index) => (kind === this.hloKind && kernel.line === line ? [index] : []));
     const model = this.model;
     this.chosen = exact.length > 0 ? exact : unique(links.flatMap((link) => model?.kernelsOf(link.path) ?? []));
     this.choosing = true;
@@ -417,7 +432,7 @@ export class App {
     if (tab === "graph" || tab === "memory") {
       return;
     }
-    const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+    const content = this.contents.get(this.kindOf(tab));
     const { model } = this;
     if (content === undefined || content === "asked" || model === undefined) {
       return;
@@ -456,7 +471,7 @@ export class App {
       this.host.send({ type: "copy", text: listed(this.shown), what: "the kernels as a table" });
       return;
     }
-    const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+    const content = this.contents.get(this.kindOf(tab));
     if (content !== undefined && content !== "asked") {
       this.host.send({ type: "copy", text: content.text, what: `the ${tab}` });
     }

@@ -208,7 +208,7 @@ export interface Drawn extends Launches {
 }
 
 /** The texts that a function became; the last two are its source, written anew. */
-export type Kind = "jaxpr" | "stablehlo" | "hlo" | "pretty" | "lax";
+export type Kind = "jaxpr" | "stablehlo" | "hlo" | "hlo-metadata" | "pretty" | "lax";
 
 export interface Shown {
   readonly function: string;

@@ -270,6 +270,39 @@ test("the saved picture is whole and needs nothing else", async () => {
   assert.doesNotMatch(message.svg, /var\(/);
 });
 
+test("kernels are listed, sorted and filtered, and what is chosen is chosen everywhere", async () => {
+  await hear(show());
+  const list = found(".kernel-list");
+  assert.ok(!list.hidden);
+  const rows = (): readonly HTMLElement[] => [...list.querySelectorAll<HTMLElement>(".row[data-kernel]")];
+  const kernels = (): readonly number[] => rows().map((row) => Number(row.getAttribute("data-kernel")));
+  assert.ok(rows().length >= 15, "those that are seen, and some more");
+  const head = [...list.querySelectorAll<HTMLElement>(".heading button")].find((button) => button.title.startsWith("Estimated"));
+  head?.click();
+  const times = SHOWN.drawn.kernels.map((kernel, index) => ({ index, seconds: kernel.seconds ?? -1 }));
+  times.sort((a, b) => b.seconds - a.seconds || a.index - b.index);
+  assert.deepEqual(kernels(), times.slice(0, rows().length).map(({ index }) => index));
+  const filter = found(".list-tools input") as HTMLInputElement;
+  filter.value = "REDUCTION tanh";
+  filter.dispatchEvent(new page.Event("input") as never);
+  assert.deepEqual(kernels(), [6]);
+  assert.match(found(".list-tools span").textContent, /^1 of 19 kernels · read .* · written .* · ≈ 63\.1 µs$/);
+  rows()[0]?.click();
+  await settled();
+  assert.deepEqual(marked("chosen"), ["k6"]);
+  assert.match(found("aside h2").textContent, /^7 /);
+  assert.equal(last("reveal")?.type, "reveal");
+});
+
+test("HLO has its metadata on request", async () => {
+  await hear(show(), { type: "content", kind: "hlo", content: TEXTS.hlo });
+  found("#tab-hlo").click();
+  assert.match(found("#page-hlo .text-area").textContent, /HloModule|ENTRY/);
+  found("#page-hlo input").click();
+  const message = last("content");
+  assert.ok(message?.type === "content" && message.kind === "hlo-metadata");
+});
+
 test("the memory that is alive is a curve, with the expressions of what is alive at a kernel", async () => {
   await hear(show());
   found("#tab-memory").click();

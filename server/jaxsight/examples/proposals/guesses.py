@@ -59,10 +59,17 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return example
     if name in known.static:
         return _static(evidence, annotated, name)
-    if annotated.startswith("literal ") or annotated in ("callable", "dtype", "shape", "arrays"):
+    if annotated.startswith("literal ") or annotated in (
+        "callable",
+        "callables",
+        "dtype",
+        "shape",
+        "arrays",
+    ):
         return annotated
     said = known.words.get(name)
-    if said is not None and said.count and not (evidence.array or evidence.integer):
+    has_axes = evidence.shape.find().least > 0 or evidence.integer
+    if said is not None and said.count and not has_axes:
         return "count"
     if (by_name := _by_name(evidence, annotated, name)) is not None:
         return by_name
@@ -86,9 +93,10 @@ def _by_use(evidence: Evidence, annotated: str) -> str:
         return "dict"
     if evidence.tree and not evidence.array:
         return "tree"
-    if evidence.axis and not evidence.array:
+    has_axes = evidence.shape.find().least > 0 or evidence.integer
+    if evidence.axis and not has_axes:
         return "axis"
-    if evidence.static and not evidence.array:
+    if evidence.static and not has_axes:
         return "count"
     return ""
 
@@ -111,22 +119,28 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
 
 def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
     """Return what the name says, where the body does not use the parameter as an array."""
+    if evidence.shape.find().least == 0 and not evidence.integer and annotated != "array":
+        for pattern, found in (
+            (names.SHAPE, "shape"),
+            (names.DTYPE, "dtype"),
+            (names.FUNCTIONS, "callables"),
+        ):
+            if pattern.fullmatch(name):
+                return found
     if evidence.array:
         return None
     if name == MESH:
         return "mesh"
     if names.KEY.fullmatch(name) and not evidence.number:
         return "key"
-    if names.DTYPE.fullmatch(name):
-        return "dtype"
-    if names.SHAPE.fullmatch(name) and annotated != "array":
-        return "shape"
     if annotated in ("array", "scalar"):
         return None
     if names.AXIS.fullmatch(name) and not evidence.number:
         return "axis"
     if annotated == "tree" or names.TREE.fullmatch(name):
         return "tree"
+    if names.COUNTS.fullmatch(name) and evidence.sequence:
+        return "shape"
     if evidence.sequence and not evidence.number:
         return "arrays"
     if names.FUNCTION.fullmatch(name) and not evidence.number:
@@ -173,6 +187,8 @@ def guess(
     match kind:
         case "callable":
             return ExpressionGuess(_function(evidence))
+        case "callables":
+            return ExpressionGuess("[lambda x: x, lambda x: x]")
         case "key":
             return KeyGuess()
         case "dtype":

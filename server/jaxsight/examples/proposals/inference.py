@@ -81,7 +81,7 @@ def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | 
             p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing
         )
     stars = signature.variadic
-    if stars and any(kind == "callable" for kind in kinds.values()):
+    if stars and any(kind.startswith("callable") for kind in kinds.values()):
         arrays = tuple(ArrayGuess(sizing.usual()) for _ in range(1))
         examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
     optional = tuple(p.name for p in signature.parameters if p.default == "None")
@@ -201,7 +201,7 @@ def _say(shape: Shape, said: Described, sized: dict[str, Dim]) -> None:
 
 def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
     """Give biases one axis, if the body does not say otherwise."""
-    shapes = {name: found.shape for name, found in evidence.items()}
+    shapes = {name: found.shape for name, found in evidence.items() if len(name) > 2}
     for found in evidence.values():
         shapes |= {key.strip("'"): shape for key, shape in found.keys.items()}
     for name, shape in shapes.items():

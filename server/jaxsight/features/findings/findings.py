@@ -96,7 +96,7 @@ async def findings(
     compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
     limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
     check = _Check(wanted(project.settings, file), patience, limit, compiled)
-    looked_at = called.without_repeats(views)
+    looked_at = called.not_reached_by_others(views)
     pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
     for view in looked_at:
         await engine.turns.breathe()
@@ -116,12 +116,11 @@ async def findings(
         file,
         complete=kernels is True and len(views) == len(subjects),
     )
-    targets = engine.choices.targets(path) if compiled else ()
     return Findings(
         reported,
         document.module,
         tuple((owners[finding], finding) for finding in reported if finding in owners),
-        next(iter(targets), None),
+        next(iter(engine.choices.targets(path)), None) if compiled else None,
     )
 
 

@@ -36,7 +36,7 @@ def compiled_alone(view: View) -> str:
     return f"compiled alone, {by_callers}: as a part of other programs it may be fused differently"
 
 
-def without_repeats(views: Sequence[View]) -> list[View]:
+def not_reached_by_others(views: Sequence[View]) -> list[View]:
     """Return the views without functions that a trace of another one in their file reaches.
 
     That trace describes them as they are used, so it takes precedence.

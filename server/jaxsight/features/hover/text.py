@@ -31,8 +31,8 @@ _INPUT_LINES = 10
 _LONGEST_INPUT = 60
 """Maximum length of such an input in a signature; a longer one has its figures there."""
 _LONGEST_NAME = 72
-_JAXPR_LINES = 12
-"""Maximum number of lines of a jaxpr: what a function costs is read first."""
+_SHORT_JAXPR, _JAXPR_LINES = 20, 10
+"""Up to how many lines a jaxpr is shown whole, and how many lines of a longer one are shown."""
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
@@ -48,6 +48,8 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = answer.reply
+        parts.append(targets)
+        parts.append(prose(called.compiled_alone(view)) if targets else "")
         parts.append(fenced(named_signature(subject.name, view, traced)))
         parts.append(_facts(subject, view, traced))
         parts += [
@@ -57,10 +59,9 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         ]
         parts.append(updates(traced, quoted=True))
         parts.append(notes)
-        parts.append(targets)
-        parts.append(prose(called.compiled_alone(view)) if targets else "")
-        parts.append(fenced(view.words(traced.jaxpr), "text"))
-        if traced.folded:
+        jaxpr, is_folded = _first_lines(view.words(traced.jaxpr))
+        parts.append(fenced(jaxpr, "jaxpr"))
+        if traced.folded or is_folded:
             parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
         if traced.views:
             named = ", ".join(span(name) for name in traced.views)
@@ -79,9 +80,9 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
 def _first_lines(jaxpr: str) -> tuple[str, bool]:
     """Return the first lines of a long jaxpr, and whether there are more."""
     lines = jaxpr.split("\n")
-    if len(lines) <= _JAXPR_LINES:
+    if len(lines) <= _SHORT_JAXPR:
         return jaxpr, False
-    return "\n".join([*lines[: _JAXPR_LINES - 1], "    …"]), True
+    return "\n".join([*lines[:_JAXPR_LINES], "    …"]), True
 
 
 def expression_hover(

@@ -12,7 +12,6 @@ from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
-from jaxsight.text import units
 from jaxsight.text.markdown import prose
 from jaxsight.wire.kernel_graph import Kernel
 
@@ -22,12 +21,6 @@ _UNSAID = frozenset({"output", "XLA's choice"})
 """Reasons that are not fusion boundaries, or that are unknown."""
 _REASONS = 3
 """Number of reasons that a label has."""
-_PLURALS = {
-    "fft": "FFTs",
-    "while": "while loops",
-    "random bits": "random bits",
-    "concat/slice": "concats/slices",
-}
 _SENTENCES = 12
 """Number of kernels that a tooltip describes."""
 
@@ -68,20 +61,19 @@ def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[H
 
 
 def _reasons(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
-    """Return the reasons of fusion boundaries on a line: `reduction`, `3 matmuls`.
+    """Return the reasons of fusion boundaries on a line, each once: `fft, layout change`.
 
-    Of several reasons, the number of kernels that have each:
-    `ends 7 kernels: 4 reductions, 3 matmuls`.
+    If several kernels have one of them: `ends 7 kernels: reduction × 4, matmul × 3`.
     """
     counts = Counter(kernels.reason(kernel) for _, kernel in ended)
-    if len(ended) == 1:
-        return next(iter(counts))
-    shown = [
-        units.count(number, reason, _PLURALS.get(reason, ""))
-        for reason, number in counts.most_common(_REASONS)
-    ]
-    reasons = ", ".join(shown) + (" …" if len(counts) > _REASONS else "")
-    return reasons if len(counts) == 1 else f"ends {len(ended)} kernels: {reasons}"
+    if len(counts) in (1, len(ended)):
+        shown = list(counts)[:_REASONS]
+    else:
+        common = counts.most_common(_REASONS)
+        shown = [f"{reason} × {count}" if count > 1 else reason for reason, count in common]
+    more = " …" if len(counts) > _REASONS else ""
+    reasons = ", ".join(shown) + more
+    return reasons if len(counts) in (1, len(ended)) else f"ends {len(ended)} kernels: {reasons}"
 
 
 KIND = Kind(("barriers",), _hints, needs_kernels=True)

@@ -14,7 +14,7 @@ from jaxsight.queries.traces.located_answer import View
 
 def _hints(shown: Shown) -> Iterator[Hint]:
     newest: dict[str, View] = {}
-    for view in called.without_repeats(shown.views):
+    for view in called.not_reached_by_others(shown.views):
         newest.setdefault(view.subject.name, view)
     for view in newest.values():
         hint = caveats.hint(view, head(view))

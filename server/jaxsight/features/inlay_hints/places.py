@@ -48,7 +48,7 @@ def of_views(shown: Shown, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterat
     callers, whose own kernels are not those of the program.
     """
     reached: set[Position] = set()
-    views = called.without_repeats(shown.views)
+    views = called.not_reached_by_others(shown.views)
     for view in views:
         kernels = shown.kernels(view)
         for hint in hints(kernels) if kernels is not None else ():

@@ -109,7 +109,7 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     hints: dict[Range, Hint] = {}
     fresh: set[Range] = set()
-    kept = called.without_repeats(shown.views)
+    kept = called.not_reached_by_others(shown.views)
     for view in sorted(shown.views, key=lambda view: view.stale):
         if view.stale and view not in kept:
             continue  # its caller's last trace says what is left of it
@@ -136,18 +136,30 @@ def _hints(shown: Shown) -> Iterator[Hint]:
 
 
 def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
-    """Yield the hints at the ends of their lines, with names where a line has several."""
+    """Yield a hint at the end of each line, with names if there are several.
+
+    Editors may draw hints of one place in any order, so they are one hint.
+    """
     module = shown.document.module
     lines: dict[int, list[Hint]] = {}
     for hint in hints:
         lines.setdefault(hint.range.end.line, []).append(hint)
     for line, on_line in lines.items():
         end = line_end(module.text, line)
-        for hint in sorted(on_line, key=lambda hint: hint.range):
-            name = module.slice_text(hint.range) if len(on_line) > 1 else ""
-            label = hint.label.removeprefix(": ")
-            label = f"{name}: {label}" if name else label
-            yield replace(hint, range=end, label=label, attached=False)
+        if len(on_line) == 1:
+            (hint,) = on_line
+            yield replace(hint, range=end, label=hint.label.removeprefix(": "), attached=False)
+            continue
+        named = [
+            (f"{module.slice_text(hint.range)}{hint.label}", hint)
+            for hint in sorted(on_line, key=lambda hint: hint.range)
+        ]
+        yield Hint(
+            end,
+            ", ".join(label for label, _ in named),
+            "\n\n".join(f"{span(label)}\n\n{hint.tooltip}" for label, hint in named),
+            any(hint.stale for hint in on_line),
+        )
 
 
 def _kernels(shown: Shown, view: View) -> Kernels | None:

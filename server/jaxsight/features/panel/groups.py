@@ -103,6 +103,8 @@ def _calls(
     chain = known.of.get(equation.path, ())
     for at, (index, number) in enumerate(chain):
         call = calls[index]
+        if call.name.endswith(">"):
+            continue  # `<lambda>`, `<listcomp>`: part of the function around it
         place = kernels.view.range_of(call.span) if call.span is not None else None
         times = known.times.get((chain[:at], index), 1)
         which = f" {number}/{times}" if number and times > 1 else ""

@@ -13,7 +13,7 @@ from jaxsight.queries.memory import Memory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.shape_unpacking import named_dimensions
+from jaxsight.source.analysis.shape_unpacking import named_dimensions
 from jaxsight.source.statements import tree_of
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.supervisor import Priority

@@ -15,7 +15,7 @@ from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes import samples
 from jaxsight.queries.sizes.formulas import explanations
 from jaxsight.queries.sizes.naming import SizeNames, chooser, dimensions, names_of
-from jaxsight.queries.sizes.samples import AtMost, Divides, Multiple, Relation
+from jaxsight.queries.sizes.samples import Divides, Multiple, Ordered, Relation
 from jaxsight.wire.messages.replies import Failed, Traced
 
 Sizes = Mapping[str, int]
@@ -144,7 +144,7 @@ async def _both(
     search.traces.clear()
     if set(inputs.sizes) <= set(fixed):
         return False
-    unordered = [relation for relation in kept if not isinstance(relation, AtMost)]
+    unordered = [relation for relation in kept if not isinstance(relation, Ordered)]
     candidates = [samples.sample(inputs.sizes, kept, seed, fixed) for seed in range(_SEEDS)]
     candidates.insert(1, samples.sample(inputs.sizes, unordered, 0, fixed))
     for number, sizes in enumerate(candidates):
@@ -181,7 +181,7 @@ async def _named(
             await search.try_sizes(inputs, sizes)
     needed: list[Relation] = []
     tried, confirmed = 0, False
-    for broken, rest in _broken(kept, needed):
+    for broken, rest in _broken(kept, needed, inputs.sizes):
         if tried == _MOST_BROKEN:
             break
         telling = [
@@ -214,17 +214,17 @@ async def _named(
 
 
 def _broken(
-    kept: Sequence[Relation], needed: list[Relation]
+    kept: Sequence[Relation], needed: list[Relation], given: Sizes
 ) -> Iterator[tuple[Sequence[Relation], Sequence[Relation]]]:
     """Yield relations to break together, and those to keep meanwhile.
 
     First each relation but the order, then the whole order, then the order of each pair. `needed`
     grows meanwhile.
     """
-    order = [relation for relation in kept if isinstance(relation, AtMost)]
-    others = [relation for relation in kept if not isinstance(relation, AtMost)]
+    order = [relation for relation in kept if isinstance(relation, Ordered)]
+    others = [relation for relation in kept if not isinstance(relation, Ordered)]
     for relation in reversed(others):
-        rest = [other for other in kept if other is not relation]
+        rest = [other for other in kept if not _implies(other, relation, given)]
         for stronger, weaker in samples.weakened(relation):
             yield [stronger], [*rest, *weaker]
     multiples = [relation for relation in others if isinstance(relation, Multiple)]
@@ -233,12 +233,20 @@ def _broken(
     yield order, others
     for pair in order:
         names = {pair.name, pair.other}
-        rest = [r for r in kept if not (isinstance(r, AtMost | Divides) and _names(r) == names)]
+        rest = [r for r in kept if not (isinstance(r, Ordered | Divides) and _names(r) == names)]
         yield [pair], rest
 
 
-def _names(relation: AtMost | Divides) -> set[str]:
-    other = relation.other if isinstance(relation, AtMost) else relation.divisor
+def _implies(other: Relation, relation: Relation, given: Sizes) -> bool:
+    """Return whether sizes with another relation may have to have a relation, too."""
+    if isinstance(other, Divides) and isinstance(relation, Divides):
+        is_multiple = given[other.divisor] % given[relation.divisor] == 0
+        return other.name == relation.name and is_multiple
+    return other is relation
+
+
+def _names(relation: Ordered | Divides) -> set[str]:
+    other = relation.other if isinstance(relation, Ordered) else relation.divisor
     return {relation.name, other}
 
 
@@ -254,10 +262,12 @@ def _without(
     yield from [sizes for sizes in candidates if _usable(given, sizes, rest)][:1]
     for relation in broken:
         if isinstance(relation, Divides) and relation.name not in fixed and candidates:
-            divisor = candidates[0][relation.divisor]
-            sizes = {**candidates[0], relation.name: divisor + divisor // 2 + 1}
-            if not relation.holds(sizes):
-                yield sizes
+            first = candidates[0]
+            divisor = first[relation.divisor]
+            with_quotient_one = (
+                {**first, relation.name: size} for size in range(2 * divisor - 1, divisor, -1)
+            )
+            yield from [sizes for sizes in with_quotient_one if _usable(given, sizes, rest)][:1]
 
 
 def _tells(

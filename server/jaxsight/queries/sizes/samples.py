@@ -76,7 +76,7 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
-class AtMost:
+class Ordered:
     """A size is not larger than another one."""
 
     name: str
@@ -87,12 +87,12 @@ class AtMost:
         return sizes[self.name] <= sizes[self.other]
 
 
-Relation = Multiple | Divides | Product | Equal | AtMost
+Relation = Multiple | Divides | Product | Equal | Ordered
 
 
-def orders(sizes: Mapping[str, int]) -> tuple[AtMost, ...]:
+def orders(sizes: Mapping[str, int]) -> tuple[Ordered, ...]:
     """Return the order of the given sizes."""
-    return tuple(AtMost(a, b) for a, b in itertools.combinations(_ascending(sizes), 2))
+    return tuple(Ordered(a, b) for a, b in itertools.combinations(_ascending(sizes), 2))
 
 
 def levels(sizes: Mapping[str, int]) -> list[tuple[Relation, ...]]:
@@ -173,7 +173,7 @@ def sample(
     chosen: dict[str, int] = {name: sizes[name] for name in fixed}
     used: set[int] = set()
     last = 0
-    keeps_order = any(isinstance(relation, AtMost) for relation in relations)
+    keeps_order = any(isinstance(relation, Ordered) for relation in relations)
     for number, name in enumerate(_order(sizes, relations)):
         if name in chosen:
             continue
@@ -215,7 +215,7 @@ def _order(sizes: Mapping[str, int], relations: Iterable[Relation]) -> list[str]
     Sizes that others depend on come first.
     """
     relations = tuple(relations)
-    kept = {(r.name, r.other) for r in relations if isinstance(r, AtMost)}
+    kept = {(r.name, r.other) for r in relations if isinstance(r, Ordered)}
     names = _ascending(sizes)
     if not kept:
         names.reverse()

@@ -41,11 +41,23 @@ class _Construction:
     namespace: Mapping[str, object]
 
     def text_in(self, names: Reachable, kind: type) -> str | None:
-        """Return the call for another module; `None` if its names have another meaning there."""
+        """Return the call for another module; `None` if that has no names for its parts."""
         name = names.name_of(kind)
-        there = names.namespace
-        same = all(there.get(read) is self.namespace.get(read) for read in self.reads)
-        return f"{name}({self.arguments})" if name is not None and same else None
+        if name is None:
+            return None
+        renamed: dict[str, str] = {}
+        for read in self.reads:
+            own = self.namespace.get(read)
+            if names.namespace.get(read) is own:
+                continue
+            if isinstance(own, ModuleType):
+                there = names.module(own.__name__)
+            else:
+                there = names.name_of(own)
+            if there is None:
+                return None
+            renamed[read] = there
+        return f"{name}({_renamed(self.arguments, renamed)})"
 
 
 class Calls:
@@ -126,6 +138,19 @@ class Calls:
             is_only = len(own) == 1 and not self.misses_objects
             construction = next(iter(own)) if is_only else None
         return construction.text_in(names, type(value)) if construction is not None else None
+
+
+def _renamed(arguments: str, names: Mapping[str, str]) -> str:
+    """Return arguments with other names for the parts that they read."""
+    if not names:
+        return arguments
+
+    class Renamer(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            there = names.get(node.id)
+            return node if there is None else ast.parse(there, mode="eval").body
+
+    return ast.unparse(Renamer().visit(ast.parse(f"_({arguments})", mode="eval")))[2:-1]
 
 
 def _is_default(made: object, code: CodeType, name: str, value: object) -> bool:
