@@ -76,8 +76,8 @@ function controlAround(model: Model, index: number): readonly string[] {
   let id = inner(kernel.loops.at(-1) ?? -1, kernel.branch);
   while (id !== "") {
     around.unshift(id);
-    const loop = id.startsWith("loop") ? loops[numberIn(id)] : undefined;
-    const branch = id.startsWith("loop") ? undefined : branches[numberIn(id)];
+    const loop = id.startsWith("loop") ? loops[numberWithin(id)] : undefined;
+    const branch = id.startsWith("loop") ? undefined : branches[numberWithin(id)];
     id = loop !== undefined ? inner(loop.parent, loop.branch) : branch === undefined ? "" : inner(branch.loop, branch.parent);
   }
   return around;
@@ -168,7 +168,7 @@ function boxOf(model: Model, open: Open): Box {
   const items = closed(model, open);
   const kernels = kernelsIn(items);
   const kind = kindOf(open.id);
-  const group = kind === "group" ? model.drawn.groups[numberIn(open.id)] : undefined;
+  const group = kind === "group" ? model.drawn.groups[numberWithin(open.id)] : undefined;
   const place = group?.place ?? null;
   return { id: open.id, kind, title: title(model, open.id), place, items, branch: branchOf(model, open.id), kernels };
 }
@@ -179,19 +179,19 @@ function kindOf(id: string): "group" | "loop" | "branch" {
 }
 
 /** The last number of a name. */
-function numberIn(id: string): number {
+function numberWithin(id: string): number {
   return Number(/\d+$/.exec(id)?.[0] ?? -1);
 }
 
 /** The innermost branch that a box is, or is in. */
 function branchOf(model: Model, id: string): number {
   const control = id.replace(/group\d+$/, "").replace(/section\d+$/, "");
-  const index = numberIn(control);
+  const index = numberWithin(control);
   return control.startsWith("loop") ? (model.drawn.loops[index]?.branch ?? -1) : control === "" ? -1 : index;
 }
 
 function title(model: Model, id: string): string {
-  const index = numberIn(id);
+  const index = numberWithin(id);
   if (kindOf(id) === "group") {
     return model.drawn.groups[index]?.title ?? "";
   }
