@@ -43,22 +43,17 @@ export class Examples implements vscode.Disposable {
 
   /** What jaxsight needs, and the ways to give it. */
   private async explain(): Promise<void> {
-    const known = await vscode.commands.getCommands(true);
     const items: Item[] = [
       {
         label: "$(eye) Show shapes of a function…",
         detail: "Pick a function of this file or folder; jaxsight proposes example inputs for it",
         run: () => this.firstShapes(),
       },
-      ...(known.includes("jaxsight.record")
-        ? [
-            {
-              label: "$(record) Record a run…",
-              detail: "Run your program or tests once; the calls that were made become example inputs",
-              run: () => vscode.commands.executeCommand("jaxsight.record"),
-            },
-          ]
-        : []),
+      {
+        label: "$(record) Record a run…",
+        detail: "Run your program or tests once; the calls that were made become example inputs",
+        run: () => vscode.commands.executeCommand("jaxsight.record"),
+      },
       {
         label: "$(file-code) Open a sample",
         detail: "Functions with example inputs, to look at and to change",
