@@ -169,6 +169,9 @@ class Session:
 
     async def lenses(self, path: str) -> list[Lens]:
         """Return the lenses above each function with example inputs."""
+        proposes = self.engine.projects.of(path).settings.propose_inputs
+        if proposes and self.engine.proposals.watch(path):
+            self._background.schedule(path)
         return await lenses(self.engine, path)
 
     async def actions(self, path: str, range: Range) -> list[Action]:

@@ -551,6 +551,22 @@ def test_the_estimate_of_a_program_is_a_lower_bound_where_a_kernel_has_none(proj
     assert re.search(total, done.stdout, re.MULTILINE)
 
 
+def test_kernels_by_module_are_sums(project: Path) -> None:
+    source = FUSED + (
+        "\n\ndef both(x):\n"
+        '    """\n    Example inputs:\n        x: f32[131072, 2]\n    """\n'
+        "    return jnp.sort(total(x), axis=0) + jnp.sort(written_out(x), axis=0)\n"
+    )
+    (project / "both.py").write_text(source)
+    done = jaxsight("kernels", "both.py:both", "--by-module", "-t", "cpu", cwd=project)
+    assert done.returncode == 0, done.stderr
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
+    assert rows["module"] == ["kernels", "launches", "in", "+", "out", "≈", "time"]
+    count = sum(int(rows[name][0]) for name in ("total", "written_out", "both"))
+    assert f"▣ both: {count} kernels" in done.stdout
+    assert "fusion boundary" not in done.stdout
+
+
 def test_kernels_are_compared(project: Path) -> None:
     (project / "fused.py").write_text(FUSED)
     arguments = ("kernels", "fused.py:written_out", "--against", "fused.py:total", "-t", "cpu")

@@ -208,7 +208,8 @@ def test_proposed_inputs_show_shapes_and_are_kept(model: Neovim) -> None:
     run = """
     local client = vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' })[1]
     local arguments = { vim.api.nvim_buf_get_name(0), 'clipped' }
-    client:exec_cmd({ title = A[1], command = A[1], arguments = arguments }, { bufnr = vim.api.nvim_get_current_buf() })
+    local command = { title = A[1], command = A[1], arguments = arguments }
+    client:exec_cmd(command, { bufnr = vim.api.nvim_get_current_buf() })
     """
     model.lua(run, "jaxsight.showProposed")
     hints = model.hints(": f32[]")

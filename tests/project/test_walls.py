@@ -16,19 +16,19 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 BROUGHT = ("compiler", "interpreters", "sourcerizer", "targets", "tracer", "wire")
 """Packages that run outside the server's process."""
-WRITTEN_CALLS = ("__init__", "arguments", "expressions", "notation", "reachable")
-"""Modules of `recording` that write the arguments of calls."""
+WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
+"""The modules of `recording` that write the arguments of calls."""
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "files" / "__init__.py",
     PACKAGE / "files" / "bytecode.py",
     PACKAGE / "files" / "reading.py",
     PACKAGE / "lru.py",
+    *(PACKAGE / "recording" / f"{name}.py" for name in ("__init__", *WRITING_CALLS)),
     PACKAGE / "text" / "__init__.py",
     PACKAGE / "text" / "inert.py",
     PACKAGE / "text" / "units.py",
     PACKAGE / "timeline.py",
-    *(PACKAGE / "recording" / f"{name}.py" for name in WRITTEN_CALLS),
     *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
 ]
 ALLOWED = {"jax", "jaxlib", "numpy", "ml_dtypes"}
@@ -39,9 +39,9 @@ OWN = (
     "jaxsight.files.reading",
     "jaxsight.lru",
     "jaxsight.text.inert",
+    *(f"jaxsight.recording.{name}" for name in WRITING_CALLS),
     "jaxsight.text.units",
     "jaxsight.timeline",
-    *(f"jaxsight.recording.{name}" for name in WRITTEN_CALLS),
     *(f"jaxsight.{part}" for part in BROUGHT),
 )
 

@@ -33,5 +33,5 @@ async def test_functions_of_libraries_are_traced() -> None:
     functions = [f for f in load("first") if f"{f.file}:{f.function}" in TRACED]
     if len(functions) != len(TRACED) or not all((PACKAGES / f.file).exists() for f in functions):
         pytest.skip("the libraries are not installed")
-    measured = await measure(functions, most=12)
+    measured = await measure(functions)
     assert [str(result.chosen) for result in measured if not result.content] == []

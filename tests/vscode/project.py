@@ -44,6 +44,24 @@ import jax
 import jax.numpy as jnp
 
 
+@functools.partial(
+    jax.jit,
+    donate_argnums=(0, 1, 2),
+)
+def train_step(params, m, v, tokens):
+    """One step of training.
+
+    Example inputs:
+        params = PARAMS
+        m = PARAMS
+        v = PARAMS
+        tokens: i32[4, 33]
+    """
+    loss, grads = jax.value_and_grad(loss_fn)(params, tokens)
+    params, m, v = adam(params, grads, m, v)
+    return params, m, v, loss
+
+
 def layer_norm(x, scale):
     x = x - jnp.mean(x, axis=-1, keepdims=True)
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * scale
@@ -89,24 +107,6 @@ def init(layers=LAYERS, d=64):
 
 
 PARAMS = init()
-
-
-@functools.partial(
-    jax.jit,
-    donate_argnums=(0, 1, 2),
-)
-def train_step(params, m, v, tokens):
-    """One step of training.
-
-    Example inputs:
-        params = PARAMS
-        m = PARAMS
-        v = PARAMS
-        tokens: i32[4, 33]
-    """
-    loss, grads = jax.value_and_grad(loss_fn)(params, tokens)
-    params, m, v = adam(params, grads, m, v)
-    return params, m, v, loss
 '''
 """A decoder of `LAYERS` layers with its optimizer: hundreds of kernels."""
 

@@ -152,7 +152,7 @@ class Background:
         engine = self._engine
         document = engine.documents.get(path)
         project = engine.projects.of(path)
-        if document is None or not project.settings.propose_inputs or project.held_back:
+        if document is None or not engine.proposals.is_watched(path) or project.held_back:
             return
         await asyncio.sleep(_PROPOSING_PAUSE)
         rank = functools.partial(engine.attention.rank, path)

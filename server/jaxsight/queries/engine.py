@@ -89,6 +89,7 @@ class Engine:
         self.sizes.cancel(path)
         self.programs.close(path)
         self.attention.close(path)
+        self.proposals.close(path)
         self.memory.close(path)
         self.projects.closed(path)
 

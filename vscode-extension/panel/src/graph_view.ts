@@ -7,7 +7,7 @@ import { labels } from "./labels";
 import { type Layout, type PlacedEdge, type PlacedNode, Superseded } from "./layout";
 import { saved } from "./saved";
 import type { Scene } from "./scene";
-import type { Rect } from "./sizes";
+import type { Point, Rect } from "./sizes";
 
 export interface GraphEvents {
   /** A kernel, or the kernels of a box, were chosen; `focus`: the source is to be gone to. */
@@ -166,9 +166,33 @@ export class GraphView {
     }
   }
 
-  zoom(factor: number): void {
-    this.camera.zoom(factor);
+  /** @param at a point of the view, its middle by default. */
+  zoom(factor: number, at?: Point): void {
+    this.camera.zoom(factor, at);
+    this.stay();
     this.draw();
+  }
+
+  /** Goes to the nearest node where none is seen. */
+  private stay(): void {
+    const seen = this.camera.seen();
+    const [x, y] = [seen.x + seen.width / 2, seen.y + seen.height / 2];
+    let nearest: { placed: PlacedNode; distance: number } | undefined;
+    for (const placed of this.layout?.nodes ?? []) {
+      if (placed.node.kind === "open") {
+        continue;
+      }
+      if (overlap(seen, placed)) {
+        return;
+      }
+      const distance = Math.hypot(placed.x + placed.width / 2 - x, placed.y + placed.height / 2 - y);
+      if (nearest === undefined || distance < nearest.distance) {
+        nearest = { placed, distance };
+      }
+    }
+    if (nearest !== undefined) {
+      this.camera.center(nearest.placed);
+    }
   }
 
   /** The whole drawing as a file. */
@@ -419,10 +443,7 @@ export class GraphView {
         event.preventDefault();
         if (event.ctrlKey || event.metaKey) {
           const box = this.element.getBoundingClientRect();
-          this.camera.zoom(Math.exp(-event.deltaY / 200), {
-            x: event.clientX - box.left,
-            y: event.clientY - box.top,
-          });
+          this.zoom(Math.exp(-event.deltaY / 200), { x: event.clientX - box.left, y: event.clientY - box.top });
         } else {
           this.camera.pan(-event.deltaX, -event.deltaY);
         }

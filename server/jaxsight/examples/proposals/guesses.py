@@ -119,7 +119,7 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
 
 def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
     """Return what the name says, where the body does not use the parameter as an array."""
-    if evidence.shape.find().least == 0 and not evidence.integer and annotated != "array":
+    if evidence.shape.find().least <= 1 and not evidence.integer and annotated != "array":
         for pattern, found in (
             (names.SHAPE, "shape"),
             (names.DTYPE, "dtype"),

@@ -252,7 +252,7 @@ _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
     r"hapes? (?:must|should|do)|size mismatch|mismatch|must be equal|cannot reshape|"
     r"leading axis sizes|not equal|does not match|inconsistent|must match|"
-    r"must be the same|differing|concatenate|must be (?:a )?scalar"
+    r"must be the same|differing|concatenate|must be (?:a )?scalar|\(scalar\)"
 )
 
 
@@ -262,7 +262,8 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
         return
     arrays = list(wrong.arrays)
     if re.search(
-        r"(?i)must be (?:a )?scalar|rank[- ]?0|scalar (?:index|value|predicate)", wrong.message
+        r"(?i)must be (?:a )?scalar|rank[- ]?0|\(scalar\)|scalar (?:index|value|predicate)",
+        wrong.message,
     ):
         for name, guess in arrays:
             yield wrong.having(name, replace(guess, shape=()))

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxsight.features import called, caveats
+from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.hover import shardings
+from jaxsight.features.hover import called, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject

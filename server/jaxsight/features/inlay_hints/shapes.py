@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.hover import shardings
+from jaxsight.features.hover import called, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
@@ -110,9 +109,9 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     hints: dict[Range, Hint] = {}
     fresh: set[Range] = set()
-    used = called.reached_by_others(shown.views)
+    kept = called.without_repeats(shown.views)
     for view in sorted(shown.views, key=lambda view: view.stale):
-        if view.stale and view.subject.is_from_caller and view.subject.name in used:
+        if view.stale and view not in kept:
             continue  # its caller's last trace says what is left of it
         own = view.subject_range
         targets: list[tuple[Range, Observation]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.features import called
+from jaxsight.features.hover import called
 from jaxsight.features.kernels.collectives import communication_line
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -10,10 +11,12 @@ from jaxsight.examples.signature import Signature
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.statements import tree_of
 
 MOST = 20
 """Functions of one file."""
 _LIBRARIES = frozenset({"jax", "jaxlib"})
+_CONFIGURES = ("jax.config.", "config.", "logging.", "warnings.")
 _TESTS = re.compile(r"test_.*|.*_test|conftest|tests")
 _NOT_TRACED = re.compile(r"main|test_\w*|setup\w*|pytest_\w*|_?plot\w*")
 
@@ -23,11 +26,12 @@ def worth_proposing(
 ) -> Iterator[tuple[ModuleChunk, Function]]:
     """Yield the functions that use JAX and have no example inputs, at most `MOST`.
 
-    Tests, `main`, methods and nested functions are none of them.
+    Tests, `main`, methods and nested functions are none of them, nor are functions of scripts:
+    nobody asked to run these.
     """
-    if _TESTS.fullmatch(PurePath(document.path).stem):
-        return
     module = document.module
+    if _TESTS.fullmatch(PurePath(document.path).stem) or any(map(_acts, module.chunks)):
+        return
     uses_jax = _jax_names(module)
     if uses_jax is None:
         return
@@ -45,6 +49,20 @@ def worth_proposing(
         count += 1
         if count == MOST:
             return
+
+
+def _acts(chunk: ModuleChunk) -> bool:
+    """Return whether a statement at the top level does something, as those of scripts do."""
+    if chunk.broken is not None:
+        return False
+    for statement in tree_of(chunk.text).body:
+        match statement:
+            case ast.Expr(value=ast.Call(func=function)):
+                if not ast.unparse(function).startswith(_CONFIGURES):
+                    return True
+            case ast.For() | ast.While() | ast.With() | ast.Delete():
+                return True
+    return False
 
 
 def _body(chunk: ModuleChunk, function: Function) -> str:

@@ -32,6 +32,22 @@ class Proposals:
         self._sandboxes: dict[str, Sandbox] = {}
         self._running: dict[tuple[str, str, str], asyncio.Task[Outcome | None]] = {}
         self._turn = asyncio.Lock()
+        self._watched: set[str] = set()
+
+    def watch(self, path: str) -> bool:
+        """Note that an editor shows lenses of a file; return whether that is new."""
+        is_new = path not in self._watched and path in self._documents
+        if is_new:
+            self._watched.add(path)
+        return is_new
+
+    def is_watched(self, path: str) -> bool:
+        """Return whether proposals of a file are shown to anybody."""
+        return path in self._watched
+
+    def close(self, path: str) -> None:
+        """Drop what is known of a document."""
+        self._watched.discard(path)
 
     def known(self, document: Document, chunk: ModuleChunk, function: Function) -> Outcome | None:
         """Return the outcome for a function that was tried."""

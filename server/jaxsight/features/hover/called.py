@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line
@@ -36,23 +36,16 @@ def compiled_alone(view: View) -> str:
     return f"compiled alone, {by_callers}: as a part of other programs it may be fused differently"
 
 
-def reached_by_others(views: Iterable[View]) -> frozenset[str]:
-    """Return the functions that a trace of another function of their file reaches.
+def without_repeats(views: Sequence[View]) -> list[View]:
+    """Return the views without functions that a trace of another one in their file reaches.
 
     That trace describes them as they are used, so it takes precedence.
     """
-    return frozenset(
+    used = {
         called.function
         for view in views
         if isinstance(view.answer.reply, Traced) and not view.subject.is_from_caller
         for called in view.answer.reply.calls
         if not called.file
-    )
-
-
-def not_reached_by_others(views: Sequence[View]) -> list[View]:
-    """Return the views without those of called functions that a caller's trace describes."""
-    reached = reached_by_others(views)
-    return [
-        view for view in views if not (view.subject.is_from_caller and view.subject.name in reached)
-    ]
+    }
+    return [v for v in views if not (v.subject.is_from_caller and v.subject.name in used)]
