@@ -111,7 +111,7 @@ clean: ## Remove what was built, environments included
 		--python "$(CURDIR)/.venvs/$*/bin/python"
 	touch $@
 
-TOOLS = lint docs neovim node vscode
+TOOLS = lint docs neovim node servers vscode
 $(TOOLS:%=.venvs/%/.installed): .venvs/%/.installed: requirements/%.txt
 	$(ANY_PYTHON) -m venv --clear .venvs/$*
 	.venvs/$*/bin/$(PIP) install --requirement requirements/$*.txt

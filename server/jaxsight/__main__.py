@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 
 from jaxsight import __version__
@@ -19,6 +20,11 @@ def main() -> None:
             from jaxsight.lsp.server import main as serve
 
             sys.exit(serve(options))
+        case ["record", *options] if importlib.util.find_spec("typer") is None:
+            # The server that an editor brings along has no terminal libraries.
+            from jaxsight.recording.__main__ import main as record
+
+            sys.exit(record(options))
         case _:
             from jaxsight.cli.app import app
 

@@ -20,9 +20,10 @@ from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
-from jaxsight.features.lenses import lenses
+from jaxsight.features.lenses import inputs_range, lenses
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, Repro, Shown
-from jaxsight.features.panel import panel
+from jaxsight.features.panel.panel import panel
+from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.repros.repros import KINDS, Repros
 from jaxsight.features.setup.installing import Installer, Plan
 from jaxsight.features.setup.targets import Offers, targets
@@ -168,6 +169,9 @@ class Session:
 
     async def lenses(self, path: str) -> list[Lens]:
         """Return the lenses above each function with example inputs."""
+        proposes = self.engine.projects.of(path).settings.propose_inputs
+        if proposes and self.engine.proposals.watch(path):
+            self._background.schedule(path)
         return await lenses(self.engine, path)
 
     async def actions(self, path: str, range: Range) -> list[Action]:
@@ -245,6 +249,10 @@ class Session:
         _, subject = self.engine.documents.find(path, function)
         return [example_set.name for example_set in subject.examples.sets]
 
+    def inputs_range(self, path: str, function: str) -> Range:
+        """Return where a function's active example set is written; raise `LookupError` as above."""
+        return inputs_range(self.engine, path, function)
+
     def choose_set(self, path: str, function: str, name: str) -> None:
         """Make another example set the active one; raise `LookupError` if there is none."""
         _, subject = self.engine.documents.find(path, function)
@@ -269,6 +277,16 @@ class Session:
         installed = await self._installer.install(plan, report)
         self._retry()
         return installed
+
+    async def show_proposed(self, path: str, function: str, *, hide: bool = False) -> None:
+        """Trace a function with proposed inputs, or no longer; raise `LookupError` without any."""
+        await proposing.show_proposed(self.engine, path, function, hide=hide)
+        self.engine.waiting.refresh(path)
+        self._background.schedule(path)
+
+    async def keep_proposed(self, path: str, function: str) -> Action:
+        """Return the action that writes proposed inputs; raise `LookupError` without any."""
+        return await proposing.keep_proposed(self.engine, path, function)
 
     # Life
 

@@ -100,7 +100,8 @@ def test_help_names_the_options_and_gives_examples(command: str, tmp_path: Path)
 def test_show_prints_signature_and_jaxpr(project: Path) -> None:
     done = jaxsight("show", "model.py:double", cwd=project)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("double(x: f32[3,4]) -> f32[3,4]\n")
+    signatures = "double(x: f32[3,B]) -> f32[3,B]\ndouble(x: f32[3,4]) -> f32[3,4]\n"
+    assert done.stdout.startswith(signatures)
     assert "{ lambda ; a:f32[3,4]. let" in done.stdout
 
 
@@ -131,9 +132,9 @@ def test_show_names_the_sets_when_there_is_no_such_one(project: Path) -> None:
 def test_show_shapes_prints_the_source_with_its_shapes(project: Path) -> None:
     done = jaxsight("show", "model.py:double", "--what", "shapes", cwd=project)
     lines = done.stdout.splitlines()
-    assert lines[0].split("#") == ["def double(x):  ", " x: f32[3,4]"]
-    assert lines[-3].split("#") == ["    y = x * 2   ", " y: f32[3,4]"]
-    assert lines[-1] == "-> f32[3,4]"
+    assert lines[0].split("#") == ["def double(x):  ", " x: f32[3,B]"]
+    assert lines[-3].split("#") == ["    y = x * 2   ", " y: f32[3,B]"]
+    assert lines[-1] == "-> f32[3,B]"
 
 
 def test_show_jaxpr_prints_the_whole_jaxpr_and_nothing_else(project: Path) -> None:
@@ -548,6 +549,22 @@ def test_the_estimate_of_a_program_is_a_lower_bound_where_a_kernel_has_none(proj
     assert done.returncode == 0, done.stdout
     total = r"^total ≥ \d+\.\d µs \(no estimate for kernel 2\)$"
     assert re.search(total, done.stdout, re.MULTILINE)
+
+
+def test_kernels_by_module_are_sums(project: Path) -> None:
+    source = FUSED + (
+        "\n\ndef both(x):\n"
+        '    """\n    Example inputs:\n        x: f32[131072, 2]\n    """\n'
+        "    return jnp.sort(total(x), axis=0) + jnp.sort(written_out(x), axis=0)\n"
+    )
+    (project / "both.py").write_text(source)
+    done = jaxsight("kernels", "both.py:both", "--by-module", "-t", "cpu", cwd=project)
+    assert done.returncode == 0, done.stderr
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
+    assert rows["module"] == ["kernels", "launches", "in", "+", "out", "≈", "time"]
+    count = sum(int(rows[name][0]) for name in ("total", "written_out", "both"))
+    assert f"▣ both: {count} kernels" in done.stdout
+    assert "fusion boundary" not in done.stdout
 
 
 def test_kernels_are_compared(project: Path) -> None:

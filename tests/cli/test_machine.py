@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jaxsight.cli.output.reports import machine
 from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
 from jaxsight.features.caveats import Completeness
-from jaxsight.features.uncompiled import Uncompiled
+from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import Caveat
 from jaxsight.source.text import Position, Range

@@ -10,6 +10,7 @@ import pytest
 from lsprotocol import types
 
 from tests.e2e.editor import VSCODE, Editor, opened
+from tests.vscode.project import TRAINING
 
 LOOP = '''\
 import jax
@@ -231,3 +232,78 @@ async def test_panel_has_the_collectives_and_layouts_of_several_devices(tmp_path
             "local": "f32[32,128]",
             "cells": [[[0, 1, 2, 3]], [[4, 5, 6, 7]]],
         } in divided
+
+
+def described(drawn: dict[str, Any], kernel: dict[str, Any]) -> tuple[str, ...]:
+    """Return the titles of the groups around a kernel, outermost first."""
+    titles: list[str] = []
+    group = kernel["group"]
+    while group >= 0:
+        titles.insert(0, drawn["groups"][group]["title"])
+        group = drawn["groups"][group]["parent"]
+    return tuple(part for title in titles for part in title.split(" › "))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")
+async def test_kernels_of_a_training_step_are_grouped_by_halves_layers_and_calls(
+    tmp_path: Path,
+) -> None:
+    text = TRAINING.replace("LAYERS", "3")
+    uri = (tmp_path / "train.py").as_uri()
+    lines = text.split("\n")
+    async with opened(VSCODE, tmp_path, target="cuda:h100") as editor:
+        editor.open(uri, text)
+        shown = await editor.ask("jaxsight/panel", uri=uri, function="train_step")
+        drawn = shown["drawn"]
+        groups = [described(drawn, kernel) for kernel in drawn["kernels"]]
+        assert {group[0] for group in groups if group} == {"forward pass", "backward pass", "adam"}
+        for half in ("forward pass", "backward pass"):
+            layers = [group[2] for group in groups if group[:2] == (half, "loss_fn") and group[2:]]
+            blocks = list(dict.fromkeys(name for name in layers if name.startswith("block")))
+            assert sorted(blocks) == ["block 1/3", "block 2/3", "block 3/3"]
+            # The backward pass runs through the layers in the opposite order.
+            assert blocks == sorted(blocks, reverse=half == "backward pass")
+            inside = {group[3] for group in groups if group[0] == half and len(group) > 3}
+            assert {"attention", "mlp"} <= inside <= {"attention", "mlp", "layer_norm"}
+        places = {
+            title: lines[group["place"]["range"]["start"]["line"]].strip()
+            for group in drawn["groups"]
+            if group["place"] is not None
+            for title in [group["title"].split(" › ")[0]]
+        }
+        assert places["adam"] == "params, m, v = adam(params, grads, m, v)"
+        assert places["block 2/3"] == "x = block(p, x)"
+        names = [parameter["name"] for parameter in drawn["parameters"]]
+        assert {"params['embed']", "m['blocks'][2]['up']", "tokens"} <= set(names)
+
+        texts = {
+            kind: (await editor.linked_content(shown["documents"][kind]))
+            for kind in ("hlo", "hlo-metadata")
+        }
+        plain, full = (texts[kind]["text"].split("\n") for kind in ("hlo", "hlo-metadata"))
+        assert len(plain) == len(full)
+        assert "metadata={" not in texts["hlo"]["text"]
+        assert "metadata={" in texts["hlo-metadata"]["text"]
+        assert texts["hlo"]["links"] == texts["hlo-metadata"]["links"]
+        assert all(kernel["name"] in plain[kernel["line"]] for kernel in drawn["kernels"])
+
+        hover = await editor.hover_text(
+            uri, lines.index("def train_step(params, m, v, tokens):"), 6
+        )
+        count = f"| cuda:h100 | {len(drawn['kernels'])} | "
+        order = [hover.index(part) for part in (count, "train_step(\n", "```jaxpr\n")]
+        assert order == sorted(order)
+        assert hover.split("```jaxpr\n")[1].split("```")[0].count("\n") <= 13
+
+        lenses = [
+            lens
+            for lens in await editor.lenses(uri)
+            if lens.command is not None and "train_step" in (lens.command.arguments or ())
+        ]
+        assert {lens.range.start.line for lens in lenses} == {lines.index("@functools.partial(")}
+        titles = [lens.command.title for lens in lenses if lens.command is not None]
+        temporaries = drawn["headline"].split("temp ")[1].split(" · ")[0]
+        assert titles[2] == f"kernels: {len(drawn['kernels'])} · {temporaries}"
+        await editor.execute(lenses[0].command)
+        (went,) = await editor.receive("window/showDocument")
+        assert (went.uri, went.selection.start.line) == (uri, lines.index("    Example inputs:"))

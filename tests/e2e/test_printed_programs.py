@@ -297,7 +297,7 @@ async def test_calls_in_programs_are_those_of_functions_and_computations(
     assert await incoming(jaxpr, dense) == {"loss": ["dense", "dense"]}
     assert set(await outgoing(jaxpr, dense)) == {"relu"}
     main = await prepared(stablehlo, "@ma|in")
-    assert (await outgoing(stablehlo, main))["dense"] == ["@dense", "@dense"]
+    assert (await outgoing(stablehlo, main))["@dense"] == ["@dense", "@dense"]
     entry = await prepared(hlo, "ENTRY |%")
     called = await outgoing(hlo, entry)
     assert len(called) > 2

@@ -15,6 +15,8 @@ from typing import Any
 
 from tests.editors.neovim import REPOSITORY
 
+_PROGRAMS = re.compile(r"^```elisp\n(?P<lisp>.*?)\n```", re.DOTALL | re.MULTILINE)
+"""The setup for files of programs."""
 _BLOCK = re.compile(r'=== "Emacs[^"]*"\n\n +```elisp\n(?P<lisp>.*?)\n +```', re.DOTALL)
 _HAS_EGLOT = "(progn (require 'package) (package-initialize) (require 'eglot))"
 _FOLDER = Path(__file__).parent
@@ -45,9 +47,11 @@ def emacs(
     """
     page = (REPOSITORY / "docs" / "editors.md").read_text(encoding="utf-8")
     documented = _BLOCK.search(page)
+    programs = _PROGRAMS.search(page)
     assert documented is not None, "docs/editors.md has no setup for Emacs"
+    assert programs is not None, "docs/editors.md has no setup for programs in Emacs"
     setup = home / "setup.el"
-    setup.write_text(documented["lisp"], encoding="utf-8")
+    setup.write_text(f"{documented['lisp']}\n{programs['lisp']}", encoding="utf-8")
     command = home / "jaxsight"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jaxsight "$@"\n')
     command.chmod(0o755)

@@ -8,11 +8,12 @@ import shlex
 import sys
 from pathlib import Path
 
-QUIET = "[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\ncollectives = false\n"
+QUIET = "[tool.jaxsight]\npropose-inputs = false\n\n[tool.jaxsight.inlayHints]\nkernels = false\nbarriers = false\ncollectives = false\n"
 
 SETTINGS = f"""\
 [tool.jaxsight]
 python = {sys.executable!r}
+propose-inputs = false
 
 [tool.jaxsight.inlayHints]
 kernels = false
@@ -68,6 +69,7 @@ KERNELS = f"""\
 [tool.jaxsight]
 python = {sys.executable!r}
 target = "cpu"
+propose-inputs = false
 
 [tool.jaxsight.inlayHints]
 shapes = false

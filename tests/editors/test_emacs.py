@@ -11,6 +11,16 @@ from tests.editors.project import MODEL, SETTINGS
 
 pytestmark = pytest.mark.slow
 
+STEP = """\
+HloModule step
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %y = f32[4]{0} add(%x, %x)
+  ROOT %z = f32[4]{0} negate(%y)
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -42,3 +52,13 @@ def test_example_inputs_are_added_by_a_code_action(recorded: dict[str, Any]) -> 
     section = recorded["text"].partition("def clipped")[2].partition("norm =")[0]
     assert "Example inputs:" in section
     assert "x: f32[" in section
+
+
+def test_a_file_of_hlo_is_navigated(tmp_path_factory: pytest.TempPathFactory) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("dumps")
+    (folder / "step.hlo").write_text(STEP, encoding="utf-8")
+    found = emacs("program.el", folder, tmp_path_factory.mktemp("home"))
+    assert found["definition"] == 5
+    assert found["outline"] == ["Function"]

@@ -13,6 +13,19 @@ from tests.editors.project import MODEL
 
 pytestmark = pytest.mark.slow
 
+CALLER = '''\
+from model import clipped
+
+
+def scaled(x):
+    """
+    Example inputs:
+        x: f32[5]
+    """
+    y = clipped(x)
+    return y
+'''
+
 
 @pytest.fixture
 def model(editor: Neovim, project: Path) -> Neovim:
@@ -99,10 +112,22 @@ def test_a_trace_that_fails_leaves_only_hints_that_can_still_be_true(model: Neov
     )
 
 
+def test_a_function_is_shown_as_another_file_calls_it(model: Neovim, project: Path) -> None:
+    train = project / "train.py"
+    train.write_text(CALLER, encoding="utf-8")
+    model.edit(train)
+    model.hints(": f32[5]")
+    model.edit(project / "model.py")
+    model.place("def clip|ped")
+    assert "traced as called by" in model.hover("in train.py")
+    assert ": f32[]" in model.hints(": f32[]").values()
+
+
 def test_example_inputs_are_added_by_a_code_action(model: Neovim) -> None:
     model.place("def clip|ped")
     model.lua(
         """
+        vim.ui.select = function(items, options, choose) choose(items[1], 1) end
         vim.lsp.buf.code_action({
           filter = function(action) return action.title:match('Add example inputs') end,
           apply = true,
@@ -110,7 +135,7 @@ def test_example_inputs_are_added_by_a_code_action(model: Neovim) -> None:
         """
     )
     model.until(
-        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('limit: f')"
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('x: f32.4, 8.')"
     )
     section = model.text().partition("def clipped")[2].partition("norm =")[0]
     assert "Example inputs:" in section
@@ -177,6 +202,23 @@ def test_a_lens_chooses_another_example_set(model: Neovim) -> None:
     )
     hints = model.hints(": f32[1,8,16,16]")
     assert hints["15:mask"] == ": bool[16,16]"
+
+
+def test_proposed_inputs_show_shapes_and_are_kept(model: Neovim) -> None:
+    run = """
+    local client = vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' })[1]
+    local arguments = { vim.api.nvim_buf_get_name(0), 'clipped' }
+    local command = { title = A[1], command = A[1], arguments = arguments }
+    client:exec_cmd(command, { bufnr = vim.api.nvim_get_current_buf() })
+    """
+    model.lua(run, "jaxsight.showProposed")
+    hints = model.hints(": f32[]")
+    assert hints["22:norm"] == ": f32[]"
+    assert "Example inputs" not in model.text().partition("def clipped")[2].partition("norm =")[0]
+    model.lua(run, "jaxsight.keepProposed")
+    model.until(
+        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):match('x: f32.4, 8.')"
+    )
 
 
 def _installed(module: str) -> Path:

@@ -196,6 +196,45 @@ def test_another_example_set_is_chosen(editor: Neovim) -> None:
     beside(editor, "f32[700]")
 
 
+def test_a_target_is_chosen_from_a_list(editor: Neovim) -> None:
+    editor.lua(
+        """
+        T.select = vim.ui.select
+        vim.ui.select = function(items, options, choose)
+          T.lines = vim.tbl_map(options.format_item, items)
+          for _, item in ipairs(items) do
+            if item.target == 'cpu:8' then return choose(item) end
+          end
+        end
+        vim.cmd('Jaxsight target')
+        """
+    )
+    lines = editor.until("return T.lines")
+    assert "* cpu · this machine · this machine's CPU · compiled by your own jaxlib" in lines
+    [tpu] = [line for line in lines if line.startswith("  tpu:v5e · ")]
+    assert "TPU v5e · 16 GiB · 0.819 TB/s" in tpu
+    editor.until("return require('jaxsight').status():match('· cpu:8$')")
+    editor.lua("vim.ui.select = T.select; vim.cmd('Jaxsight target cpu')")
+    editor.until("return require('jaxsight').status():match('· cpu$')")
+
+
+def test_a_compiler_is_installed_only_if_one_agrees(editor: Neovim) -> None:
+    editor.lua(
+        """
+        T.select, T.asked = vim.ui.select, {}
+        vim.ui.select = function(items, options, choose)
+          table.insert(T.asked, options.prompt)
+          choose(items[1], 1) -- the first compiler; then the first answer, which is the safe one
+        end
+        vim.cmd('Jaxsight install')
+        """
+    )
+    asked = editor.until("return #T.asked > 1 and T.asked")
+    assert asked[0] == "Compiler to install"
+    assert "Install the compiler for NVIDIA GPUs? pip downloads about 290 MB" in asked[1]
+    editor.lua("vim.ui.select = T.select")
+
+
 def test_tracers_are_restarted(editor: Neovim) -> None:
     editor.lua("vim.cmd('Jaxsight restart')")
     editor.until("return require('jaxsight').status():match('^JAX')")

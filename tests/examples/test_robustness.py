@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jaxsight import examples
 from jaxsight.features.completion import complete
-from jaxsight.features.example_skeleton import skeleton
+from jaxsight.features.example_section import section_edit
 from jaxsight.source import definitions
 from jaxsight.source.functions import Docstring, Function, Parameter
 from jaxsight.source.text import Position, Range, lines_of
@@ -110,7 +110,7 @@ def test_half_typed_sections_never_raise_and_problems_stand_in_them(
         edit = proposal.edit.range
         assert edit.start.line == edit.end.line == START.line + line
         assert edit.start.column <= column <= edit.end.column
-    skeleton(f)
+    section_edit(f, ["x: f32[8]"])
 
 
 @pytest.mark.parametrize("library", ["optax", "equinox", "diffrax", "flax"])

@@ -118,7 +118,10 @@ async def becomes(session: Session, path: Path, function: str, title: str | None
 
 
 async def hints(session: Session, path: Path) -> dict[str, str]:
-    lines = path.read_text("utf-8").splitlines()
+    """The hints by the first word of their line."""
+    document = session.engine.documents.get(str(path))
+    assert document is not None
+    lines = document.text.splitlines()
     return {
         lines[hint.range.start.line].split()[0]: hint.label
         for hint in await session.hints(str(path), wait=True)
@@ -166,6 +169,7 @@ async def test_the_lens_chooses_among_callers(session: Session, project: Path) -
     session.choose_set(str(train), "half", "as called by `score` 2")
     assert (await hints(session, train))["h"] == ": f32[2,3]"
     assert (await titles(session, train, "half"))[0] == "as called by `score` 2 (3 of 3)"
+    session.choose_set(str(train), "half", "as called by `loss`")
 
 
 async def test_equal_calls_are_one_set(session: Session, project: Path) -> None:

@@ -14,7 +14,7 @@ import jax
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.uncompiled import uncompiled
+from jaxsight.features.kernels.uncompiled import uncompiled
 from jaxsight.session import Session
 from jaxsight.wire.messages.compiling import Compiled
 from tests.features.rendering import with_marks, without_marks

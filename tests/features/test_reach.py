@@ -14,7 +14,7 @@ import pytest_asyncio
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import headline, memory_lines
 from jaxsight.features.kernels.table import table as rows
-from jaxsight.features.uncompiled import uncompiled
+from jaxsight.features.kernels.uncompiled import uncompiled
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.rules.finding import Severity
 from jaxsight.session import Session

@@ -7,7 +7,7 @@ from random import Random
 
 from jaxsight import examples
 from jaxsight.features.completion import complete
-from jaxsight.features.example_skeleton import skeleton
+from jaxsight.features.example_section import section_edit
 from jaxsight.source.functions import Docstring, Function, Parameter
 from jaxsight.source.text import Position, Range, lines_of
 from tests.fuzz.pieces import ODD_TEXT, mutated_text
@@ -128,7 +128,7 @@ def check(text: str) -> None:
             START.line + number, len(lines[number]) + (START.column if number == 0 else 0)
         )
         complete(function, at, {"S": 3})
-    skeleton(function)
+    section_edit(function, ["x: f32[8]"])
 
 
 def run(count: int, seed: int) -> Report:

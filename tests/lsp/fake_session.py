@@ -46,6 +46,8 @@ class FakeSession:
     asked_again: list[str | None] = field(default_factory=list)
     restarted: list[str | None] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
+    shown: list[tuple[str, str, bool]] = field(default_factory=list)
+    """Functions that are shown with proposed inputs, and whether they are hidden."""
     slow: asyncio.Event | None = None
     """While it is set up and not set, hovers wait for it."""
     fault: Exception | None = None
@@ -146,6 +148,17 @@ class FakeSession:
             raise LookupError("hard cannot be written as source")
         last = Position(self.texts[path].count("\n"), 0)
         return (Edit(Range(last, last), f"# {pending}\n"),)
+
+    async def show_proposed(self, path: str, function: str, *, hide: bool = False) -> None:
+        if function == "hard":
+            raise LookupError("no proposed inputs of hard can be traced")
+        self.shown.append((path, function, hide))
+
+    async def keep_proposed(self, path: str, function: str) -> Action:
+        start = Position(0, 0)
+        file = function if function.endswith(".toml") else ""
+        edit = Edit(Range(start, start), f"# {function}\n")
+        return Action("Keep", "refactor.rewrite.jaxsight", (edit,), file=file)
 
     async def completions(self, path: str, position: Position) -> list[Completion]:
         start = Position(position.line, max(0, position.column - 1))

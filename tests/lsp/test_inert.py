@@ -15,9 +15,10 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from jaxsight.events import Message, Output, Progress, Status
+from jaxsight.events import FileStatus, Message, Output, Progress, Status
 from jaxsight.features.findings.findings import Findings
 from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Shown
+from jaxsight.features.setup.targets import Offer, Offers
 from jaxsight.lsp.convert import notice
 from jaxsight.rules.finding import Finding, Place, Severity
 from jaxsight.source.text import Edit, Position, Range
@@ -185,6 +186,10 @@ class HostileSession(FakeSession):
     def choose_target(self, name: str) -> None:
         raise LookupError(EVERYTHING)
 
+    async def offers(self, path: str) -> Offers:
+        offer = Offer(EVERYTHING, "ssh", EVERYTHING, "", "ready", EVERYTHING, "", active=True)
+        return Offers(EVERYTHING, EVERYTHING, "0.12.0", (offer,), ())
+
 
 @pytest.fixture
 async def session() -> HostileSession:
@@ -245,6 +250,8 @@ async def test_all_answers_and_messages_are_inert(
     for command in (["jaxsight.chooseSet", PATH, "f"], ["jaxsight.chooseTarget", "x"]):
         params = {"command": command[0], "arguments": command[1:]}
         await client.request("workspace/executeCommand", params)
+    answers.append(await client.request("jaxsight/targets", {}))
+    session.events.put_nowait(FileStatus(PATH, EVERYTHING, "missing", EVERYTHING))
     session.events.put_nowait(Message("error", EVERYTHING))
     session.events.put_nowait(Output(f"/{EVERYTHING}.py", EVERYTHING))
     session.events.put_nowait(

@@ -25,7 +25,8 @@ async def test_panel_names_the_function_its_documents_and_what_to_choose_from(
     assert shown["target"] == "tpu:v9"
     assert shown["targets"][:2] == ["tpu:v9", "cpu"], "the one in use, and those that are ready"
     assert shown["documents"]["jaxpr"] == "jaxsight-jaxpr:/home/user/project/sample.py/f.jaxpr"
-    assert set(shown["documents"]) == {"jaxpr", "stablehlo", "hlo", "kernels", "lax", "pretty"}
+    compiled = {"hlo", "hlo-metadata", "kernels"}
+    assert set(shown["documents"]) == {"jaxpr", "stablehlo", "lax", "pretty", *compiled}
     assert (shown["drawn"], shown["trouble"]) == (None, "no compiler")
     by_name = await client.request("jaxsight/panel", {"uri": URI, "function": "f"})
     assert by_name == shown

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxsight.features.uncompiled import uncompiled
+from jaxsight.features.kernels.uncompiled import uncompiled
 from jaxsight.projects.projects import Projects
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust

@@ -16,12 +16,17 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 BROUGHT = ("compiler", "interpreters", "sourcerizer", "targets", "tracer", "wire")
 """Packages that run outside the server's process."""
+WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
+"""The modules of `recording` that write the arguments of calls."""
 IN_THE_USERS_INTERPRETER = [
     PACKAGE / "__init__.py",
     PACKAGE / "files" / "__init__.py",
     PACKAGE / "files" / "bytecode.py",
     PACKAGE / "files" / "reading.py",
+    PACKAGE / "lru.py",
+    *(PACKAGE / "recording" / f"{name}.py" for name in ("__init__", *WRITING_CALLS)),
     PACKAGE / "text" / "__init__.py",
+    PACKAGE / "text" / "inert.py",
     PACKAGE / "text" / "units.py",
     PACKAGE / "timeline.py",
     *(file for part in BROUGHT for file in sorted(PACKAGE.glob(f"{part}/**/*.py"))),
@@ -32,6 +37,9 @@ OWN = (
     "jaxsight.files.bytecode",
     "jaxsight.files.private",
     "jaxsight.files.reading",
+    "jaxsight.lru",
+    "jaxsight.text.inert",
+    *(f"jaxsight.recording.{name}" for name in WRITING_CALLS),
     "jaxsight.text.units",
     "jaxsight.timeline",
     *(f"jaxsight.{part}" for part in BROUGHT),

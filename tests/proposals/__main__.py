@@ -12,8 +12,7 @@ from pathlib import Path
 
 import jax
 
-from jaxsight.queries.proposals.trying import MOST_TRIED, Outcome, outcome_of
-from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.proposals.trying import Outcome
 from jaxsight.session import Session
 from tests.proposals.choosing import PARTS, Chosen, chosen
 from tests.quiet import QUIET
@@ -47,11 +46,13 @@ class Measured:
 
 def load(name: str) -> list[Chosen]:
     """Return the functions of a list."""
-    text = (LISTS / f"{name}.txt").read_text(encoding="utf-8")
+    text = (Path(name) if name.endswith(".txt") else LISTS / f"{name}.txt").read_text(
+        encoding="utf-8"
+    )
     return [Chosen.read(line) for line in text.splitlines()]
 
 
-async def measure(functions: list[Chosen], most: int) -> list[Measured]:
+async def measure(functions: list[Chosen]) -> list[Measured]:
     """Propose example inputs for functions in their installed files."""
     measured: list[Measured] = []
     with scratch() as folder:
@@ -59,14 +60,14 @@ async def measure(functions: list[Chosen], most: int) -> list[Measured]:
         session.configure([str(folder)], {**QUIET, "python": sys.executable}, trusted=True)
         try:
             for function in functions:
-                result = await _measured(session, function, most)
+                result = await _measured(session, function)
                 measured.append(result)
         finally:
             await session.aclose()
     return measured
 
 
-async def _measured(session: Session, function: Chosen, most: int) -> Measured:
+async def _measured(session: Session, function: Chosen) -> Measured:
     path = str(PACKAGES / function.file)
     text = await asyncio.to_thread(Path(path).read_text, encoding="utf-8")
     session.engine.documents.open(path, text)
@@ -75,13 +76,9 @@ async def _measured(session: Session, function: Chosen, most: int) -> Measured:
     chunk, definition = next(
         (c, f) for c, f in document.module.functions if f.qualname == function.function
     )
-    sandbox = Sandbox(session.engine.projects.of(path), session.engine.documents.by_path)
     began = time.monotonic()
-    try:
-        outcome = await outcome_of(document, chunk, definition, sandbox, most)
-    finally:
-        await sandbox.aclose()
-        session.engine.close(path)
+    outcome = await session.engine.proposals.outcome(document, chunk, definition)
+    session.engine.close(path)
     return Measured(function, outcome, time.monotonic() - began)
 
 
@@ -89,7 +86,6 @@ def main() -> None:
     """Measure the lists that are named, by default both."""
     parser = argparse.ArgumentParser(prog="python -m tests.proposals", description=__doc__)
     parser.add_argument("lists", nargs="*", default=["first", "second"])
-    parser.add_argument("--most", type=int, default=MOST_TRIED, help="proposals of one function")
     parser.add_argument("--only", default="", help="functions whose line has this text")
     parser.add_argument("--choose", action="store_true", help="write the lists again")
     parser.add_argument("--quiet", action="store_true", help="print the tables alone")
@@ -97,10 +93,12 @@ def main() -> None:
     if options.choose:
         for name, functions in zip(("first", "second"), chosen(PACKAGES), strict=True):
             text = "".join(f"{function}\n" for function in functions)
-            (LISTS / f"{name}.txt").write_text(text, encoding="utf-8")
+            (Path(name) if name.endswith(".txt") else LISTS / f"{name}.txt").write_text(
+                text, encoding="utf-8"
+            )
     for name in options.lists:
         functions = [f for f in load(name) if options.only in str(f)]
-        _show(name, asyncio.run(measure(functions, options.most)), quiet=options.quiet)
+        _show(name, asyncio.run(measure(functions)), quiet=options.quiet)
 
 
 def _show(name: str, measured: list[Measured], *, quiet: bool) -> None:

@@ -37,6 +37,79 @@ def f_sum_explicit(x):
     return x * 2 + dot[:, None]
 '''
 
+TRAINING = '''\
+import functools
+
+import jax
+import jax.numpy as jnp
+
+
+@functools.partial(
+    jax.jit,
+    donate_argnums=(0, 1, 2),
+)
+def train_step(params, m, v, tokens):
+    """One step of training.
+
+    Example inputs:
+        params = PARAMS
+        m = PARAMS
+        v = PARAMS
+        tokens: i32[4, 33]
+    """
+    loss, grads = jax.value_and_grad(loss_fn)(params, tokens)
+    params, m, v = adam(params, grads, m, v)
+    return params, m, v, loss
+
+
+def layer_norm(x, scale):
+    x = x - jnp.mean(x, axis=-1, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * scale
+
+
+def attention(p, x):
+    q, k, v = (x @ p[name] for name in ("q", "k", "v"))
+    scores = jnp.einsum("bld,bmd->blm", q, k) / 8
+    mask = jnp.tril(jnp.ones(scores.shape[1:], bool))
+    return jax.nn.softmax(jnp.where(mask, scores, -1e9)) @ v @ p["out"]
+
+
+def mlp(p, x):
+    return jax.nn.gelu(x @ p["up"]) @ p["down"]
+
+
+def block(p, x):
+    x = x + attention(p, layer_norm(x, p["scale"]))
+    return x + mlp(p, layer_norm(x, p["scale"]))
+
+
+def loss_fn(params, tokens):
+    x = params["embed"][tokens[:, :-1]]
+    for p in params["blocks"]:
+        x = block(p, x)
+    logits = x @ params["embed"].T
+    picked = jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, 1:, None], axis=-1)
+    return -jnp.mean(picked)
+
+
+def adam(params, grads, m, v):
+    m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+    v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, grads)
+    params = jax.tree.map(lambda p, m, v: p - 1e-3 * m / (jnp.sqrt(v) + 1e-8), params, m, v)
+    return params, m, v
+
+
+def init(layers=LAYERS, d=64):
+    sizes = {"q": (d, d), "k": (d, d), "v": (d, d), "out": (d, d), "up": (d, 4 * d)}
+    sizes |= {"down": (4 * d, d), "scale": (d,)}
+    block = {name: jnp.ones(size) for name, size in sizes.items()}
+    return {"embed": jnp.ones((256, d)), "blocks": [block] * layers}
+
+
+PARAMS = init()
+'''
+"""A decoder of `LAYERS` layers with its optimizer: hundreds of kernels."""
+
 ATTENTION = '''\
 import jax
 import jax.numpy as jnp
@@ -78,7 +151,11 @@ def make(
 ) -> Path:
     """Write a folder's files, its project settings and those of the editor."""
     (folder / ".vscode").mkdir(parents=True)
-    values = {"python.defaultInterpreterPath": python, **editor}
+    values = {
+        "python.defaultInterpreterPath": python,
+        "jaxsight.proposeInputs": False,
+        **editor,
+    }
     (folder / ".vscode" / "settings.json").write_text(json.dumps(values), encoding="utf-8")
     (folder / "pyproject.toml").write_text(settings, encoding="utf-8")
     for name, text in files.items():

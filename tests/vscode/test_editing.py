@@ -40,7 +40,7 @@ def editor(opened: Window) -> Iterator[Window]:
 
 
 def test_the_status_tells_the_jax_and_why_that_python(editor: Window, python: str) -> None:
-    said = editor.status("JAX 0.")
+    said = editor.bar("JAX 0.")
     assert python in said
     assert "the interpreter chosen in the editor" in said
 

@@ -79,12 +79,12 @@ def test_each_folder_is_traced_with_its_own_interpreter(
     editor: Window, python: str, other_python: str
 ) -> None:
     editor.sees("result: f32[3] = ")
-    editor.status(f"{python} (")
+    editor.bar(f"{python} (")
     editor.open("two.py")
     editor.sees("result: bf16[4] = ")
-    editor.status(f"{other_python} (")
+    editor.bar(f"{other_python} (")
     editor.open("one.py")
-    assert f"{python} (" in editor.status(f"{python} (")
+    assert f"{python} (" in editor.bar(f"{python} (")
 
 
 def test_a_folder_follows_the_interpreter_that_is_chosen(
@@ -93,7 +93,7 @@ def test_a_folder_follows_the_interpreter_that_is_chosen(
     editor.open("two.py")
     settings = scratch / "second" / ".vscode" / "settings.json"
     settings.write_text(json.dumps({"python.defaultInterpreterPath": python}), encoding="utf-8")
-    editor.status(f"{python} (")
+    editor.bar(f"{python} (")
     editor.sees("result: bf16[4] = ")
 
 

@@ -75,7 +75,7 @@ def test_lines_are_coloured_by_their_kernels_once_that_is_asked_for(editor: Wind
 
 def test_another_target_is_chosen_by_command(editor: Window) -> None:
     editor.command("jaxsight: Choose Target")
-    editor.toast("Select the target").get_by_role("button", name="cpu", exact=True).click()
+    editor.pick("cpu")
     assert "· cpu" in str(editor.until(lambda: totals(editor, "cpu"), "no kernels for the CPU"))
 
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator
 
 from tests.vscode.code_server import CodeServer
-from tests.vscode.project import FUSION, make
-from tests.vscode.window import ANY, Window, window
+from tests.vscode.project import FUSION, TRAINING, make
+from tests.vscode.window import ANY, FRAMES, Window, window
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     return make(
         tmp_path_factory.mktemp("panel") / "project",
-        {"fusion.py": FUSION},
+        {"fusion.py": FUSION, "train.py": TRAINING.replace("LAYERS", "4")},
         python=python,
         settings='[tool.jaxsight]\ntarget = "cuda:h100"\n',
     )
@@ -108,6 +108,78 @@ def test_another_target_is_chosen_in_the_panel(panel: FrameLocator) -> None:
     panel.locator("footer", has_text="· cpu ·").wait_for()
     panel.get_by_label("Target").select_option("cuda:h100")
     panel.locator("footer", has_text="· h100 ·").wait_for()
+
+
+# What is drawn within the graph's part of the panel: nodes, and the texts on them.
+_IN_VIEW = """
+(graph) => {
+  const seen = graph.getBoundingClientRect();
+  const inside = (element) => {
+    const box = element.getBoundingClientRect();
+    const shown = box.width > 0 && box.left < seen.right && box.right > seen.left;
+    return shown && box.top < seen.bottom && box.bottom > seen.top;
+  };
+  const high = (text) => text.getBoundingClientRect().height;
+  const texts = [...graph.querySelectorAll('.node text, .label text')].filter(inside);
+  return {
+    nodes: [...graph.querySelectorAll('.node')].filter(inside).length,
+    texts: texts.map((text) => text.textContent),
+    smallest: Math.min(...texts.map(high)),
+  };
+}
+"""
+
+
+def test_a_training_step_is_drawn_in_groups_that_are_read_at_every_zoom(
+    editor: Window, panel: FrameLocator
+) -> None:
+    editor.click("return |x| * 2 + jnp.sum", group=ANY)
+    editor.open("train.py")
+    editor.click("def |train_step|(params")
+    panel.locator("h1", has_text="train_step").wait_for()
+    panel.locator(".kernel-list .row[data-kernel]").nth(20).wait_for()
+    graph = panel.locator(".graph-area")
+    graph.get_by_role("option").first.wait_for()
+    shown = graph.evaluate(_IN_VIEW)
+    assert any("forward pass" in text or "backward pass" in text for text in shown["texts"])
+    assert any("block 1/4" in text for text in shown["texts"])
+    for press in ("Expand all boxes", "Fit the graph", "Collapse all boxes", "Expand all boxes"):
+        panel.get_by_role("button", name=press).click()
+        for zoomed in range(4):
+            editor.page.evaluate(FRAMES, 4)
+            shown = graph.evaluate(_IN_VIEW)
+            assert shown["nodes"] > 0, (press, zoomed)
+            if zoomed == 0 or press == "Fit the graph":
+                assert len(shown["texts"]) > 0, (press, zoomed)
+                assert shown["smallest"] >= 6, (press, zoomed)
+            graph.press("-" if press == "Fit the graph" else "+")
+
+
+def test_a_kernel_of_the_list_is_chosen_in_the_graph_and_lit_in_the_source(
+    editor: Window, panel: FrameLocator
+) -> None:
+    panel.get_by_placeholder("Filter").fill("backward attention matmul")
+    panel.get_by_role("button", name="≈ time").click()
+    rows = panel.locator(".kernel-list .row[data-kernel]")
+    rows.first.click()
+    panel.locator(".graph-area .chosen").first.wait_for()
+    panel.locator(".crumbs button", has_text="attention").wait_for()
+    lit = editor.until(lambda: editor.lit(ANY), "nothing is lit")
+    assert any(" @ " in line or "einsum" in line for line in lit)
+
+
+def test_the_memory_that_is_alive_leads_to_expressions(editor: Window, panel: FrameLocator) -> None:
+    panel.get_by_role("tab", name="Memory").click()
+    panel.locator(".reading", has_text="the peak").wait_for()
+    panel.locator(".temporary", has_text="jax.nn.gelu").first.click()
+    editor.until(lambda: any("jax.nn.gelu" in line for line in editor.lit(ANY)), "gelu is not lit")
+    panel.get_by_role("tab", name="HLO", exact=True).click()
+    panel.locator("#page-hlo .line", has_text="ENTRY").wait_for()
+    assert "metadata=" not in panel.locator("#page-hlo").inner_text()
+    panel.get_by_role("tab", name="Graph").click()
+    editor.open("fusion.py")
+    editor.click("|def| f_sum_jax")
+    panel.locator("h1", has_text="f_sum_jax").wait_for()
 
 
 def test_the_panel_comes_back_with_its_window(

@@ -16,6 +16,7 @@ import {
 } from "vscode-languageclient/node";
 
 import { MADE, PROGRAMS } from "./made";
+import { ProgressBars } from "./progress";
 import { explicitSettings, SECTION, settingKeys } from "./settings";
 import type { ByFolder } from "./pythons";
 import type { FileStatus, RootStatus } from "./status";
@@ -97,13 +98,17 @@ export function connection(start: Start, listener: Listener): LanguageClient {
 
 function options({ context, log, interpreters }: Start, listener: Listener, client: () => LanguageClient): LanguageClientOptions {
   const keys = settingKeys(context);
+  const bars = new ProgressBars(client);
   return {
     documentSelector: [
       { language: "python", scheme: "file" },
       { language: "python", scheme: "untitled" },
       { language: "python", notebook: "*" },
       ...PROGRAMS.flatMap((language) => [{ scheme: MADE + language }, { language, scheme: "file" }]),
+      { scheme: `${MADE}hlo-metadata` },
     ],
+    // Hovers link to documents of their function; no other command runs from Markdown.
+    markdown: { isTrusted: { enabledCommands: ["jaxsight.show"] } },
     outputChannel: log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     initializationOptions: {
@@ -126,6 +131,11 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
             return hints;
           }
         }
+      },
+      handleWorkDoneProgress: (token, step, next) => {
+        bars.show(token, step, () => {
+          next(token, step);
+        });
       },
       window: {
         showDocument: async (parameters, token, next) => {

@@ -12,9 +12,8 @@ const ELSEWHERE = "**/{.venv,venv,env,node_modules,site-packages,build,dist,.*}/
 const FILES = 400;
 /** Functions in the list. */
 const FUNCTIONS = 200;
-const ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples";
-/** The server shows shapes for proposed inputs, without writing them. */
-const SHOW_SHAPES = "jaxsight.showShapes";
+/** The server traces a function with inputs that it proposes, without writing them. */
+const SHOW_PROPOSED = "jaxsight.showProposed";
 const PAGE = "https://github.com/jaxsight/jaxsight/blob/HEAD/docs/example-inputs.md";
 
 interface Item extends vscode.QuickPickItem {
@@ -44,22 +43,17 @@ export class Examples implements vscode.Disposable {
 
   /** What jaxsight needs, and the ways to give it. */
   private async explain(): Promise<void> {
-    const known = await vscode.commands.getCommands(true);
     const items: Item[] = [
       {
         label: "$(eye) Show shapes of a function…",
         detail: "Pick a function of this file or folder; jaxsight proposes example inputs for it",
         run: () => this.firstShapes(),
       },
-      ...(known.includes("jaxsight.recordRun")
-        ? [
-            {
-              label: "$(record) Record a run…",
-              detail: "Run your program or tests once; the calls that were made become example inputs",
-              run: () => vscode.commands.executeCommand("jaxsight.recordRun"),
-            },
-          ]
-        : []),
+      {
+        label: "$(record) Record a run…",
+        detail: "Run your program or tests once; the calls that were made become example inputs",
+        run: () => vscode.commands.executeCommand("jaxsight.record"),
+      },
       {
         label: "$(file-code) Open a sample",
         detail: "Functions with example inputs, to look at and to change",
@@ -101,28 +95,14 @@ export class Examples implements vscode.Disposable {
     }
   }
 
-  /** Opens the function, and has the server propose example inputs. */
+  /** Opens the function, and has the server propose example inputs; lenses then offer to keep them. */
   private async show({ uri, name, line }: Place): Promise<void> {
     const editor = await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri));
     const column = editor.document.lineAt(line).text.indexOf("def ") + "def ".length;
     editor.selection = new vscode.Selection(line, column, line, column);
     editor.revealRange(editor.selection, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
     await this.server.whenStarted();
-    if ((await vscode.commands.getCommands(true)).includes(SHOW_SHAPES)) {
-      await vscode.commands.executeCommand(SHOW_SHAPES, uri.toString(), name);
-      return;
-    }
-    const actions = await vscode.commands.executeCommand<vscode.CodeAction[] | undefined>(
-      "vscode.executeCodeActionProvider",
-      uri,
-      editor.selection,
-      ADD_EXAMPLES,
-      1,
-    );
-    const edit = actions?.[0]?.edit;
-    if (edit !== undefined) {
-      await vscode.workspace.applyEdit(edit);
-    }
+    await vscode.commands.executeCommand(SHOW_PROPOSED, uri.toString(), name);
   }
 }
 

@@ -9,6 +9,7 @@ import { Logs } from "./logs";
 import { Membership } from "./membership";
 import { Panel } from "./panel/panel";
 import { Pythons } from "./pythons";
+import { Recordings } from "./recordings";
 import { Server } from "./server";
 import { Status } from "./status";
 import { Targets } from "./targets";
@@ -31,8 +32,10 @@ export function activate(context: vscode.ExtensionContext): Api {
   const links = new Links(server);
   const membership = new Membership(server);
   const panel = new Panel(context.extensionUri, server, logs);
+  const recordings = new Recordings(context, pythons);
   const commands = registerCommands(context, server, logs, pythons);
-  context.subscriptions.push(logs, status, pythons, targets, examples, links, membership, panel, ...commands);
+  const parts = [logs, status, pythons, targets, examples, links, membership, panel, recordings];
+  context.subscriptions.push(...parts, ...commands);
   const ready = server.start();
   ready.catch((error: unknown) => {
     logs.client.error(error instanceof Error ? error : String(error));

@@ -85,7 +85,7 @@ export class Pythons implements vscode.Disposable {
    *
    * @throws Error in words for people when there is none.
    */
-  private async forServer(): Promise<string> {
+  async forServer(): Promise<string> {
     const setting = vscode.workspace.getConfiguration("jaxsight").get<string>("serverPython", "");
     if (setting !== "") {
       if (await isNewEnough(setting)) {

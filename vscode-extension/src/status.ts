@@ -35,8 +35,8 @@ const PROBLEMS = {
   unreachable: "host not reached",
   waiting: "waits for approval",
 } as const;
-/** Characters of a path that the list of the language's items shows in full; it cuts longer ones at its edge. */
-const PATH = 30;
+/** Characters that the list of the language's items shows beside a headline and a command; it cuts longer texts at its edge. */
+const DETAIL = 34;
 const PRIORITY = 90;
 
 const CHOOSE_INTERPRETER = { title: "Change", command: "jaxsight.chooseInterpreter" };
@@ -122,9 +122,17 @@ export class Status implements vscode.Disposable {
     item.busy = this.failure === "" && (root === undefined || root.state === "starting" || root.state === "busy");
     item.severity = severity(this.failure !== "" ? "failed" : root?.state);
     item.text = this.headline(root);
-    const path = root === undefined ? "" : short(root.python);
-    item.detail = this.failure !== "" ? this.failure : root === undefined ? "starting" : [root.detail, path].filter(Boolean).join(" · ");
+    item.detail = cut(this.doing(root));
     item.command = this.failure !== "" ? SHOW_LOG : root?.state === "untrusted" ? trust() : CHOOSE_INTERPRETER;
+  }
+
+  /** What is wrong or runs now; else the interpreter. The list of the language's items cuts longer texts at its edge. */
+  private doing(root: RootStatus | undefined): string {
+    if (this.failure !== "" || root === undefined) {
+      return this.failure === "" ? "starting" : this.failure;
+    }
+    // Why nothing runs is in the headline.
+    return root.state === "untrusted" ? "" : root.detail !== "" ? root.detail : end(root.python);
   }
 
   private showTarget(file: FileStatus | undefined): void {
@@ -188,6 +196,9 @@ export class Status implements vscode.Disposable {
       return vscode.workspace.isTrusted
         ? "jaxsight: no code runs until you decide"
         : "jaxsight: no code runs until you trust this workspace";
+    }
+    if (root?.state === "failed") {
+      return "jaxsight cannot trace";
     }
     return root !== undefined && root.jax !== "" ? `JAX ${root.jax}` : "jaxsight";
   }
@@ -288,6 +299,10 @@ function examplesText(file: FileStatus | undefined): string {
 }
 
 /** The end of a long path, which tells environments apart. */
-function short(path: string): string {
-  return path.length <= PATH ? path : `…${path.slice(-(PATH - 1))}`;
+function end(path: string): string {
+  return path.length <= DETAIL ? path : `…${path.slice(-(DETAIL - 1))}`;
+}
+
+function cut(text: string): string {
+  return text.length <= DETAIL ? text : `${text.slice(0, DETAIL - 1)}…`;
 }

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import enum
-import json
 import re
 import textwrap
-import tomllib
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -15,20 +13,20 @@ from jaxsight import examples
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.file_writing import write_file
 from jaxsight.examples import OutsideSet
-from jaxsight.features.example_skeleton import section_edit
+from jaxsight.features.example_section import section_edit
 from jaxsight.files import reading
 from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.recorded_file import Functions, RecordedCall
 from jaxsight.rules.fixing.context import applied
 from jaxsight.settings import Settings, merge, read_project
+from jaxsight.settings.example_entries import with_entries
 from jaxsight.source.functions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 
-_HEADER = re.compile(r"^\[tool\.jaxsight\.examples\][^\n]*\n?", re.MULTILINE)
 _WIDTH = 96
 
 
@@ -62,7 +60,7 @@ def write_examples(root: Path, functions: Functions, place: Place) -> Iterator[s
         yield one_line(f"{file}: added example inputs to {units.count(len(edits), 'function')}")
         left_out = [name for name in calls if name not in edits]
         if left_out:
-            yield one_line(f"  they have some, or have changed: {', '.join(left_out)}")
+            yield one_line(f"  not added, as they have some or have changed: {', '.join(left_out)}")
 
 
 def _source(path: Path) -> str:
@@ -137,38 +135,11 @@ def _write_project(root: Path, functions: Functions, settings: Settings) -> Iter
                 key = f"{module_name(str(root / file))}:{name}"
                 entries[key] = "\n".join(_lines(function, calls[0]))
     if entries:
-        changed = _with_entries(text, entries)
+        changed = with_entries(text, entries)
+        if changed is None:
+            raise CommandError(
+                f"cannot add examples to {SETTINGS_FILE}; write them in a table "
+                "`[tool.jaxsight.examples]`"
+            )
         write_file(path, changed.encode())
     yield f"{SETTINGS_FILE}: added example inputs of {units.count(len(entries), 'function')}"
-
-
-def _with_entries(text: str, entries: dict[str, str]) -> str:
-    """Return a settings file with more examples.
-
-    Raises:
-        CommandError: its examples are written in a form that cannot be added to.
-    """
-    added = "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in entries.items())
-    header = _HEADER.search(text)
-    if header is not None:
-        head = header[0] if header[0].endswith("\n") else f"{header[0]}\n"
-        changed = text[: header.start()] + head + added + text[header.end() :]
-    else:
-        before = text.rstrip("\n") + "\n\n" if text.strip() else ""
-        changed = f"{before}[tool.jaxsight.examples]\n{added}"
-    try:
-        table = tomllib.loads(changed)["tool"]["jaxsight"]["examples"]
-        complete = all(table[key].strip() == value for key, value in entries.items())
-    except (tomllib.TOMLDecodeError, LookupError, TypeError):
-        complete = False
-    if not complete:
-        raise CommandError(
-            f"cannot add examples to {SETTINGS_FILE}; write them in a table "
-            "`[tool.jaxsight.examples]`"
-        )
-    return changed
-
-
-def _toml(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"""\n{escaped}\n"""' if "\n" in value else f'"{escaped}"'

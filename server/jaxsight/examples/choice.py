@@ -1,8 +1,8 @@
 """Choose the source of a function's example inputs, from its docstring down to recorded calls.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations, then calls that were observed: by callers, then in recorded runs.
-Annotations also fill in arguments that the others lack.
+doctests, then annotations, then calls that were observed: by callers, then in recorded runs; then
+proposals that the user wants to see. Annotations also fill in arguments that the others lack.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def of(
         sizes: the settings' sizes by name.
         project: the text of the function's entry in `[tool.jaxsight.examples]`, if it has one.
         mesh: the settings' mesh, if there is one.
-        outside: calls of the function that were observed.
+        outside: calls of the function that were observed, and proposals.
     """
     settings = _Defaults(sizes, mesh)
     signature = Signature(function)
@@ -190,8 +190,8 @@ def _of_outside(
     return before
 
 
-_OUTSIDE: tuple[OutsideOrigin, ...] = ("caller", "recorded")
-"""Where observed calls come from, the best first."""
+_OUTSIDE: tuple[OutsideOrigin, ...] = ("caller", "recorded", "proposed")
+"""Where sets that no text declares come from, the best first."""
 
 
 def _of_call(

@@ -28,8 +28,8 @@ from jaxsight.examples.notation.values import (
 )
 from jaxsight.examples.problems import Malformed
 from jaxsight.examples.sets import ExampleSet
+from jaxsight.source.analysis.shape_unpacking import NamedDimension
 from jaxsight.source.functions import Function
-from jaxsight.source.shape_unpacking import NamedDimension
 from jaxsight.source.text import Range
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
 

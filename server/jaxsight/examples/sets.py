@@ -12,15 +12,23 @@ from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument
 
-OutsideOrigin = OneOf["caller", "recorded"]
+OutsideOrigin = OneOf["caller", "recorded", "proposed"]
 Origin = OneOf[
-    "docstring", "class", "project", "doctest", "annotations", "caller", "recorded", "none"
+    "docstring",
+    "class",
+    "project",
+    "doctest",
+    "annotations",
+    "caller",
+    "recorded",
+    "proposed",
+    "none",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideSet:
-    """An example set that no text declares: a call of the function that was observed.
+    """An example set that no text declares: an observed call of the function, or a proposal.
 
     `text` has the lines of an *Example inputs* section.
     """

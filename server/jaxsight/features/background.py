@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.features.proposals.functions import worth_proposing
 from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -19,6 +20,9 @@ from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 
 log = logging.getLogger(__name__)
+
+_PROPOSING_PAUSE = 1.0
+"""Seconds without an edit after which example inputs are proposed."""
 
 _SHOWN_AFTER = LONG_COMPILE + 0.1
 """Seconds after which a hint says that a function is being compiled."""
@@ -89,6 +93,7 @@ class Background:
         self.schedule_called(path)
         engine.waiting.refresh(path)
         await asyncio.gather(self._name_sizes(path), self._compile(path))
+        await self._propose(path)
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document)
 
@@ -141,6 +146,31 @@ class Background:
                     log.exception("naming sizes of %s of %s", view.subject.name, path)
         if named:
             engine.waiting.refresh(path)
+
+    async def _propose(self, path: str) -> None:
+        """Try proposed example inputs of functions without any, those on screen first."""
+        engine = self._engine
+        document = engine.documents.get(path)
+        project = engine.projects.of(path)
+        if document is None or not engine.proposals.is_watched(path) or project.held_back:
+            return
+        await asyncio.sleep(_PROPOSING_PAUSE)
+        rank = functools.partial(engine.attention.rank, path)
+        subjects = engine.documents.subjects(document)
+        worth = sorted(
+            worth_proposing(document, subjects),
+            key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line)),
+        )
+        for chunk, function in worth:
+            if engine.proposals.known(document, chunk, function) is not None:
+                continue
+            try:
+                outcome = await engine.proposals.outcome(document, chunk, function)
+            except Exception:
+                log.exception("proposing inputs of %s of %s", function.qualname, path)
+                return
+            if outcome is not None and outcome.traced:
+                engine.waiting.refresh(path)
 
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.

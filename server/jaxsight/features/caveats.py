@@ -28,7 +28,7 @@ MOST = 3
 """Number of caveats that are listed; further ones are counted."""
 _LONGEST = 200
 """Maximum length of a reason, in characters."""
-_COMMENTS = {"stablehlo": "//", "hlo": "//"}
+_COMMENTS = {"stablehlo": "//", "hlo": "//", "hlo-metadata": "//"}
 """The comment prefix of a virtual document, by its kind; `#` in all others."""
 
 

@@ -1,6 +1,6 @@
 """Code actions.
 
-No trace is needed to offer them; an action that writes source requests it when it is chosen.
+Those that write source request a trace when they are chosen.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxsight.features.example_skeleton import skeleton
 from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.insertion import INSERTED_STYLE, inserted_name, insertion
 from jaxsight.features.lenses import SHOW
 from jaxsight.features.model import Action
+from jaxsight.features.proposals import actions as adding
 from jaxsight.features.repros.actions import extractions
 from jaxsight.features.repros.repros import Repros
 from jaxsight.features.virtual_documents.show import current
@@ -30,7 +30,6 @@ from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.results import Died
 
 QUICK_FIX = "quickfix"
-ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
 VIEW = "refactor.rewrite.jaxsight.view"
 SOURCERIZE = "refactor.rewrite.jaxsight.sourcerize"
 RUN = "refactor.rewrite.jaxsight.run"
@@ -55,7 +54,7 @@ async def actions(
     fixes = await fixing.fixes(path, module, range, FIX_PATIENCE)
     actions = list(quick_fixes(fixes)) if document.module is module else []
     subjects = engine.documents.subjects(document)
-    actions += add_examples(document.module, subjects, range)
+    actions += await adding.add_examples(engine, document, subjects, range)
     views = await engine.traces.known_views(document)
     caveats = [caveat for view in views for caveat in view.caveats]
     actions += run_marks(document.module, caveats, range)
@@ -77,28 +76,14 @@ async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:
     Raises:
         LookupError: no such function, or no source that could be verified; the message says why.
     """
+    if pending.startswith(adding.PENDING):
+        return await adding.resolve(engine, path, pending)
     await engine.documents.read(path)
     document, _ = engine.documents.find(path, pending)
     name = inserted_name(document.module, pending)
     shown = await current(engine, path, pending, SourceOptions(INSERTED_STYLE, name=name))
     document, subject = engine.documents.find(path, pending)
     return insertion(document.module, subject, shown.text, module_name(document.path))
-
-
-def add_examples(module: Module, subjects: Sequence[Subject], range: Range) -> Iterator[Action]:
-    """Yield *Add example inputs* for the function at the range, unless it has example inputs."""
-    innermost = module.function_at(range.start)
-    if innermost is None:
-        return
-    chunk, function = innermost
-    has_own = any(
-        s.chunk is chunk and s.name == function.qualname and s.examples.source == "docstring"
-        for s in subjects
-    )
-    if has_own or function.refused:
-        return
-    edit = skeleton(function).shifted(chunk.first_line)
-    yield Action(f"Add example inputs to {function.qualname}", ADD_EXAMPLES, (edit,))
 
 
 def run_marks(module: Module, caveats: Sequence[Caveat], range: Range) -> Iterator[Action]:

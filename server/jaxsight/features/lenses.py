@@ -1,42 +1,107 @@
-"""Code lenses above a function: its active example set, jaxpr, kernels and source in pure JAX."""
+"""Code lenses above a function: its active example set, jaxpr, kernels and source in pure JAX.
+
+They show figures that are known, and neither trace nor compile. A function without example inputs
+has one if proposed ones were traced.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from jaxsight.examples import ExampleSet
+from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, temporary_memory
 from jaxsight.features.model import Lens
-from jaxsight.queries.documents import Subject
+from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces.query import Question
+from jaxsight.source.text import Position, Range
+from jaxsight.wire.messages.compiling import Compiled
 
 CHOOSE_SET = "jaxsight.chooseSet"
+SHOW_PROPOSED = "jaxsight.showProposed"
+KEEP_PROPOSED = "jaxsight.keepProposed"
 SHOW = "jaxsight.show"
+
+_IN_FILE = frozenset({"docstring", "class", "doctest"})
+"""Origins of example sets that are written in the file of the function."""
 
 
 async def lenses(engine: Engine, path: str) -> list[Lens]:
-    """Return the lenses above each function with example inputs."""
+    """Return the lenses above functions with example inputs, and with proposed ones."""
     document = await engine.documents.read(path)
     if document is None or not engine.projects.of(path).settings.code_lens:
         return []
-    return [
+    subjects = engine.documents.subjects(document)
+    found = [
         lens
-        for subject in engine.documents.subjects(document)
-        for lens in _lenses(path, subject, engine.choices.set_of(document, subject))
+        for subject in subjects
+        for lens in _lenses(
+            path,
+            subject,
+            engine.choices.set_of(document, subject),
+            await _figures(engine, document, subject),
+        )
     ]
+    if engine.projects.of(path).settings.propose_inputs:
+        for chunk, function in worth_proposing(document, subjects):
+            outcome = engine.proposals.known(document, chunk, function)
+            if outcome is not None and outcome.traced and not outcome.trivial:
+                start = function.range.shifted(chunk.first_line).start
+                arguments = (path, function.qualname)
+                above = Range(start, start)
+                found.append(Lens(above, "show shapes…", SHOW_PROPOSED, arguments))
+    return found
 
 
-def _lenses(path: str, subject: Subject, chosen: ExampleSet | None) -> Iterator[Lens]:
-    """Yield the lenses of a function; a click on its active example set selects another one."""
+def _lenses(path: str, subject: Subject, chosen: ExampleSet | None, figures: str) -> Iterator[Lens]:
+    """Yield the lenses of a function, above its decorators.
+
+    A click on the active example set selects another one, or goes to its only one.
+    """
     sets = subject.examples.sets
     if chosen is None:
         return
     name = chosen.name or "example inputs"
-    if len(sets) > 1:
-        number = sets.index(chosen) + 1
-        title = f"{name} ({number} of {len(sets)})"
-    else:
-        title = name
-    yield Lens(subject.name_range, title, CHOOSE_SET, (path, subject.name))
-    yield Lens(subject.name_range, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
-    yield Lens(subject.name_range, "kernels", SHOW, (path, subject.name, "kernels"))
-    yield Lens(subject.name_range, "sourcerize", SHOW, (path, subject.name, "pretty"))
+    title = f"{name} ({sets.index(chosen) + 1} of {len(sets)})" if len(sets) > 1 else name
+    above = Range(subject.range.start, subject.range.start)
+    yield Lens(above, title, CHOOSE_SET, (path, subject.name))
+    if subject.examples.source == "proposed":
+        yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
+        yield Lens(above, "hide", SHOW_PROPOSED, (path, subject.name, "hide"))
+    yield Lens(above, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
+    yield Lens(above, f"kernels{figures}", SHOW, (path, subject.name, "kernels"))
+    yield Lens(above, "sourcerize", SHOW, (path, subject.name, "pretty"))
+
+
+async def _figures(engine: Engine, document: Document, subject: Subject) -> str:
+    """Return `: 14 · 12 MiB`, the kernels and the temporaries, as far as they are known."""
+    last = engine.memory.shown.get((document.path, subject.name))
+    if last is None:
+        return ""
+    answer, result = last
+    targets = engine.choices.targets(document.path)
+    question = await engine.traces.question(document, subject)
+    is_current = isinstance(question, Question) and question.key == answer.question.key
+    compiled = result.outcome
+    if not is_current or result.target not in targets[:1] or not isinstance(compiled, Compiled):
+        return ""
+    temporaries = temporary_memory(compiled)
+    known = f" · {temporaries}" if temporaries not in (UNKNOWN, NOT_YET) else ""
+    return f": {compiled.graph.kernel_count}{known}"
+
+
+def inputs_range(engine: Engine, path: str, function: str) -> Range:
+    """Return where a function's active example set is written.
+
+    A set of the project's settings, or of a call, is not in the file: its function is.
+
+    Raises:
+        LookupError: there is no such function with example inputs.
+    """
+    document, subject = engine.documents.find(path, function)
+    chosen = engine.choices.set_of(document, subject)
+    if chosen is None or subject.examples.source not in _IN_FILE:
+        return subject.name_range
+    line = subject.chunk.first_line + chosen.line
+    return Range(Position(line, 0), Position(line, len(document.module.line(line))))

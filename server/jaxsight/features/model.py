@@ -23,6 +23,8 @@ class Hover:
     range: Range
     markdown: str
     stale: bool = False
+    function: str = ""
+    """The traced function that it describes, whose documents can be opened; empty if none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Action:
     """The finding that a quick fix fixes."""
     preferred: bool = False
     """Whether an editor may apply it without a choice."""
+    file: str = ""
+    """The file that `edits` are for, if it is another one than that of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """A group of kernels: `backward`, or the calls of `block`; `parent` is the index of another.
+
+    `place` is the call in the source.
+    """
+
+    title: str
+    parent: int = -1
+    place: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Drawn:
     """The data that a panel draws.
 
@@ -190,6 +206,11 @@ class Drawn:
     """Constants, workspaces and donated buffers, and what is unknown until the program runs."""
     change: str = ""
     """The change since then: `kernels 7 → 5`, or `the same`; empty if unknown."""
+    groups: tuple[Group, ...] = ()
+    group_of: tuple[int, ...] = ()
+    """For each kernel the index of its group; -1 for kernels of the function itself."""
+    inputs: tuple[str, ...] = ()
+    """The names of the program's parameters; empty if they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ def mark(view: View) -> str:
 def notice(view: View) -> str:
     """Return the first line of a hover or tooltip; empty if it is current.
 
-    The error of the newest trace follows, if it failed.
+    The error of the newest trace follows, if it failed. Inputs that nobody wrote are named.
     """
     if not view.stale:
-        return ""
+        is_proposed = view.subject.examples.source == "proposed"
+        return "*traced with inputs that jaxsight proposed*" if is_proposed else ""
     failed = view.failed
     if failed is None:
         return f"*{_WORDS}*"

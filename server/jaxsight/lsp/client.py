@@ -50,6 +50,9 @@ class Client:
     resolves_edits: bool = False
     """It requests the edits of an action when the user selects the action."""
     document_changes: bool = False
+    creates_files: bool = False
+    """It creates files that an edit names."""
+    applies_edits: bool = False
     related_information: bool = False
     code_descriptions: bool = False
     answers_configuration: bool = False
@@ -94,6 +97,8 @@ class Client:
             resolves_edits="edit" in listed("text_document.code_action.resolve_support.properties")
             and has("text_document.code_action.data_support"),
             document_changes=has("workspace.workspace_edit.document_changes"),
+            creates_files="create" in listed("workspace.workspace_edit.resource_operations"),
+            applies_edits=has("workspace.apply_edit"),
             # Clients that pull often describe this under the older `publishDiagnostics` only.
             related_information=has(f"{diagnostics}.related_information")
             or has("text_document.publish_diagnostics.related_information"),

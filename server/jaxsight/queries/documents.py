@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight import examples
-from jaxsight.examples import Examples
+from jaxsight.examples import Examples, OutsideSet
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
@@ -68,6 +68,7 @@ class _Reading:
 
     module: Module
     outside: ExampleSettings
+    proposed: Mapping[str, OutsideSet]
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
@@ -85,6 +86,8 @@ class Document:
 
         Then all of its statements that only bind names run.
         """
+        self.proposed: Mapping[str, OutsideSet] = {}
+        """Proposed example inputs that the user wants to see, by the function's qualified name."""
         self._unread: str | None = None
         self._reading: asyncio.Task[None] | None = None
         self._read: _Reading | None = None
@@ -161,18 +164,27 @@ class Document:
     def _read_whole(self, text: str, outside: ExampleSettings) -> _Reading:
         module = self.module.edited(text)
         module.precompute()
-        return _reading(self.path, module, outside, self._read)
+        return _reading(self.path, module, outside, self._read, self.proposed)
 
     def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:
         """Return the functions with example inputs, valid or not, in text order."""
         read = self._read
-        if read is None or read.module is not self.module or read.outside is not outside:
-            read = self._read = _reading(self.path, self.module, outside, read)
+        if (
+            read is None
+            or read.module is not self.module
+            or read.outside is not outside
+            or read.proposed is not self.proposed
+        ):
+            read = self._read = _reading(self.path, self.module, outside, read, self.proposed)
         return read.subjects
 
 
 def _reading(
-    path: str, module: Module, outside: ExampleSettings, last: _Reading | None
+    path: str,
+    module: Module,
+    outside: ExampleSettings,
+    last: _Reading | None,
+    proposed: Mapping[str, OutsideSet],
 ) -> _Reading:
     """Find the functions of a module that have example inputs.
 
@@ -186,6 +198,8 @@ def _reading(
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
         calls = outside.observed.get((path, function.qualname), ())
+        if (proposal := proposed.get(function.qualname)) is not None:
+            calls = (*calls, proposal)
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:
@@ -202,7 +216,7 @@ def _reading(
         subjects += _broken(
             *last_whole, module, {function.qualname for _, function in module.functions}
         )
-    return _Reading(module, outside, tuple(subjects), read, last_whole)
+    return _Reading(module, outside, proposed, tuple(subjects), read, last_whole)
 
 
 def _broken(

@@ -16,6 +16,7 @@ from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.programs.programs import Programs
+from jaxsight.queries.proposals.proposals import Proposals
 from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import Traces
@@ -35,6 +36,7 @@ class Engine:
     traces: Traces
     programs: Programs
     sizes: SizeExplorer
+    proposals: Proposals
     waiting: Waiting
     attention: Attention
     memory: Memory
@@ -53,6 +55,7 @@ class Engine:
         traces.on_answers = callers.update
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
+        proposals = Proposals(projects, documents.by_path, memory)
         waiting = Waiting(projects.events)
         return Engine(
             projects,
@@ -62,6 +65,7 @@ class Engine:
             traces,
             programs,
             SizeExplorer(projects, memory),
+            proposals,
             waiting,
             attention,
             memory,
@@ -85,6 +89,7 @@ class Engine:
         self.sizes.cancel(path)
         self.programs.close(path)
         self.attention.close(path)
+        self.proposals.close(path)
         self.memory.close(path)
         self.projects.closed(path)
 
@@ -101,6 +106,7 @@ class Engine:
             self.traces.cache.cancel(path)
         self.sizes.cancel_all()
         await self.programs.aclose()
+        await self.proposals.aclose()
         await self.projects.aclose()
         self.aside.close()
         self.documents.stop()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.programs.compile_result import Result
+from jaxsight.queries.proposals.trying import Outcome
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding
@@ -24,7 +25,7 @@ from jaxsight.workers.compilation.compilers import Trouble
 ByFunction = tuple[str, str]
 """A file and the qualified name of a function."""
 Unit = tuple[str, str, str]
-"""A file, a function, and the name of an example set."""
+"""A file, a function, and the name of an example set or of a target."""
 
 _ANSWERS = 512
 _PROGRAMS = 64
@@ -106,8 +107,13 @@ class Memory:
         default_factory=lambda: Cache(file=_file)
     )
     """Results of functions that were last not compiled for the first target."""
-    saved: Cache[ByFunction, Compiled] = field(default_factory=lambda: Cache(file=_file))
-    """The compiled program of a function when its file was last saved."""
+    saved: Cache[Unit, Compiled] = field(default_factory=lambda: Cache(file=_file))
+    """The compiled program of a function when its file was last saved, by function and target."""
+
+    proposals: Cache[Unit, Outcome] = field(
+        default_factory=lambda: Cache(size=_ANSWERS, file=_file, outdated=True, retried=True)
+    )
+    """Proposed example inputs that were tried, by file, function and the text of its chunk."""
 
     def close(self, path: str) -> None:
         """Drop what is about a file that was closed."""

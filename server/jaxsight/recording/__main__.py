@@ -1,7 +1,6 @@
-"""Record a run without the terminal's libraries: `python -m jaxsight.recording -- COMMAND…`.
+"""Record a run without the terminal's libraries, as an editor's copy of the server has none.
 
-`jaxsight record` does the same, with more options. Editors, whose copy of the server has no
-libraries for terminals, start this.
+`python -m jaxsight record` is this where they are missing; else it has more options.
 """
 
 from __future__ import annotations

@@ -165,10 +165,12 @@ def _fields(value: Any) -> list[tuple[str, object]]:
         UnwritableError: its class makes it in another way.
     """
     kind = type(value)
-    made_by = getattr(kind.__init__, "__code__", None)
-    if made_by is None or made_by.co_filename != "<string>":
-        raise UnwritableError(f"`{kind.__qualname__}` has a constructor of its own")
     is_linen = _is_of(kind, "flax.linen", "Module")
+    if is_linen and getattr(value, "scope", None) is not None:
+        raise UnwritableError("methods of a Flax module run inside its `apply`")
+    made_by = getattr(kind.__init__, "__code__", None)
+    if not is_linen and (made_by is None or made_by.co_filename != "<string>"):
+        raise UnwritableError(f"`{kind.__qualname__}` has a constructor of its own")
     fields: list[tuple[str, object]] = []
     for field in dataclasses.fields(value):
         if is_linen and field.name in ("parent", "name"):

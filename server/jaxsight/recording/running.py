@@ -24,7 +24,8 @@ from jaxsight.recording import FOLDER, ROOT, TESTS, recorded_file
 from jaxsight.recording.observing import log
 from jaxsight.recording.recorded_file import Functions, RecordedCall, RecordedFileError
 
-_SITE = Path(__file__).parent / "observing" / "site"
+SITE = Path(__file__).parent / "observing" / "site"
+"""The folder that a Python process finds `sitecustomize` in."""
 _SECONDS = 2.0
 """Between two merges."""
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
@@ -45,7 +46,7 @@ class Recording:
     """Its exit status, as a shell reports it."""
     functions: Mapping[Path, Functions]
     """What was recorded in this run, by the root of a project."""
-    unwritten: Unwritten = field(default_factory=dict)
+    unwritten: Mapping[Path, Unwritten] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
@@ -75,7 +76,7 @@ def record(
         variables = {**environment, FOLDER: name, ROOT: str(root)}
         if tests:
             variables[TESTS] = "1"
-        paths = [str(_SITE), *filter(None, [environment.get("PYTHONPATH")])]
+        paths = [str(SITE), *filter(None, [environment.get("PYTHONPATH")])]
         variables["PYTHONPATH"] = os.pathsep.join(paths)
         process = subprocess.Popen(list(command), env=variables)
         with _signals_of(process):
@@ -117,7 +118,7 @@ class _Merger:
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.functions: dict[Path, Functions] = {}
-        self.unwritten: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+        self.unwritten: dict[Path, dict[tuple[str, str], tuple[tuple[str, str], ...]]] = {}
         self.problems: dict[str, None] = {}
         self._folder = folder
         self._root = root
@@ -136,13 +137,13 @@ class _Merger:
         logged, errors = log.read(self._folder)
         self.problems |= {f"internal error in a call of {error}": None for error in errors[:5]}
         for call in logged:
+            root = self._root_of(call.file)
+            key = (self._root / call.file).relative_to(root).as_posix(), call.function
             if call.unwritten:
-                self.unwritten.setdefault((call.file, call.function), call.unwritten)
+                self.unwritten.setdefault(root, {}).setdefault(key, call.unwritten)
             if call.text:
-                root = self._root_of(call.file)
-                file = (self._root / call.file).relative_to(root).as_posix()
                 recorded = RecordedCall(call.text, call.count, call.is_traced, today)
-                found[root].append(((file, call.function), recorded))
+                found[root].append((key, recorded))
         for root, calls in found.items():
             functions = self.functions[root] = recorded_file.counted(calls)
             try:

@@ -25,9 +25,11 @@ def lines(recording: Recording, root: Path, limit: int) -> Iterator[str]:
         )
     for project, functions in recording.functions.items():
         file = _shown(recorded_file.path_in(project))
-        yield f"recorded {units.count(len(functions), 'function')} in {one_line(file)}"
-        yield from listed(functions, limit)
-    yield from _unwritten(recording.unwritten)
+        unwritten = recording.unwritten.get(project, {})
+        whole = {key: calls for key, calls in functions.items() if key not in unwritten}
+        yield f"recorded {units.count(len(whole), 'function')} in {one_line(file)}"
+        yield from listed(whole, limit)
+        yield from _unwritten(unwritten)
     yield from map(one_line, recording.problems)
 
 
@@ -46,7 +48,7 @@ def listed(functions: Functions, limit: int) -> Iterator[str]:
 def _unwritten(unwritten: Unwritten) -> Iterator[str]:
     if unwritten:
         count = units.count(len(unwritten), "function")
-        yield f"arguments without a form as example inputs: {count}"
+        yield f"recorded in part, as arguments have no form as example inputs: {count}"
     for number, ((file, name), reasons) in enumerate(unwritten.items()):
         if number == _MOST_REASONS:
             yield f"  … and {len(unwritten) - number} more"

@@ -251,6 +251,12 @@ class Settings:
     code_lens: bool = _setting(
         FLAG, True, "Show the active example set above each function with example inputs."
     )
+    propose_inputs: bool = _setting(
+        FLAG,
+        True,
+        "Try proposed example inputs in the background for functions that use JAX and have none, "
+        "and show a lens above those that can be traced. Nothing is written.",
+    )
     select: tuple[str, ...] = _setting(
         CODE_LIST,
         [],

@@ -252,6 +252,16 @@ def _is_hidden(file: str) -> bool:
     return file.startswith(("<", _OURS, *_jax_folders()))
 
 
+def is_own(file: str) -> bool:
+    """Return whether a frame's file is one of the user's: no library's, not JAX's, not ours."""
+    return chunk_of(file) is not None or not (_is_hidden(file) or is_library(file))
+
+
+def is_library(file: str) -> bool:
+    """Return whether a frame's file is one of an installed library, or of Python's own."""
+    return chunk_of(file) is None and _is_library(file)
+
+
 def _is_library(file: str) -> bool:
     return file.startswith(_LIBRARIES) or "/site-packages/" in file.replace("\\", "/")
 

@@ -9,6 +9,39 @@ from jaxsight.wire.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A part of a tree of arrays: a module, a container or an array, at a depth below the root.
+
+    `name` is relative to the row around it: `attn`, `blocks[0..11]`; `text` is its class, or its
+    type as in jaxprs. The figures are those of one of `times` equal parts.
+    """
+
+    depth: int
+    name: str
+    text: str
+    times: int = 1
+    arrays: int = 0
+    elements: int = 0
+    """Elements of its parameters: of arrays of floating point numbers, in NNX of `nnx.Param`s."""
+    bytes: int = 0
+    """Bytes of all its arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A module, an optimizer state or another large tree of arrays.
+
+    The first row is the root; the deepest rows are left out of a large tree.
+    """
+
+    rows: tuple[Row, ...]
+    is_module: bool = False
+    """Whether it is a module, whose `elements` are parameters."""
+    is_complete: bool = True
+    """Whether all its parts were visited; if not, the figures are too low."""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """A value of an expression: `text` as in jaxprs; a pytree in Python's notation.
 
@@ -23,6 +56,8 @@ class Seen:
     sharding: Sharding | None = None
     """The array's sharding; `None` if it is the same on all devices, or on one."""
     inside: tuple[str, ...] = ()
+    tree: Tree | None = None
+    """Set for modules, and for trees of more than a few arrays."""
 
 
 @dataclass(frozen=True, slots=True)

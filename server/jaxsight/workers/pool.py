@@ -14,7 +14,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from jaxsight.text.units import MIB
-from jaxsight.tracer.boot import TOO_OLD
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Overlay
 from jaxsight.workers.process import TracerProcess
@@ -22,6 +21,8 @@ from jaxsight.workers.results import Death, Reason, State, Status
 
 log = logging.getLogger(__name__)
 
+TOO_OLD = 78
+"""The exit status of `tracer/boot.py` in a Python that is too old to run it."""
 YOUNG = 10.0
 """A tracer that dies earlier than this many seconds, without a request, has a broken environment.
 """

@@ -364,3 +364,41 @@ def f(x):
     traced = file.trace("f", x="f32[5]")
     assert file.seen(traced)["scaled ="] == "Scaled(a=f32[5])"
     assert "mul" not in traced.jaxpr
+
+
+CALLS = """
+@jax.jit
+def jitted(x, by=2.0): return x * by
+class Layer:
+    def __init__(self, n): self.n = n
+    def __call__(self, x): return x
+    @classmethod
+    def make(cls, x): return x
+def variadic(x, *rest, **options): return x
+def outer(x):
+    def inner(y): return y
+    return inner(x)
+def everything(x):
+    a = jax.vmap(jitted)(x)
+    b = jitted(x.sum() > 0)
+    jax.lax.scan(lambda c, r: (c, variadic(r, c, key=1)), 0.0, x)
+    Layer(2)(x)
+    Layer.make(x)
+    outer({"a": x, "b": (x[0], None)}["b"][0])
+    jax.vmap(outer, axis_name="rows")(x)
+    return a, b
+"""
+
+
+def test_calls_are_told_as_example_inputs_also_those_of_jitted_functions_that_jax_keeps() -> None:
+    file = lab(HEAD + CALLS)
+    for _ in range(2):
+        traced = file.trace("everything", x="f32[4,3]")
+        assert {called.function: called.inputs for called in traced.calls} == {
+            "everything": ("x: f32[4, 3]",),
+            "jitted": ("x: f32[3]\nby: 2.0", "x: bool[]\nby: 2.0"),
+            "variadic": ("x: f32[3]\n*rest: (~f32[],)\n**options: {'key': 1}",),
+            "Layer.make": ("x: f32[4, 3]",),
+            "outer": ("x: f32[3]",),
+        }
+        assert {called.file for called in traced.calls} == {""}

@@ -3,8 +3,9 @@
 import { Boxes } from "./scene";
 import { differenceDetails, kernelDetails } from "./details";
 import { type Difference, difference } from "./diff";
-import { h, set, write } from "./dom";
+import { h, on, set, write } from "./dom";
 import { GraphView } from "./graph_view";
+import { KernelList } from "./kernel_list";
 import type { Layout } from "./layout";
 import { layoutDetails } from "./layout_picture";
 import { listed } from "./listed";
@@ -19,6 +20,8 @@ import { button, Toolbar } from "./toolbar";
 type TabName = "graph" | "jaxpr" | "stablehlo" | "hlo" | "memory" | "source";
 
 const NOTHING = "Place the cursor in a function with example inputs.";
+/** Graphs of fewer kernels begin without a list of them: all are seen. */
+const LISTED = 12;
 const STYLES = { pretty: "readable", lax: "pure lax" } as const;
 
 export class App {
@@ -26,6 +29,9 @@ export class App {
   private readonly toolbar: Toolbar;
   private readonly tabs: Tabs<TabName>;
   private readonly graph: GraphView;
+  private readonly list: KernelList;
+  /** The boxes around what is drawn and what keys act on. */
+  private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Boxes around" });
   private readonly memory: MemoryView;
   private readonly texts: Readonly<Record<Exclude<TabName, "graph" | "memory">, TextView>>;
   /** How the value at the cursor is divided over devices. */
@@ -34,6 +40,8 @@ export class App {
   private readonly banner = h("div", { class: "banner", role: "status", hidden: true });
   private readonly status = h("footer", { role: "status" });
   private readonly style = h("select", { "aria-label": "Style of the source" });
+  /** Whether HLO is shown with the names that XLA keeps for profilers. */
+  private readonly metadata = h("input", { type: "checkbox" });
   private readonly contents = new Map<Kind, Content | "asked">();
   private shown: Shown | undefined;
   private model: Model | undefined;
@@ -50,7 +58,7 @@ export class App {
 
   constructor(
     private readonly host: Host,
-    layouter: { layout(scene: Scene): Promise<Layout> },
+    layouter: { layout(scene: Scene, early?: (layout: Layout) => void): Promise<Layout> },
     line: number,
   ) {
     this.toolbar = new Toolbar({
@@ -86,13 +94,26 @@ export class App {
         this.boxes?.toggle(id);
         void this.drawGraph(false);
       },
+      entered: (id) => {
+        this.enter(id);
+      },
+      activated: (id) => {
+        this.tellCrumbs(id);
+      },
       busy: (busy) => {
         this.busy.layout = busy;
         this.tellStatus();
       },
     });
-    this.memory = new MemoryView((kernels, focus) => {
-      this.choose(kernels, focus);
+    this.list = new KernelList(line + 3, {
+      chosen: (kernel, focus) => {
+        this.choose([kernel], focus);
+      },
+    });
+    this.memory = new MemoryView({
+      chosen: (kernels, places, focus) => {
+        this.choose(kernels, focus, places);
+      },
     });
     const text = (label: string, kind: () => Kind): TextView =>
       new TextView(label, line, {
@@ -103,15 +124,17 @@ export class App {
     this.texts = {
       jaxpr: text("jaxpr", () => "jaxpr"),
       stablehlo: text("StableHLO", () => "stablehlo"),
-      hlo: text("Optimized HLO", () => "hlo"),
+      hlo: text("Optimized HLO", () => this.hloKind),
       source: text("The function as source", () => this.sourceKind),
     };
     for (const [value, words] of Object.entries(STYLES)) {
       this.style.append(h("option", { value }, words));
     }
-    this.style.addEventListener("change", () => {
-      this.showText();
-    });
+    for (const choice of [this.style, this.metadata]) {
+      choice.addEventListener("change", () => {
+        this.showText();
+      });
+    }
     this.tabs = this.makeTabs();
     this.element = h("div", { class: "panel" });
     this.element.append(this.toolbar.element, this.tabs.list, this.banner, this.tabs.pages, this.status);
@@ -145,6 +168,15 @@ export class App {
     return this.style.value === "lax" ? "lax" : "pretty";
   }
 
+  private get hloKind(): "hlo" | "hlo-metadata" {
+    return this.metadata.checked ? "hlo-metadata" : "hlo";
+  }
+
+  /** The text of a tab. */
+  private kindOf(tab: Exclude<TabName, "graph" | "memory">): Kind {
+    return tab === "source" ? this.sourceKind : tab === "hlo" ? this.hloKind : tab;
+  }
+
   private makeTabs(): Tabs<TabName> {
     const zoom = h("div", { class: "zoom", role: "toolbar", "aria-label": "Graph" });
     zoom.append(
@@ -153,21 +185,26 @@ export class App {
       }),
       button("open", "Expand all boxes", () => {
         this.boxes?.open();
-        void this.drawGraph(false);
+        void this.drawGraph(true);
       }),
       button("close", "Collapse all boxes", () => {
         this.boxes?.close();
-        void this.drawGraph(false);
+        void this.drawGraph(true);
+      }),
+      button("list", "Show or hide the list of kernels", () => {
+        this.list.element.hidden = !this.list.element.hidden;
       }),
     );
     const stage = h("div", { class: "stage" }, this.graph.element, zoom);
+    const split = h("div", { class: "split" }, stage, this.list.element);
     const source = h("div", { class: "sourcerized" }, h("label", { class: "style" }, "style ", this.style), this.texts.source.element);
+    const hlo = h("div", { class: "sourcerized" }, h("label", { class: "style" }, this.metadata, " metadata"), this.texts.hlo.element);
     return new Tabs<TabName>(
       [
-        { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, stage, this.details) },
+        { name: "graph", title: "Graph", page: h("div", { class: "page graph-page" }, this.crumbs, split, this.details) },
         { name: "jaxpr", title: "jaxpr", page: h("div", { class: "page" }, this.texts.jaxpr.element) },
         { name: "stablehlo", title: "StableHLO", page: h("div", { class: "page" }, this.texts.stablehlo.element) },
-        { name: "hlo", title: "HLO", page: h("div", { class: "page" }, this.texts.hlo.element) },
+        { name: "hlo", title: "HLO", page: h("div", { class: "page" }, hlo) },
         { name: "memory", title: "Memory", page: h("div", { class: "page" }, this.memory.element) },
         { name: "source", title: "Sourcerized", page: h("div", { class: "page" }, source) },
       ],
@@ -217,6 +254,8 @@ export class App {
       this.model = undefined;
       this.boxes = undefined;
       this.graph.empty();
+      this.list.show(undefined);
+      this.tellCrumbs();
       this.memory.show(undefined);
       this.tellDetails();
       return;
@@ -227,10 +266,54 @@ export class App {
       this.changed = difference(drawn.before.kernels, drawn.kernels);
     }
     this.graph.markAdded(this.changed?.added ?? new Set());
-    this.memory.show(drawn);
+    this.list.show(this.model);
+    if (fresh) {
+      this.list.element.hidden = drawn.kernels.length < LISTED;
+    }
+    this.limitList();
+    this.memory.show(this.model);
     this.graph.choose([]);
     this.tellDetails();
     void this.drawGraph(fresh);
+  }
+
+  private enter(id: string): void {
+    if (this.boxes !== undefined) {
+      // Out of a box: into the one around it.
+      this.boxes.enter(id !== "" ? id : (this.boxes.around(this.boxes.entered).at(-2)?.id ?? ""));
+      this.limitList();
+      void this.drawGraph(true);
+    }
+  }
+
+  private limitList(): void {
+    const { boxes, model } = this;
+    const entered = boxes?.around(boxes.entered).at(-1);
+    this.list.limit(entered?.kernels ?? model?.drawn.kernels.map((_, index) => index) ?? []);
+    this.tellCrumbs();
+  }
+
+  /** The boxes around what is drawn, and on to the box or kernel that keys act on; each leads into it. */
+  private tellCrumbs(active = ""): void {
+    const { boxes, shown } = this;
+    const entered = boxes?.around(boxes.entered) ?? [];
+    const inside = boxes?.around(active) ?? [];
+    const path = inside.length > entered.length ? inside : entered;
+    this.crumbs.hidden = boxes === undefined || boxes.items.every((item) => "kernel" in item);
+    const crumb = (words: string, here: boolean, go: () => void): HTMLElement => {
+      const step = h("button", { type: "button", title: words, class: here && "here", "aria-current": here && "true" }, words);
+      on(step, "click", go);
+      return step;
+    };
+    const all = crumb(shown?.function ?? "", entered.length === 0, () => {
+      boxes?.enter("");
+      this.limitList();
+      void this.drawGraph(true);
+    });
+    const steps = path.map((box, at) => crumb(box.title, at === entered.length - 1, () => {
+      this.enter(box.id);
+    }));
+    this.crumbs.replaceChildren(all, ...steps);
   }
 
   private async drawGraph(fresh: boolean): Promise<void> {
@@ -250,16 +333,17 @@ export class App {
   /** The text of the tab in front, once it is there. */
   private showText(): void {
     const tab = this.tabs.current;
-    if (tab === "graph" || tab === "memory" || this.shown === undefined) {
+    const { shown } = this;
+    if (tab === "graph" || tab === "memory" || shown === undefined) {
       return;
     }
-    const kind = tab === "source" ? this.sourceKind : tab;
+    const kind = this.kindOf(tab);
     const content = this.contents.get(kind);
     if (content === undefined) {
       this.contents.set(kind, "asked");
       this.host.send({ type: "content", kind });
     } else if (content !== "asked") {
-      this.texts[tab].show(content);
+      this.texts[tab].show(content, `${shown.uri} ${shown.function} ${shown.target}`);
       this.mark();
     }
   }
@@ -297,25 +381,31 @@ export class App {
     }
     const tab = this.tabs.current;
     if (tab === "graph") {
-      this.graph.light(this.model?.kernelsAt(uri, position) ?? []);
-    } else if (tab !== "memory") {
-      const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+      const kernels = this.model?.kernelsAt(uri, position) ?? [];
+      this.graph.light(kernels);
+      this.list.light(kernels);
+    } else if (tab === "memory") {
+      this.memory.light(this.model?.pathsAt(uri, position) ?? new Set(), this.model?.kernelsAt(uri, position) ?? []);
+    } else {
+      const content = this.contents.get(this.kindOf(tab));
       if (content !== undefined && content !== "asked") {
         this.texts[tab].light(linesAt(content.links, uri, position));
       }
     }
   }
 
-  private choose(kernels: readonly number[], focus: boolean): void {
+  /** @param places what is lit in the source; where the kernels are written, where it is missing. */
+  private choose(kernels: readonly number[], focus: boolean, places?: readonly Place[]): void {
     const model = this.model;
     if (model === undefined) {
       return;
     }
     this.chosen = kernels;
     this.choosing = true;
+    this.tellCrumbs(kernels.length === 1 ? `k${kernels[0] ?? 0}` : "");
     this.markChosen();
     this.tellDetails();
-    this.reveal(distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
+    this.reveal(places ?? distinct(kernels.flatMap((index) => model.placesOf(index))), focus);
   }
 
   private chooseLine(kind: Kind, line: number, focus: boolean): void {
@@ -324,7 +414,7 @@ export class App {
       return;
     }
     const links = content.links.filter((link) => link.line === line);
-    const exact = (this.model?.drawn.kernels ?? []).flatMap((kernel, index) => (kind === "hlo" && kernel.line === line ? [index] : []));
+    const exact = (this.model?.drawn.kernels ?? []).flatMap((kernel, index) => (kind === this.hloKind && kernel.line === line ? [index] : []));
     const model = this.model;
     this.chosen = exact.length > 0 ? exact : unique(links.flatMap((link) => model?.kernelsOf(link.path) ?? []));
     this.choosing = true;
@@ -337,11 +427,12 @@ export class App {
   /** The chosen kernels in the graph and in the text in front. */
   private markChosen(): void {
     this.graph.choose(this.chosen);
+    this.list.choose(this.chosen);
     const tab = this.tabs.current;
     if (tab === "graph" || tab === "memory") {
       return;
     }
-    const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+    const content = this.contents.get(this.kindOf(tab));
     const { model } = this;
     if (content === undefined || content === "asked" || model === undefined) {
       return;
@@ -380,7 +471,7 @@ export class App {
       this.host.send({ type: "copy", text: listed(this.shown), what: "the kernels as a table" });
       return;
     }
-    const content = this.contents.get(tab === "source" ? this.sourceKind : tab);
+    const content = this.contents.get(this.kindOf(tab));
     if (content !== undefined && content !== "asked") {
       this.host.send({ type: "copy", text: content.text, what: `the ${tab}` });
     }

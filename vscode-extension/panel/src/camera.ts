@@ -1,16 +1,22 @@
 /** Which part of the drawing is seen, and how large. */
 
-import type { Point, Rect } from "./layout";
+import type { Point, Rect } from "./sizes";
 
 const CLOSEST = 3;
 const FARTHEST = 0.03;
-/** Smaller than that the titles cannot be read: a first view is rather a part than all of it. */
-const READABLE = 0.55;
+/** Smaller than that there is no room for labels: a first view is rather a part than all of it. */
+const READABLE = 0.3;
+/** A drawing fills at least this part of the view. */
+const SPARE = 0.9;
+/** Pixels of a drawing that cannot be moved out of view. */
+const INSIDE = 60;
 
 export class Camera {
   private x = 0;
   private y = 0;
   scale = 1;
+  /** Farther away there is nothing more to see. */
+  private least = FARTHEST;
   width = 1;
   height = 1;
 
@@ -33,9 +39,17 @@ export class Camera {
     this.y += y;
   }
 
+  /** Has some of a drawing of this size in view. */
+  hold(width: number, height: number): void {
+    this.least = Math.max(FARTHEST, Math.min(1, (SPARE * this.width) / width, (SPARE * this.height) / height));
+    const held = (at: number, drawn: number, seen: number): number => Math.min(seen - INSIDE, Math.max(INSIDE - drawn * this.scale, at));
+    this.x = held(this.x, width, this.width);
+    this.y = held(this.y, height, this.height);
+  }
+
   /** Zooms around a point of the screen, the middle by default. */
   zoom(factor: number, at: Point = { x: this.width / 2, y: this.height / 2 }): void {
-    const scale = Math.min(CLOSEST, Math.max(FARTHEST, this.scale * factor));
+    const scale = Math.min(CLOSEST, Math.max(this.least, this.scale * factor));
     this.x = at.x - ((at.x - this.x) * scale) / this.scale;
     this.y = at.y - ((at.y - this.y) * scale) / this.scale;
     this.scale = scale;

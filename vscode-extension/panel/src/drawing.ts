@@ -1,7 +1,8 @@
 /** Nodes and edges as SVG elements: the same for the screen and for a saved picture. */
 
 import { s } from "./dom";
-import { linesOf, PADDING, type PlacedEdge, type PlacedNode, type Point } from "./layout";
+import type { PlacedEdge, PlacedNode } from "./layout";
+import { linesOf, PADDING, type Point } from "./sizes";
 
 const STRIPE = 4;
 const ROUND = 6;
@@ -26,6 +27,7 @@ export function nodeElement({ node, x, y, width, height }: PlacedNode, line: num
     transform: `translate(${x},${y})`,
     "data-id": node.id,
   });
+  group.append(s("title", {}, linesOf(node).join("\n")));
   group.append(s("rect", { width, height, rx: node.kind === "value" ? height / 2 : ROUND }));
   if (node.kind === "kernel") {
     group.append(s("rect", { class: "stripe", x: 1, y: ROUND, width: STRIPE, height: height - 2 * ROUND }));

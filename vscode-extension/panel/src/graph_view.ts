@@ -3,14 +3,20 @@
 import { Camera, overlap, suffices } from "./camera";
 import { h, on, s, set } from "./dom";
 import { defs, edgeElement, nodeElement } from "./drawing";
-import { type Layout, type PlacedEdge, type PlacedNode, type Rect, Superseded } from "./layout";
+import { labels } from "./labels";
+import { type Layout, type PlacedEdge, type PlacedNode, Superseded } from "./layout";
 import { saved } from "./saved";
 import type { Scene } from "./scene";
+import type { Point, Rect } from "./sizes";
 
 export interface GraphEvents {
   /** A kernel, or the kernels of a box, were chosen; `focus`: the source is to be gone to. */
   chosen(kernels: readonly number[], focus: boolean): void;
   toggled(box: string): void;
+  /** The inside of a box is to be drawn alone. */
+  entered(box: string): void;
+  /** A node is the one that keys act on. */
+  activated(id: string): void;
   busy(busy: boolean): void;
 }
 
@@ -18,8 +24,8 @@ export interface GraphEvents {
 const MARGIN = 300;
 /** Pixels that a pointer may move in a click. */
 const STILL = 4;
-const FAR = 0.4;
-const FARTHER = 0.22;
+/** Below that, texts cannot be read as they are drawn: labels of their own size stand in for them. */
+const SMALL = 0.58;
 /** Edges with at least this share of the most bytes are thick. */
 const HEAVY = 0.5;
 
@@ -30,6 +36,7 @@ export class GraphView {
   private readonly boxes = s("g");
   private readonly edges = s("g");
   private readonly nodes = s("g");
+  private readonly labels = s("g", { class: "labels" });
   private readonly camera = new Camera();
   /** What is drawn is another function's until the layout is there: it stays where it is, and then the view begins anew. */
   private fresh = false;
@@ -38,6 +45,8 @@ export class GraphView {
   private byId = new Map<string, PlacedNode>();
   private heavy = Infinity;
   private active: string | undefined;
+  /** The scale that labels are drawn for. */
+  private labelled = 0;
   /** The part of the drawing that has its elements. */
   private filled: Rect | undefined;
   private lit: ReadonlySet<number> = new Set();
@@ -47,30 +56,34 @@ export class GraphView {
   private sized = false;
 
   constructor(
-    private readonly layouter: { layout(scene: Scene): Promise<Layout> },
+    private readonly layouter: { layout(scene: Scene, early?: (layout: Layout) => void): Promise<Layout> },
     private readonly line: number,
     private readonly events: GraphEvents,
   ) {
     this.svg = s("svg", { class: "graph", "aria-hidden": "false" });
-    this.world.append(this.boxes, this.edges, this.nodes);
+    this.world.append(this.boxes, this.edges, this.nodes, this.labels);
     this.svg.append(defs(), this.world);
     this.element = h("div", {
       class: "graph-area",
       tabindex: 0,
       role: "listbox",
-      "aria-label": "Kernel graph. Arrow keys follow the data flow, Enter goes to the source, Space expands and collapses boxes, plus and minus zoom.",
+      "aria-label": "Kernel graph. Arrow keys follow the data flow, Enter goes to the source or into a box, Backspace out of it, Space expands and collapses boxes, plus and minus zoom, 0 fits.",
     });
     this.element.append(this.svg);
     this.listen();
   }
 
-  /** Draws a scene; `fresh`: it is another function's, so that the view begins anew. */
+  /** Draws a scene; `fresh`: it is another function's, or is to be seen as a whole, so that the view begins anew. */
   async show(scene: Scene, fresh: boolean): Promise<void> {
     this.events.busy(true);
     this.fresh ||= fresh;
     let layout: Layout;
     try {
-      layout = await this.layouter.layout(scene);
+      layout = await this.layouter.layout(scene, (early) => {
+        const begins = this.fresh;
+        this.adopt(early);
+        this.fresh = begins;
+      });
     } catch (error) {
       if (error instanceof Superseded) {
         return;
@@ -78,6 +91,11 @@ export class GraphView {
       this.events.busy(false);
       throw error;
     }
+    this.adopt(layout);
+    this.events.busy(false);
+  }
+
+  private adopt(layout: Layout): void {
     const anchor = this.active === undefined ? undefined : this.byId.get(this.active);
     this.layout = layout;
     this.byId = new Map(layout.nodes.map((placed) => [placed.node.id, placed]));
@@ -87,14 +105,26 @@ export class GraphView {
     if (this.fresh || !this.sized) {
       this.fresh = false;
       this.active = undefined;
-      this.camera.begin(layout.width, layout.height);
+      this.begin(layout);
       this.sized = this.camera.width > 1;
       this.reveal(this.lit);
     } else if (anchor !== undefined && this.active !== undefined) {
       this.keepInPlace(anchor, this.byId.get(this.active));
     }
-    this.events.busy(false);
+    const seen = this.camera.seen();
+    if (!layout.nodes.some((placed) => overlap(seen, placed))) {
+      this.begin(layout);
+    }
     this.draw();
+  }
+
+  /** What is packed is seen as a whole, as labels of their own size are read there; else the beginning at least. */
+  private begin({ width, height, isPacked }: Layout): void {
+    if (isPacked) {
+      this.camera.fit(width, height);
+    } else {
+      this.camera.begin(width, height);
+    }
   }
 
   /** Nothing to draw. */
@@ -115,6 +145,9 @@ export class GraphView {
 
   choose(kernels: readonly number[]): void {
     this.chosen = new Set(kernels);
+    if (this.layout?.isPacked === true) {
+      this.filled = undefined;
+    }
     this.mark();
     this.reveal(this.chosen);
   }
@@ -133,9 +166,33 @@ export class GraphView {
     }
   }
 
-  zoom(factor: number): void {
-    this.camera.zoom(factor);
+  /** @param at a point of the view, its middle by default. */
+  zoom(factor: number, at?: Point): void {
+    this.camera.zoom(factor, at);
+    this.stay();
     this.draw();
+  }
+
+  /** Goes to the nearest node where none is seen. */
+  private stay(): void {
+    const seen = this.camera.seen();
+    const [x, y] = [seen.x + seen.width / 2, seen.y + seen.height / 2];
+    let nearest: { placed: PlacedNode; distance: number } | undefined;
+    for (const placed of this.layout?.nodes ?? []) {
+      if (placed.node.kind === "open") {
+        continue;
+      }
+      if (overlap(seen, placed)) {
+        return;
+      }
+      const distance = Math.hypot(placed.x + placed.width / 2 - x, placed.y + placed.height / 2 - y);
+      if (nearest === undefined || distance < nearest.distance) {
+        nearest = { placed, distance };
+      }
+    }
+    if (nearest !== undefined) {
+      this.camera.center(nearest.placed);
+    }
   }
 
   /** The whole drawing as a file. */
@@ -174,6 +231,9 @@ export class GraphView {
   }
 
   private draw(): void {
+    if (this.layout !== undefined && this.camera.width > 1) {
+      this.camera.hold(this.layout.width, this.layout.height);
+    }
     if (!this.awaited) {
       this.awaited = true;
       requestAnimationFrame(() => {
@@ -186,11 +246,21 @@ export class GraphView {
   private drawNow(): void {
     const { scale } = this.camera;
     this.world.setAttribute("transform", this.camera.transform);
-    this.svg.classList.toggle("far", scale < FAR);
-    this.svg.classList.toggle("farther", scale < FARTHER);
-    if (this.filled !== undefined && suffices(this.filled, this.camera.seen())) {
-      return;
+    this.svg.classList.toggle("small", scale < SMALL);
+    this.svg.classList.toggle("packed", this.layout?.isPacked === true);
+    const enough = this.filled !== undefined && suffices(this.filled, this.camera.seen());
+    if (!enough) {
+      this.fill();
     }
+    if (!enough || scale !== this.labelled) {
+      this.labelled = scale;
+      const nodes = scale < SMALL ? (this.layout?.nodes ?? []) : [];
+      this.labels.replaceChildren(...labels(nodes, { isDrawn: (id) => this.drawn.has(id), marks: (kernels) => this.marksOf(kernels) }, scale));
+    }
+  }
+
+  /** Has the elements of what is seen, and of no more. */
+  private fill(): void {
     const seen = (this.filled = this.camera.seen(MARGIN));
     for (const placed of this.layout?.nodes ?? []) {
       const { id, kind } = placed.node;
@@ -198,9 +268,10 @@ export class GraphView {
       const wanted = kind === "open" || id === this.active || overlap(seen, placed);
       this.put(id, wanted, kind === "open" ? this.boxes : this.nodes, () => this.made(placed));
     }
+    const all = this.layout?.isPacked !== true;
     for (const placed of this.layout?.edges ?? []) {
       const make = (): SVGGElement => this.madeEdge(placed);
-      this.put(placed.edge.id, overlap(seen, placed.bounds), this.edges, make);
+      this.put(placed.edge.id, (all || this.isNear(placed)) && overlap(seen, placed.bounds), this.edges, make);
     }
   }
 
@@ -233,6 +304,8 @@ export class GraphView {
   }
 
   private mark(): void {
+    // Labels over boxes are marked too.
+    this.labelled = 0;
     for (const placed of this.layout?.nodes ?? []) {
       const element = this.drawn.get(placed.node.id);
       if (element !== undefined) {
@@ -248,19 +321,28 @@ export class GraphView {
   }
 
   private markOne(element: SVGGElement, { node }: PlacedNode): void {
-    const whole = node.kind !== "open";
-    const some = (kernels: ReadonlySet<number>): boolean => whole && node.kernels.some((each) => kernels.has(each));
-    element.classList.toggle("lit", some(this.lit));
-    element.classList.toggle("chosen", some(this.chosen));
-    element.classList.toggle("added", some(this.added));
+    const marks = node.kind === "open" ? [] : this.marksOf(node.kernels);
+    for (const mark of ["lit", "chosen", "added"]) {
+      element.classList.toggle(mark, marks.includes(mark));
+    }
     element.classList.toggle("active", node.id === this.active);
-    element.setAttribute("aria-selected", String(some(this.chosen)));
+    element.setAttribute("aria-selected", String(marks.includes("chosen")));
   }
 
-  private markEdge(element: SVGGElement, { edge }: PlacedEdge): void {
+  /** What some of these kernels are: at the cursor, chosen, or new since the last save. */
+  private marksOf(kernels: readonly number[]): readonly string[] {
+    const some = (marked: ReadonlySet<number>): boolean => kernels.some((each) => marked.has(each));
+    return [...(some(this.lit) ? ["lit"] : []), ...(some(this.chosen) ? ["chosen"] : []), ...(some(this.added) ? ["added"] : [])];
+  }
+
+  private markEdge(element: SVGGElement, placed: PlacedEdge): void {
+    element.classList.toggle("near", this.isNear(placed));
+  }
+
+  /** Whether an edge begins or ends at what is chosen. */
+  private isNear({ edge }: PlacedEdge): boolean {
     const ends = [this.byId.get(edge.source), this.byId.get(edge.target)];
-    const near = ends.some((end) => end?.node.kernels.some((each) => this.chosen.has(each)) === true);
-    element.classList.toggle("near", near);
+    return ends.some((end) => end?.node.kind !== "open" && end?.node.kernels.some((each) => this.chosen.has(each)) === true);
   }
 
   /** Moves to the first of some kernels when none of them is seen. */
@@ -284,8 +366,18 @@ export class GraphView {
       this.camera.center(placed);
     }
     this.element.setAttribute("aria-activedescendant", `node-${id}`);
+    this.events.activated(id);
     this.mark();
     this.draw();
+  }
+
+  private act(id: string, enters: boolean): void {
+    const kind = this.byId.get(id)?.node.kind;
+    if (enters && (kind === "open" || kind === "closed")) {
+      this.events.entered(id);
+    } else {
+      this.press(id, enters);
+    }
   }
 
   private press(id: string, focus: boolean): void {
@@ -336,10 +428,13 @@ export class GraphView {
       }
     });
     on(this.element, "dblclick", (event) => {
-      const target = event.target instanceof Element ? event.target.closest(".node.kernel") : null;
+      const target = event.target instanceof Element ? event.target.closest(".node") : null;
       const id = target?.getAttribute("data-id");
-      if (typeof id === "string") {
+      const kind = typeof id === "string" ? this.byId.get(id)?.node.kind : undefined;
+      if (typeof id === "string" && kind === "kernel") {
         this.press(id, true);
+      } else if (typeof id === "string" && (kind === "open" || kind === "closed")) {
+        this.events.entered(id);
       }
     });
     this.element.addEventListener(
@@ -348,10 +443,7 @@ export class GraphView {
         event.preventDefault();
         if (event.ctrlKey || event.metaKey) {
           const box = this.element.getBoundingClientRect();
-          this.camera.zoom(Math.exp(-event.deltaY / 200), {
-            x: event.clientX - box.left,
-            y: event.clientY - box.top,
-          });
+          this.zoom(Math.exp(-event.deltaY / 200), { x: event.clientX - box.left, y: event.clientY - box.top });
         } else {
           this.camera.pan(-event.deltaX, -event.deltaY);
         }
@@ -368,7 +460,7 @@ export class GraphView {
       new ResizeObserver(() => {
         this.measure();
         if (!this.sized && this.layout !== undefined && this.camera.width > 1) {
-          this.camera.begin(this.layout.width, this.layout.height);
+          this.begin(this.layout);
           this.sized = true;
         }
         this.draw();
@@ -387,8 +479,11 @@ export class GraphView {
       case "Enter":
       case " ":
         if (this.active !== undefined) {
-          this.press(this.active, key === "Enter");
+          this.act(this.active, key === "Enter");
         }
+        return true;
+      case "Backspace":
+        this.events.entered("");
         return true;
       case "+":
       case "=":

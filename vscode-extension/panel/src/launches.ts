@@ -1,6 +1,6 @@
-/** Launches of some kernels in one run of the program, of each conditional one arm. */
+/** Sums over some kernels in one run of the program, of each conditional one arm. */
 
-import type { Branch, Drawn, Kernel, Launches } from "./messages";
+import type { Branch, Drawn, Kernel, Launches, Value } from "./messages";
 
 /**
  * As the server counts them for the whole program (`Graph.launch_count` in `jaxsight/wire/kernel_graph.py`).
@@ -15,6 +15,39 @@ export function launchesOf(drawn: Drawn, indexes: readonly number[], within: num
     launchesAtLeast: oneArmEach(branches, kernels, within, (kernel) => kernel.launchesAtLeast, Math.min),
     launchesKnown: kernels.every((kernel) => kernel.launchesKnown),
   };
+}
+
+export interface Figures {
+  /** Bytes read and written in device memory, each input of a kernel once; at most. */
+  readonly read: number;
+  readonly written: number;
+  readonly flops: number;
+  /** An estimate; `null` where that of no kernel is known. */
+  readonly seconds: number | null;
+  /** `≥` where a number of iterations is not known, `≈` for the time, as it is estimated. */
+  readonly bytesSign: "" | "≥ ";
+  readonly timeSign: "≈ " | "≥ ";
+}
+
+/** @param within the branch that all of them are in, which is taken; -1: none. */
+export function figuresOf(drawn: Drawn, indexes: readonly number[], within = -1): Figures {
+  const kernels = indexes.flatMap((index) => drawn.kernels[index] ?? []);
+  const most = (figure: (kernel: Kernel) => number): number =>
+    oneArmEach(drawn.branches, kernels, within, figure, Math.max);
+  const areCounted = kernels.every((kernel) => kernel.launchesKnown);
+  const timed = kernels.filter((kernel) => kernel.seconds !== null);
+  return {
+    read: most((kernel) => kernel.runs * bytesOf(kernel.inputs)),
+    written: most((kernel) => kernel.runs * bytesOf(kernel.outputs)),
+    flops: most((kernel) => kernel.runs * kernel.flops),
+    seconds: timed.length === 0 ? null : most((kernel) => kernel.seconds ?? 0),
+    bytesSign: areCounted ? "" : "≥ ",
+    timeSign: areCounted && timed.length === kernels.length ? "≈ " : "≥ ",
+  };
+}
+
+export function bytesOf(values: readonly Value[]): number {
+  return values.reduce((sum, value) => sum + value.bytes, 0);
 }
 
 function oneArmEach(

@@ -1,23 +1,20 @@
-/** Where everything of a scene stands: ELK's layered layout, in a worker that is ended when its answer is no longer wanted. */
+/**
+ * Where everything of a scene stands: ELK's layered layout, in a worker that is ended when its answer is no longer wanted; columns where
+ * a scene is large, and until ELK is done.
+ */
 
 import type { ELK, ElkExtendedEdge, ElkNode } from "elkjs/lib/elk-api";
 
+import { blocks } from "./blocks";
+import { around, type Metrics, PADDING, type Point, type Rect, sizeOf, widthOf } from "./sizes";
 import type { Scene, SceneEdge, SceneNode } from "./scene";
-
-export interface Point {
-  readonly x: number;
-  readonly y: number;
-}
-
-export interface Rect extends Point {
-  readonly width: number;
-  readonly height: number;
-}
 
 export interface PlacedNode extends Rect {
   readonly node: SceneNode;
   /** How many boxes it is in. */
   readonly depth: number;
+  /** The height of an open box's title. */
+  readonly head: number;
 }
 
 export interface PlacedEdge {
@@ -34,18 +31,17 @@ export interface Layout {
   /** Boxes before what is in them. */
   readonly nodes: readonly PlacedNode[];
   readonly edges: readonly PlacedEdge[];
+  /** Whether nodes stand in columns in the order of the program, so that edges are drawn only for what is chosen. */
+  readonly isPacked: boolean;
 }
 
-/** How wide a character is, and how high a line, in the panel's fonts. */
-export interface Metrics {
-  readonly character: number;
-  readonly line: number;
-}
-
-export const PADDING = 8;
-const HEAD = 26;
+const HEAD = 34;
 /** Labels of more edges would take longer to place than to read. */
 const LABELLED = 400;
+/** More nodes than that are packed into columns: in layers they are a drawing that nobody can follow, after seconds. */
+const LAYERED = 90;
+/** Milliseconds after which what is not laid out yet is seen in columns. */
+const SOON = 400;
 
 /** The layout was given up for another one. */
 export class Superseded extends Error {}
@@ -60,10 +56,14 @@ export class Layouter {
   ) {}
 
   /**
+   * @param early is told of a layout in columns when that in layers takes long.
    * @throws Superseded when another scene was to be laid out before this one was done.
    */
-  async layout(scene: Scene): Promise<Layout> {
+  async layout(scene: Scene, early?: (layout: Layout) => void): Promise<Layout> {
     this.giveUp?.();
+    if (nodesIn(scene.nodes) > LAYERED) {
+      return blocks(scene, this.metrics);
+    }
     const elk = (this.elk ??= this.start());
     const given = new Promise<never>((_, reject) => {
       this.giveUp = () => {
@@ -74,10 +74,12 @@ export class Layouter {
     });
     const labelled = scene.edges.length <= LABELLED;
     const back = backward(scene);
+    const late = setTimeout(() => early?.(blocks(scene, this.metrics)), SOON);
     try {
       const placed = await Promise.race([elk.layout(this.graph(scene, labelled, back)), given]);
       return read(scene, placed, back);
     } finally {
+      clearTimeout(late);
       if (this.elk === elk) {
         this.giveUp = undefined;
       }
@@ -119,13 +121,12 @@ export class Layouter {
           ...layered,
           "elk.padding": `[top=${HEAD + PADDING},left=14,bottom=14,right=14]`,
           "elk.nodeSize.constraints": "MINIMUM_SIZE",
-          "elk.nodeSize.minimum": `(${this.width([node.title])}, ${HEAD})`,
+          "elk.nodeSize.minimum": `(${widthOf([node.title], this.metrics)}, ${HEAD})`,
         },
         children: node.children.map((child) => this.node(child, layered)),
       };
     }
-    const lines = linesOf(node);
-    return { id: node.id, width: this.width(lines), height: lines.length * this.metrics.line + 2 * PADDING };
+    return { id: node.id, ...sizeOf(node, this.metrics) };
   }
 
   private edge(edge: SceneEdge, labelled: boolean, back: ReadonlySet<string>): ElkExtendedEdge {
@@ -137,16 +138,10 @@ export class Layouter {
     const width = edge.label.length * this.metrics.character * 0.9;
     return { ...found, labels: [{ text: edge.label, width, height: this.metrics.line }] };
   }
-
-  private width(lines: readonly string[]): number {
-    const longest = Math.max(...lines.map((line) => line.length));
-    return Math.max(56, Math.ceil(longest * this.metrics.character + 2 * PADDING + 6));
-  }
 }
 
-/** The lines of text in a node, from top to bottom. */
-export function linesOf(node: SceneNode): readonly string[] {
-  return [node.title, ...node.sources, ...(node.foot === "" ? [] : [node.foot])];
+function nodesIn(nodes: readonly SceneNode[]): number {
+  return nodes.reduce((sum, node) => sum + 1 + nodesIn(node.children), 0);
 }
 
 /**
@@ -176,7 +171,7 @@ function read(scene: Scene, placed: ElkNode, back: ReadonlySet<string>): Layout 
   const nodes: PlacedNode[] = [];
   const place = (node: SceneNode, depth: number): void => {
     const { x = 0, y = 0, width = 0, height = 0 } = shapes.get(node.id) ?? {};
-    nodes.push({ node, depth, x, y, width, height });
+    nodes.push({ node, depth, x, y, width, height, head: HEAD });
     node.children.forEach((child) => {
       place(child, depth + 1);
     });
@@ -204,13 +199,5 @@ function read(scene: Scene, placed: ElkNode, back: ReadonlySet<string>): Layout 
         : { x: label.x + (label.width ?? 0) / 2, y: label.y + (label.height ?? 0) / 2 };
     return [{ edge, points, label: middle, bounds: around(points) }];
   });
-  return { width: placed.width ?? 0, height: placed.height ?? 0, nodes, edges };
-}
-
-function around(points: readonly Point[]): Rect {
-  const xs = points.map((point) => point.x);
-  const ys = points.map((point) => point.y);
-  const x = Math.min(...xs);
-  const y = Math.min(...ys);
-  return { x, y, width: Math.max(...xs) - x, height: Math.max(...ys) - y };
+  return { width: placed.width ?? 0, height: placed.height ?? 0, nodes, edges, isPacked: false };
 }

@@ -4,8 +4,9 @@ import ELK from "elkjs/lib/elk-api";
 import worker from "text:elkjs/lib/elk-worker.min.js";
 
 import { App } from "./app";
-import { Layouter, type Metrics } from "./layout";
+import { Layouter } from "./layout";
 import type { FromPanel, Kept, ToPanel } from "./messages";
+import type { Metrics } from "./sizes";
 
 declare function acquireVsCodeApi(): {
   postMessage(message: FromPanel): void;

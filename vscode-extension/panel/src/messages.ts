@@ -74,6 +74,8 @@ export interface KernelBefore extends Launches {
   readonly loops: readonly number[];
   /** Index of the innermost branch that it is in; -1: none. */
   readonly branch: number;
+  /** How often it is executed: the iterations of its loops. One execution of a sort is several launches. */
+  readonly runs: number;
   readonly recomputes: readonly string[];
   /** The line of the HLO that it stands on, from 0. */
   readonly line: number;
@@ -81,10 +83,26 @@ export interface KernelBefore extends Launches {
 }
 
 export interface Kernel extends KernelBefore {
+  /** Index of its group; -1: of the function itself. */
+  readonly group: number;
   /** An estimate, of all launches. */
   readonly seconds: number | null;
   /** What is known of a collective, for people. */
   readonly description: readonly string[];
+}
+
+/** Kernels of one half of a derivative, or of one call. */
+export interface Group {
+  readonly title: string;
+  /** Index of the group around it; -1: none. */
+  readonly parent: number;
+  /** The call. */
+  readonly place: Place | null;
+}
+
+/** What the program is given; its name is empty where nobody knows. */
+export interface Parameter extends Value {
+  readonly name: string;
 }
 
 export interface End {
@@ -123,6 +141,8 @@ export interface Temporary {
   /** Indexes of kernels. */
   readonly producer: number;
   readonly consumers: readonly number[];
+  /** The path of the equation that it is the result of; empty where nobody knows. */
+  readonly equation: string;
 }
 
 export interface Constant {
@@ -162,6 +182,8 @@ export interface Before extends Launches {
 }
 
 export interface Drawn extends Launches {
+  /** Bytes of temporaries, which may be known before all of the memory; `null` until then, -1 where nobody knows. */
+  readonly assigned: number | null;
   readonly headline: string;
   readonly device: string;
   /** All figures are those of one of them. */
@@ -174,7 +196,8 @@ export interface Drawn extends Launches {
   readonly edges: readonly Edge[];
   readonly loops: readonly Loop[];
   readonly branches: readonly Branch[];
-  readonly parameters: readonly Value[];
+  readonly groups: readonly Group[];
+  readonly parameters: readonly Parameter[];
   readonly outputs: readonly Value[];
   readonly temporaries: readonly Temporary[];
   readonly constants: readonly Constant[];
@@ -185,7 +208,7 @@ export interface Drawn extends Launches {
 }
 
 /** The texts that a function became; the last two are its source, written anew. */
-export type Kind = "jaxpr" | "stablehlo" | "hlo" | "pretty" | "lax";
+export type Kind = "jaxpr" | "stablehlo" | "hlo" | "hlo-metadata" | "pretty" | "lax";
 
 export interface Shown {
   readonly function: string;

@@ -1,13 +1,22 @@
 /** A function's kernels, ready to be asked: which equations, places and kernels belong together. Knows nothing of how they are drawn. */
 
-import type { Divided, Drawn, Equation, Kernel, Link, Place, Position, Range } from "./messages";
+import type { Divided, Drawn, Equation, Kernel, Link, Parameter, Place, Position, Range, Value } from "./messages";
 
 export class Model {
   private readonly equations: ReadonlyMap<string, Equation>;
   /** Kernels by the paths of their equations. */
   private readonly computing = new Map<string, number[]>();
 
+  /** The program's inputs that each kernel reads. */
+  private readonly inputs = new Map<number, Parameter[]>();
+
   constructor(readonly drawn: Drawn) {
+    for (const { source, target } of drawn.edges) {
+      const input = source.what === "parameter" && target.what === "kernel" ? drawn.parameters[source.index] : undefined;
+      if (input !== undefined) {
+        this.inputs.set(target.index, [...(this.inputs.get(target.index) ?? []), input]);
+      }
+    }
     this.equations = new Map(drawn.equations.map((each) => [each.path, each]));
     for (const [index, kernel] of drawn.kernels.entries()) {
       for (const path of kernel.equations) {
@@ -31,6 +40,41 @@ export class Model {
       throw new RangeError(`there is no kernel ${index}`);
     }
     return found;
+  }
+
+  /** What a kernel reads, with the names of the program's inputs among it. */
+  inputsOf(index: number): readonly Value[] {
+    const names = this.inputs.get(index) ?? [];
+    const left = [...names];
+    return this.kernel(index).inputs.map((value) => {
+      const at = left.findIndex((input) => input.text === value.text);
+      const [input] = at < 0 ? [] : left.splice(at, 1);
+      return input === undefined || input.name === "" ? value : { ...value, text: `${input.name}: ${value.text}` };
+    });
+  }
+
+  /** The groups around a kernel, outermost first. */
+  groupsOf(index: number): readonly number[] {
+    const { groups } = this.drawn;
+    const around: number[] = [];
+    let group = this.kernel(index).group;
+    while (group >= 0) {
+      around.unshift(group);
+      group = groups[group]?.parent ?? -1;
+    }
+    return around;
+  }
+
+  /** `backward pass › block 2/6 › mlp` */
+  groupName(index: number): string {
+    return this.groupsOf(index).map((group) => this.drawn.groups[group]?.title ?? "").join(" › ");
+  }
+
+  /** What the user wrote at a kernel's fusion boundary, or of its first expression. */
+  expression(index: number): string {
+    const { endsAt, equations } = this.kernel(index);
+    const end = equations.includes(endsAt) ? this.equations.get(endsAt)?.text : undefined;
+    return end ?? this.sources(index)[0] ?? "";
   }
 
   /** What a kernel computes: of an equation around others that it computes too, only those. */
@@ -76,6 +120,12 @@ export class Model {
     }
     const inside = [...this.computing].filter(([other]) => other.startsWith(`${path}/`));
     return unique(inside.flatMap(([, kernels]) => kernels));
+  }
+
+  /** The paths of the equations of the innermost expression around a position, with those inside it. */
+  pathsAt(uri: string, position: Position): ReadonlySet<string> {
+    const around = this.drawn.equations.filter((each) => each.place?.uri === uri && holds(each.place.range, position));
+    return new Set(innermost(around).map((each) => each.path));
   }
 
   /** The kernels of the innermost expression around a position; of what begins on its line, where there is none. */

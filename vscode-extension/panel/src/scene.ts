@@ -1,7 +1,7 @@
 /** What is drawn of a graph while some boxes are closed: nodes with their texts, and one edge between any two, however many values pass. */
 
-import { type Box, boxed, boxesOf, closedAtFirst, type Item, summary } from "./boxes";
-import type { Collective, End, KernelBefore, Value } from "./messages";
+import { type Box, boxed, boxesOf, closedAtFirst, type Item, summary, sums } from "./boxes";
+import type { Collective, End, KernelBefore, Parameter, Value } from "./messages";
 import type { Model } from "./model";
 import { count, duration, short, size, times } from "./words";
 
@@ -11,7 +11,9 @@ export interface SceneNode {
   /** For colours: the kind of a kernel or of a box; `input` or `output`. */
   readonly tone: string;
   readonly title: string;
-  /** What the user wrote. */
+  /** What a box says where it is too small for its title: its name, and its figures, the most important one first. */
+  readonly brief?: { readonly name: string; readonly figures: readonly string[] };
+  /** What the user wrote; the bytes of a closed box. */
   readonly sources: readonly string[];
   /** Why it ends; empty where there is nothing to say. */
   readonly foot: string;
@@ -51,6 +53,8 @@ const UNSAID = new Set(["output", "XLA's choice"]);
 export class Boxes {
   readonly items: readonly Item[];
   readonly closed: Set<string>;
+  /** The box whose inside alone is drawn; empty: everything is. */
+  entered = "";
 
   /** @param before the boxes of the same function as it was: what people opened or closed stays so. */
   constructor(
@@ -65,11 +69,18 @@ export class Boxes {
         this.toggle(id);
       }
     }
+    this.entered = before !== undefined && this.around(before.entered).length > 0 ? before.entered : "";
   }
 
   /** Opens all. */
   open(): void {
     this.closed.clear();
+  }
+
+  /** Draws the inside of a box alone; empty: everything. Boxes in it that hold nothing but kernels stay as they are. */
+  enter(id: string): void {
+    this.entered = id;
+    this.closed.delete(id);
   }
 
   /** Closes all. */
@@ -85,9 +96,31 @@ export class Boxes {
     }
   }
 
+  /** The boxes around a box or a kernel (`k3`), outermost first, itself included if it is a box. */
+  around(id: string): readonly Box[] {
+    const search = (items: readonly Item[]): readonly Box[] | undefined => {
+      for (const item of items) {
+        if ("kernel" in item) {
+          if (id === `k${item.kernel}`) {
+            return [];
+          }
+          continue;
+        }
+        const inside = item.box.id === id ? [] : search(item.box.items);
+        if (inside !== undefined) {
+          return [item.box, ...inside];
+        }
+      }
+      return undefined;
+    };
+    return search(this.items) ?? [];
+  }
+
+  /** What is drawn: of all, or of the inside of the box that was entered. */
   scene(): Scene {
     const seen = new Map<number, string>();
-    const nodes = this.nodes(this.items, seen);
+    const entered = this.around(this.entered).at(-1);
+    const nodes = this.nodes(entered?.items ?? this.items, seen);
     return edges(this.model, seen, nodes);
   }
 
@@ -139,13 +172,17 @@ function moved({ bytes, inserted }: Collective): string {
 }
 
 function boxNode(model: Model, box: Box, children: readonly SceneNode[] | undefined): SceneNode {
+  const { bytes, time } = sums(model, box);
+  const figures = [summary(model, box), time].filter((part) => part !== "").join(" · ");
+  const isClosed = children === undefined;
   return {
     id: box.id,
-    kind: children === undefined ? "closed" : "open",
+    kind: isClosed ? "closed" : "open",
     tone: box.kind,
-    title: `${children === undefined ? "▸" : "▾"} ${box.title}`,
-    sources: [],
-    foot: children === undefined ? summary(model, box) : "",
+    title: isClosed ? `▸ ${short(box.title, LONGEST)}` : `▾ ${short(box.title, LONGEST)}   ${figures}`,
+    brief: { name: box.title, figures: [time, count(box.kernels.length, "kernel"), bytes].filter((part) => part !== "") },
+    sources: isClosed ? [bytes] : [],
+    foot: isClosed ? figures : "",
     kernels: box.kernels,
     children: children ?? [],
   };
@@ -153,8 +190,9 @@ function boxNode(model: Model, box: Box, children: readonly SceneNode[] | undefi
 
 function edges(model: Model, seen: ReadonlyMap<number, string>, nodes: readonly SceneNode[]): Scene {
   const { edges: all, parameters, outputs } = model.drawn;
-  const name = (end: End): string | undefined =>
-    end.what === "kernel" ? seen.get(end.index) : `${end.what}${end.index}`;
+  const inputs = joinedInputs(parameters);
+  const name = ({ what, index }: End): string | undefined =>
+    what === "kernel" ? seen.get(index) : what === "parameter" ? `parameter${inputs.first[index] ?? index}` : `${what}${index}`;
   const between = new Map<string, { source: string; target: string; values: Map<string, Value> }>();
   for (const edge of all) {
     const source = name(edge.source);
@@ -173,7 +211,7 @@ function edges(model: Model, seen: ReadonlyMap<number, string>, nodes: readonly 
     fans.set(source, (fans.get(source) ?? 0) + 1);
     fans.set(target, (fans.get(target) ?? 0) + 1);
   }
-  const values = (what: "parameter" | "output", from: readonly Value[]): SceneNode[] => {
+  const values = (what: "parameter" | "output", from: readonly (Value & { readonly name?: string })[]): SceneNode[] => {
     const linked = from.flatMap((value, index) => {
       const id = `${what}${index}`;
       const fan = fans.get(id) ?? 0;
@@ -181,7 +219,7 @@ function edges(model: Model, seen: ReadonlyMap<number, string>, nodes: readonly 
     });
     return linked.length > VALUES ? [] : linked;
   };
-  const given = values("parameter", parameters);
+  const given = values("parameter", inputs.values);
   const results = values("output", outputs);
   const drawn = new Set([...seen.values(), ...[...given, ...results].map((node) => node.id)]);
   const kept = [...between].flatMap(([id, { source, target, values: passing }]): SceneEdge[] => {
@@ -201,12 +239,44 @@ function edges(model: Model, seen: ReadonlyMap<number, string>, nodes: readonly 
   };
 }
 
-function valueNode(id: string, what: "parameter" | "output", value: Value): SceneNode {
+interface Inputs {
+  /** For each parameter the one that stands for it. */
+  readonly first: readonly number[];
+  /** By parameter, what stands there. */
+  readonly values: readonly (Value & { readonly name?: string })[];
+}
+
+/** Many inputs are drawn by argument: all of `params` as one. */
+function joinedInputs(parameters: readonly Parameter[]): Inputs {
+  if (parameters.length <= VALUES || parameters.some(({ name }) => name === "")) {
+    return { first: parameters.map((_, index) => index), values: parameters };
+  }
+  const argument = (name: string): string => /^[^.[]*/.exec(name)?.[0] ?? name;
+  const all = new Map<string, number[]>();
+  for (const [index, { name }] of parameters.entries()) {
+    all.set(argument(name), [...(all.get(argument(name)) ?? []), index]);
+  }
+  const first = parameters.map(({ name }, index) => all.get(argument(name))?.[0] ?? index);
+  const values = parameters.map((parameter) => {
+    const joined = all.get(argument(parameter.name)) ?? [];
+    const bytes = joined.reduce((sum, index) => sum + (parameters[index]?.bytes ?? 0), 0);
+    const text = `${count(joined.length, "array")}, ${size(bytes)}`;
+    return joined.length === 1 ? parameter : { name: argument(parameter.name), text, bytes };
+  });
+  return { first, values };
+}
+
+/** `params['w']: f32[8]`, or only its type where it has no name. */
+export function named({ name = "", text }: { readonly name?: string; readonly text: string }): string {
+  return name === "" ? text : `${name}: ${text}`;
+}
+
+function valueNode(id: string, what: "parameter" | "output", value: Value & { readonly name?: string }): SceneNode {
   return {
     id,
     kind: "value",
     tone: what === "parameter" ? "input" : "output",
-    title: short(value.text, LONGEST),
+    title: short(named(value), LONGEST),
     sources: [],
     foot: "",
     kernels: [],

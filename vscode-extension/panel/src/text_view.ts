@@ -16,6 +16,7 @@ export class TextView {
   readonly element: HTMLElement;
   private readonly spacer = h("div", { class: "spacer" });
   private lines: readonly string[] = [];
+  private subject = "";
   private linked: ReadonlySet<number> = new Set();
   private lit: ReadonlySet<number> = new Set();
   private chosen: ReadonlySet<number> = new Set();
@@ -52,7 +53,8 @@ export class TextView {
     }
   }
 
-  show(content: Content | undefined): void {
+  /** @param subject what the text is about: HLO of another one is seen from its entry computation on, which comes last. */
+  show(content: Content | undefined, subject = ""): void {
     this.lines = content === undefined ? [] : content.text.replace(/\n$/, "").split("\n");
     this.linked = new Set(content?.links.map((link) => link.line));
     this.active = Math.min(this.active, Math.max(0, this.lines.length - 1));
@@ -63,6 +65,12 @@ export class TextView {
       element.remove();
     });
     this.drawn.clear();
+    if (subject !== this.subject) {
+      this.subject = subject;
+      const entry = this.lines.findIndex((line) => line.startsWith("ENTRY "));
+      this.active = Math.max(0, entry);
+      this.element.scrollTop = this.active * this.height;
+    }
     this.draw();
   }
 

@@ -5,7 +5,8 @@ import { Window } from "happy-dom";
 
 import type { App } from "../src/app";
 import type { Layout } from "../src/layout";
-import type { FromPanel, Kept, Shown, ToPanel } from "../src/messages";
+import { live } from "../src/live";
+import type { FromPanel, Kept, Shown, Temporary, ToPanel } from "../src/messages";
 import type { Scene, SceneNode } from "../src/scene";
 import { SHOWN, TEXTS, URI } from "./nested";
 
@@ -13,8 +14,8 @@ import { SHOWN, TEXTS, URI } from "./nested";
 const COLUMN = {
   layout: (scene: Scene): Promise<Layout> => {
     const flat = (nodes: readonly SceneNode[]): readonly SceneNode[] => nodes.flatMap((node) => [node, ...flat(node.children)]);
-    const nodes = flat(scene.nodes).map((node, index) => ({ node, depth: 0, x: 0, y: 10 * index, width: 9, height: 9 }));
-    return Promise.resolve({ width: 9, height: 10 * nodes.length, nodes, edges: [] });
+    const nodes = flat(scene.nodes).map((node, index) => ({ node, depth: 0, x: 0, y: 10 * index, width: 9, height: 9, head: 0 }));
+    return Promise.resolve({ width: 9, height: 10 * nodes.length, nodes, edges: [], isPacked: false });
   },
 };
 
@@ -269,14 +270,62 @@ test("the saved picture is whole and needs nothing else", async () => {
   assert.doesNotMatch(message.svg, /var\(/);
 });
 
-test("temporaries are listed with the kernels that they pass between", async () => {
+test("kernels are listed, sorted and filtered, and what is chosen is chosen everywhere", async () => {
+  await hear(show());
+  const list = found(".kernel-list");
+  assert.ok(!list.hidden);
+  const rows = (): readonly HTMLElement[] => [...list.querySelectorAll<HTMLElement>(".row[data-kernel]")];
+  const kernels = (): readonly number[] => rows().map((row) => Number(row.getAttribute("data-kernel")));
+  assert.ok(rows().length >= 15, "those that are seen, and some more");
+  const head = [...list.querySelectorAll<HTMLElement>(".heading button")].find((button) => button.title.startsWith("Estimated"));
+  head?.click();
+  const times = SHOWN.drawn.kernels.map((kernel, index) => ({ index, seconds: kernel.seconds ?? -1 }));
+  times.sort((a, b) => b.seconds - a.seconds || a.index - b.index);
+  assert.deepEqual(kernels(), times.slice(0, rows().length).map(({ index }) => index));
+  const filter = found(".list-tools input") as HTMLInputElement;
+  filter.value = "REDUCTION tanh";
+  filter.dispatchEvent(new page.Event("input") as never);
+  assert.deepEqual(kernels(), [6]);
+  assert.match(found(".list-tools span").textContent, /^1 of 19 kernels · read .* · written .* · ≈ 63\.1 µs$/);
+  rows()[0]?.click();
+  await settled();
+  assert.deepEqual(marked("chosen"), ["k6"]);
+  assert.match(found("aside h2").textContent, /^7 /);
+  assert.equal(last("reveal")?.type, "reveal");
+});
+
+test("HLO has its metadata on request", async () => {
+  await hear(show(), { type: "content", kind: "hlo", content: TEXTS.hlo });
+  found("#tab-hlo").click();
+  assert.match(found("#page-hlo .text-area").textContent, /HloModule|ENTRY/);
+  found("#page-hlo input").click();
+  const message = last("content");
+  assert.ok(message?.type === "content" && message.kind === "hlo-metadata");
+});
+
+test("the memory that is alive is a curve, with the expressions of what is alive at a kernel", async () => {
   await hear(show());
   found("#tab-memory").click();
-  const rows = [...app.element.querySelectorAll<HTMLElement>(".temporary")];
-  assert.equal(rows.length, SHOWN.drawn.temporaries.length);
-  assert.match(rows[0]?.getAttribute("aria-label") ?? "", /^f32\[64\], 256 B, from kernel 8 to 6, 7, 10/);
-  rows[0]?.click();
-  assert.equal(last("reveal")?.type, "reveal");
+  const { bytes, peakAt, peak } = live(SHOWN.drawn);
+  assert.equal(bytes.length, SHOWN.drawn.kernels.length);
+  const alive = (at: number): readonly Temporary[] =>
+    SHOWN.drawn.temporaries.filter((each) => each.producer <= at && at <= Math.max(each.producer, ...each.consumers));
+  assert.deepEqual(bytes, bytes.map((_, at) => alive(at).reduce((sum, each) => sum + each.value.bytes, 0)));
+  const rows = (): readonly HTMLElement[] => [...app.element.querySelectorAll<HTMLElement>(".temporary")];
+  assert.equal(rows().length, alive(peakAt).length);
+  assert.match(found(".reading").textContent, new RegExp(`^kernel ${peakAt + 1} of 19: ${peak} B in ${alive(peakAt).length} temporaries, the peak`));
+  key(found(".curve-frame"), "ArrowLeft");
+  assert.equal(rows().length, alive(peakAt - 1).length);
+  found(".memory-area input").click();
+  assert.equal(rows().length, SHOWN.drawn.temporaries.length);
+  assert.match(rows()[0]?.getAttribute("aria-label") ?? "", /^f32\[64\], 256 B, from kernel 8 to 6, 7, 10, 12, 13, jnp\.tanh\(m @ v\) \/ jnp\.sum\(v\), step › inner$/);
+  rows()[0]?.click();
+  const message = last("reveal");
+  assert.ok(message?.type === "reveal");
+  assert.equal(message.places[0]?.range.start.line, 9);
+  // And from the source back.
+  await hear({ type: "cursor", uri: URI, position: { line: 9, character: 26 } });
+  assert.deepEqual(rows().filter((row) => row.classList.contains("lit")).map((row) => /kernel \d+/.exec(row.title)?.[0]), ["kernel 7"]);
 });
 
 test("memory that is not known yet has no figures", async () => {

@@ -42,6 +42,8 @@ test("the layout at a position is that of the innermost expression, if all of it
     path,
     primitive: "add",
     outputs: [],
+    scope: [],
+    backward: false,
     text: "a + b",
     place,
     divided: { text, local: "", cells: [[[0], [1]]] },

@@ -15,7 +15,7 @@ export function withKernels(count: number): Drawn {
     if (kernel === undefined) {
       throw new RangeError("the answer has no kernels");
     }
-    return { ...kernel, loops: [], branch: -1 };
+    return { ...kernel, loops: [], branch: -1, group: -1 };
   });
   const edges = kernels.slice(1).map((_, index) => ({
     source: { what: "kernel" as const, index },

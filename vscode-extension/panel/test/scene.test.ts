@@ -3,9 +3,13 @@ import { test } from "node:test";
 
 import ELK, { type ELK as Elk } from "elkjs/lib/elk.bundled.js";
 
+import { Window } from "happy-dom";
+
+import { blocks } from "../src/blocks";
+import { labels } from "../src/labels";
 import { launchesOf } from "../src/launches";
 import { Layouter, type PlacedNode, Superseded } from "../src/layout";
-import type { Branch, Kernel } from "../src/messages";
+import type { Branch, Drawn, Edge, Group, Kernel, Parameter } from "../src/messages";
 import { Model } from "../src/model";
 import { Boxes, type SceneNode } from "../src/scene";
 import { launchFigure } from "../src/words";
@@ -67,7 +71,7 @@ test("a closed box stands for its kernels, and has their edges", () => {
   const { nodes, edges } = boxes.scene();
   const box = named(nodes, /scan × 7/);
   assert.equal(box.kind, "closed");
-  assert.equal(box.foot, "15 kernels · 140–147 launches");
+  assert.equal(box.foot, "15 kernels · 140–147 launches · ≈ 441 µs");
   assert.ok(edges.some((edge) => edge.source === "loop0" && edge.target === "k18"));
   assert.ok(!edges.some((edge) => edge.source === edge.target));
 });
@@ -77,8 +81,8 @@ test("a closed arm has the launches of that arm", () => {
   boxes.close();
   boxes.toggle("loop0");
   const { nodes } = boxes.scene();
-  assert.equal(named(nodes, /branch 1 of 2/).foot, "1 kernel · 7–14 launches");
-  assert.equal(named(nodes, /branch 2 of 2/).foot, "1 kernel · 7 launches");
+  assert.equal(named(nodes, /branch 1 of 2/).foot, "1 kernel · 7–14 launches · ≈ 42 µs");
+  assert.equal(named(nodes, /branch 2 of 2/).foot, "1 kernel · 7 launches · ≈ 21 µs");
 });
 
 test("of conditionals within each other one arm of each is launched", () => {
@@ -114,7 +118,7 @@ test("of a loop of unknown length no more is shown than is known", () => {
   boxes.toggle("loop1");
   const box = named(boxes.scene().nodes, /scan × \?/);
   assert.equal(box.title, "▸ scan × ?, each iteration waits for the host");
-  assert.equal(box.foot, "5 kernels · ≥ 7 launches");
+  assert.equal(box.foot, "5 kernels · ≥ 7 launches · ≥ 252 µs");
 });
 
 test("a copy shows what it is for, the condition of a counted loop that it is never launched", () => {
@@ -217,4 +221,109 @@ test("a layout that is no longer wanted is given up", async () => {
   await assert.rejects(first, Superseded);
   assert.ok((await second).nodes.length > 0);
   assert.equal(ended, 1);
+});
+
+/** A training step: kernels of two halves, whose layers are groups in each other, and of an optimizer. */
+function training(layers: number, each: number): Drawn {
+  const groups: Group[] = [];
+  const add = (title: string, parent: number): number => groups.push({ title, parent, place: null }) - 1;
+  const [kernel] = SHOWN.drawn.kernels;
+  assert.ok(kernel);
+  const kernels: Kernel[] = [];
+  const inGroup = (group: number): void => {
+    for (let made = 0; made < each; made++) {
+      kernels.push({ ...kernel, loops: [], branch: -1, feeds: [], group, seconds: 1e-6, launches: 1, launchesAtLeast: 1, launchesKnown: true, runs: 1 });
+    }
+  };
+  for (const half of ["forward pass › loss", "backward pass › loss"]) {
+    const around = add(half, -1);
+    for (let layer = 1; layer <= layers; layer++) {
+      const block = add(`block ${layer}/${layers}`, around);
+      for (const part of ["attention", "mlp"]) {
+        inGroup(add(part, block));
+      }
+    }
+  }
+  inGroup(add("adam", -1));
+  const edges = kernels.slice(1).map((_, index): Edge => ({
+    source: { what: "kernel", index },
+    target: { what: "kernel", index: index + 1 },
+    value: { text: "f32[64]", bytes: 256 },
+  }));
+  return { ...SHOWN.drawn, groups, kernels, edges, loops: [], branches: [], temporaries: [] };
+}
+
+test("kernels stand in the calls that created them, with sums on each, and few boxes are open at first", () => {
+  const boxes = new Boxes(new Model(training(12, 10)));
+  const { nodes } = boxes.scene();
+  const forward = named(nodes, /forward pass/);
+  assert.equal(forward.kind, "open");
+  assert.deepEqual(forward.children.map(({ kernels }) => kernels.length), Array.from({ length: 12 }, () => 20));
+  assert.ok(all(nodes).length <= 60);
+  boxes.close();
+  boxes.toggle(forward.id);
+  const block = named(boxes.scene().nodes, /block 2\/12/);
+  assert.equal(block.foot, "20 kernels · 20 launches · ≈ 20 µs");
+  assert.match(block.sources[0] ?? "", /^read \d+ B · written \d+ B$/);
+  boxes.enter(block.id);
+  assert.deepEqual(boxes.scene().nodes.map(({ title }) => title), ["▸ attention", "▸ mlp"]);
+  assert.deepEqual(boxes.around(boxes.entered).map(({ title }) => title), ["forward pass › loss", "block 2/12"]);
+});
+
+test("two thousand kernels are laid out at once, in each other and beside each other", async () => {
+  const boxes = new Boxes(new Model(training(40, 12)));
+  boxes.open();
+  const scene = boxes.scene();
+  const layouter = new Layouter(() => assert.fail("no layers for so many"), METRICS);
+  const { nodes, width, height, isPacked } = await layouter.layout(scene);
+  assert.ok(isPacked);
+  assert.equal(nodes.filter(({ node }) => node.kind === "kernel").length, 40 * 4 * 12 + 12);
+  const placed = new Map(nodes.map((each) => [each.node.id, each]));
+  const within = (inner: PlacedNode, outer: { x: number; y: number; width: number; height: number }): boolean =>
+    inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.width <= outer.x + outer.width && inner.y + inner.height <= outer.y + outer.height;
+  const check = (siblings: readonly SceneNode[], outer: { x: number; y: number; width: number; height: number }): void => {
+    const boxesOf = siblings.flatMap((node) => placed.get(node.id) ?? []);
+    for (const [at, one] of boxesOf.entries()) {
+      assert.ok(within(one, outer), one.node.title);
+      for (const other of boxesOf.slice(at + 1)) {
+        const apart = one.x + one.width <= other.x || other.x + other.width <= one.x || one.y + one.height <= other.y || other.y + other.height <= one.y;
+        assert.ok(apart, `${one.node.title} and ${other.node.title}`);
+      }
+      check(one.node.children, one);
+    }
+  };
+  check(scene.nodes, { x: 0, y: 0, width, height });
+  assert.ok(width / height > 0.5 && width / height < 3, "about the shape of a screen");
+});
+
+test("from afar each box that is large enough says its name and its sums", () => {
+  const page = new Window();
+  Object.assign(globalThis, { document: page.document });
+  const boxes = new Boxes(new Model(training(12, 10)));
+  boxes.open();
+  const { nodes, width, height } = blocks(boxes.scene(), METRICS);
+  const drawing = { isDrawn: () => true, marks: () => [] };
+  for (const scale of [0.5, 0.25, 0.1, Math.min(900 / width, 700 / height)]) {
+    const texts = labels(nodes, drawing, scale).map((label) => label.textContent);
+    assert.ok(texts.length > 0, `at ${scale}`);
+    assert.ok(texts.every((text) => text.length > 3), `at ${scale}`);
+  }
+  const whole = labels(nodes, drawing, Math.min(900 / width, 700 / height)).map((label) => label.textContent);
+  assert.ok(whole.some((text) => /^(block \d+\/12|attention|mlp|forward pass › loss).*≈/.test(text)), whole.join("; "));
+});
+
+test("inputs have names, and many of them are drawn by argument", () => {
+  const { drawn } = SHOWN;
+  const parameter = (name: string): Parameter => ({ name, text: "f32[8]", bytes: 32 });
+  const few = new Boxes(new Model({ ...drawn, parameters: [parameter("m"), parameter("v")] })).scene().nodes;
+  assert.ok(few.some(({ title }) => title === "m: f32[8]"));
+  const parameters = Array.from({ length: 40 }, (_, index) => parameter(index < 39 ? `params['blocks'][${index}]` : "tokens"));
+  const edges = parameters.map((_, index): Edge => ({
+    source: { what: "parameter", index },
+    target: { what: "kernel", index: index % 3 },
+    value: { text: "f32[8]", bytes: 32 },
+  }));
+  const model = new Model({ ...drawn, parameters, edges });
+  const many = new Boxes(model).scene().nodes.filter(({ tone }) => tone === "input");
+  assert.deepEqual(many.map(({ title }) => title), ["params: 39 arrays, 1.2 KiB", "tokens: f32[8]"]);
 });

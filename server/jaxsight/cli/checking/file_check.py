@@ -15,7 +15,7 @@ from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
 from jaxsight.features.caveats import Completeness, completeness
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.uncompiled import uncompiled
+from jaxsight.features.kernels.uncompiled import uncompiled
 from jaxsight.features.verification import Verified, verify
 from jaxsight.files import reading
 from jaxsight.files.markers import is_marked

@@ -18,7 +18,7 @@ from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features.inlay_hints.kernels import SIGN
-from jaxsight.features.kernels import launches
+from jaxsight.features.kernels import launches, modules
 from jaxsight.features.kernels.collectives import kernel_title
 from jaxsight.features.kernels.record import record as figures
 from jaxsight.features.kernels.summary import change, headline, memory_lines, origin
@@ -35,6 +35,9 @@ from jaxsight.workers.compilation.compilers import Trouble
 
 _MOST = 200
 """Maximum number of kernels in a table."""
+
+_MOST_MODULES = 40
+"""Maximum number of functions and modules in a table; modules inside of them are added up."""
 
 _COLUMNS: tuple[tuple[str, Literal["left", "right"]], ...] = (
     ("", "right"),
@@ -68,6 +71,14 @@ Against = Annotated[
     ),
 ]
 
+ByModule = Annotated[
+    bool,
+    typer.Option(
+        "--by-module",
+        help="Print a row for each function or module instead of each kernel.",
+    ),
+]
+
 AsDot = Annotated[
     bool, typer.Option("--dot", help="Print the kernel graph in Graphviz DOT format.")
 ]
@@ -87,6 +98,7 @@ async def kernels(
     against: Against = None,
     python: Python = None,
     allow: Allow = None,
+    by_module: ByModule = False,
     as_json: AsJson = False,
     as_dot: AsDot = False,
     as_svg: AsSvg = False,
@@ -105,9 +117,10 @@ async def kernels(
     """
     complete = not (as_dot or as_svg or as_hlo)
     forms = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
-    form = next((name for name, is_requested in forms.items() if is_requested), "table")
+    table = "modules" if by_module else "table"
+    form = next((name for name, is_requested in forms.items() if is_requested), table)
     address, baseline = parse_address(function), _parse_against(against)
-    printer = Printer(wrap=form == "table")
+    printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
     async with start_run(paths, {"python": python} if python else {}, allow or ()) as run:
         after = await _results(run, address, targets or (), set_name, printer, complete)
@@ -125,7 +138,7 @@ async def kernels(
         print_json(records[0] if len(records) == 1 else records)
         return 0
     # Graphs and HLO are input of other programs: notes go to stderr.
-    notes = printer if form == "table" else Printer(stderr=True)
+    notes = printer if form == table else Printer(stderr=True)
     print_notes(notes, str(address.path), after[0].view.caveats)
     if before and isinstance(baseline, Address):
         print_notes(notes, str(baseline.path), before[0].view.caveats)
@@ -227,7 +240,11 @@ def _print(
             print_document(kernels.compiled.hlo)
         case _:
             _print_summary(printer, address, kernels)
-            _print_table(printer, kernels)
+            if form == "modules" or kernels.graph.kernel_count > modules.FEW:
+                _print_modules(printer, address, kernels)
+            if form != "modules":
+                _print_table(printer, kernels)
+                _print_hidden(printer, kernels)
             _print_totals(printer, kernels)
             if before is not None:
                 difference = change(before.compiled, kernels.compiled)
@@ -263,6 +280,26 @@ def _print_summary(printer: Printer, address: Address, kernels: Kernels) -> None
     printer.print()
 
 
+def _print_modules(printer: Printer, address: Address, kernels: Kernels) -> None:
+    """Print a row for each function or module that kernels belong to."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("module", justify="left")
+    for column in ("kernels", "launches", "in + out", "≈ time"):
+        table.add_column(column, justify="right")
+    for group in modules.groups(kernels, _MOST_MODULES):
+        seconds = group.seconds
+        row = cells(
+            modules.title(group, address.function),
+            str(len(group.kernels)),
+            str(kernels.graph.launches_of(group.kernels)),
+            units.size(group.bytes),
+            units.time(seconds) if seconds is not None else "",
+        )
+        table.add_row(*row)
+    printer.print(table)
+    printer.print()
+
+
 def _print_table(printer: Printer, kernels: Kernels) -> None:
     """Print a row for each kernel."""
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -284,17 +321,19 @@ def _print_table(printer: Printer, kernels: Kernels) -> None:
     printer.print(table)
 
 
-def _print_totals(printer: Printer, kernels: Kernels) -> None:
-    """Print what follows the table: hidden kernels, iterations of loops, and estimated times."""
-    shown = kernels.graph.kernels[:_MOST]
-    if len(shown) < kernels.graph.kernel_count:
-        more = kernels.graph.kernel_count - len(shown)
+def _print_hidden(printer: Printer, kernels: Kernels) -> None:
+    """Print how many kernels the table does not show."""
+    if (more := kernels.graph.kernel_count - _MOST) > 0:
         printer.print(styled((f"and {more} more (use --json to list all)", "dim")))
+
+
+def _print_totals(printer: Printer, kernels: Kernels) -> None:
+    """Print what follows the table: iterations of loops, and estimated times."""
     for line in (*launches.iterations(kernels), *launches.undecided(kernels)):
         printer.print(styled((one_line(line), "dim")))
     if time := _total(kernels):
         printer.print(styled((time, "dim")))
-    if any(estimate(kernel, kernels.target) is not None for kernel in shown):
+    if any(estimate(kernel, kernels.target) is not None for kernel in kernels.graph.kernels):
         source = "≈ time: roofline estimate from the chip's specification, not a measurement"
         printer.print(styled((source, "dim")))
     printer.print()

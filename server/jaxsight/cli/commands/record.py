@@ -94,9 +94,19 @@ def record(
                 Printer().print(line)
     if write:
         for project, chosen in functions.items():
-            for line in write_examples(project, chosen, to):
-                Printer(stderr=True).print(line)
+            _write(project, chosen, to, is_named=bool(only))
     return status
+
+
+def _write(root: Path, functions: Functions, place: Place, *, is_named: bool) -> None:
+    """Write the examples of functions; those that JAX did not trace have to be named."""
+    printer = Printer(stderr=True)
+    traced = {key: calls for key, calls in functions.items() if is_named or calls[0].is_traced}
+    for line in write_examples(root, traced, place):
+        printer.print(line)
+    if untraced := [name for _, name in functions.keys() - traced.keys()]:
+        names = one_line(", ".join(sorted(untraced)))
+        printer.print(f"not added, as JAX did not trace them (name them with `--only`): {names}")
 
 
 def _run(

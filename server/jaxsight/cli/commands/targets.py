@@ -87,12 +87,15 @@ def install(platform: Platform, python: Python = None) -> int:
     jax = _jax(interpreter)
     errors = Printer(stderr=True)
     with errors.status("") as status:
+        last = ""
 
         def progress(step: str, megabytes: int) -> None:
+            nonlocal last
+            if step != last:
+                errors.print(styled((one_line(step), "dim")))
+                last = step
             if megabytes:
                 status.update(Text(f"{megabytes} MB on disk"))
-            else:
-                errors.print(styled((one_line(step), "dim")))
 
         try:
             environment = installation.install(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.values import Array, Key, Node
 from jaxsight.examples.proposals import names
+from jaxsight.examples.proposals.construction import construct
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -35,7 +37,7 @@ class Known:
     static: tuple[str, ...]
     """Parameters that a `jax.jit` makes static."""
     words: Mapping[str, Described]
-    classes: frozenset[str]
+    classes: Mapping[str, ast.ClassDef]
 
     def module(self, *dotted: str) -> str:
         """Return the name under which the module has imported one of these modules."""
@@ -57,8 +59,18 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return example
     if name in known.static:
         return _static(evidence, annotated, name)
-    if annotated.startswith("literal ") or annotated in ("callable", "dtype", "shape", "arrays"):
+    if annotated.startswith("literal ") or annotated in (
+        "callable",
+        "callables",
+        "dtype",
+        "shape",
+        "arrays",
+    ):
         return annotated
+    said = known.words.get(name)
+    has_axes = evidence.shape.find().least > 0 or evidence.integer
+    if said is not None and said.count and not has_axes:
+        return "count"
     if (by_name := _by_name(evidence, annotated, name)) is not None:
         return by_name
     if annotated.startswith("class ") and not evidence.array:
@@ -81,9 +93,10 @@ def _by_use(evidence: Evidence, annotated: str) -> str:
         return "dict"
     if evidence.tree and not evidence.array:
         return "tree"
-    if evidence.axis and not evidence.array:
+    has_axes = evidence.shape.find().least > 0 or evidence.integer
+    if evidence.axis and not has_axes:
         return "axis"
-    if evidence.static and not evidence.array:
+    if evidence.static and not has_axes:
         return "count"
     return ""
 
@@ -106,22 +119,28 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
 
 def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
     """Return what the name says, where the body does not use the parameter as an array."""
+    if evidence.shape.find().least <= 1 and not evidence.integer and annotated != "array":
+        for pattern, found in (
+            (names.SHAPE, "shape"),
+            (names.DTYPE, "dtype"),
+            (names.FUNCTIONS, "callables"),
+        ):
+            if pattern.fullmatch(name):
+                return found
     if evidence.array:
         return None
     if name == MESH:
         return "mesh"
     if names.KEY.fullmatch(name) and not evidence.number:
         return "key"
-    if names.DTYPE.fullmatch(name):
-        return "dtype"
-    if names.SHAPE.fullmatch(name) and annotated != "array":
-        return "shape"
     if annotated in ("array", "scalar"):
         return None
     if names.AXIS.fullmatch(name) and not evidence.number:
         return "axis"
     if annotated == "tree" or names.TREE.fullmatch(name):
         return "tree"
+    if names.COUNTS.fullmatch(name) and evidence.sequence:
+        return "shape"
     if evidence.sequence and not evidence.number:
         return "arrays"
     if names.FUNCTION.fullmatch(name) and not evidence.number:
@@ -168,6 +187,8 @@ def guess(
     match kind:
         case "callable":
             return ExpressionGuess(_function(evidence))
+        case "callables":
+            return ExpressionGuess("[lambda x: x, lambda x: x]")
         case "key":
             return KeyGuess()
         case "dtype":
@@ -195,7 +216,7 @@ def guess(
     if kind.startswith("literal "):
         return LiteralGuess(kind.removeprefix("literal "))
     if kind.startswith("class "):
-        return ExpressionGuess(f"{kind.removeprefix('class ')}()")
+        return ExpressionGuess(construct(kind.removeprefix("class "), known.classes, known.aliases))
     return ArrayGuess(sizing.shape(name), _dtype_of(evidence, name, known))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.notation.values import Array, Named, Number, Size
-from jaxsight.examples.proposals import guesses
+from jaxsight.examples.proposals import guesses, names
 from jaxsight.examples.proposals.guesses import Known
 from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
 from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
@@ -23,6 +24,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 
 _LONGEST_DOCSTRING = 20_000
+_MODULES_KEPT = 4
 _PASSES = 2
 """Times that a body is interpreted: the second time with the ranks that the first one found."""
 
@@ -44,7 +46,7 @@ def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | 
     if node is None:
         return None
     signature = Signature(function)
-    functions, aliases = _surroundings(module)
+    functions, classes, aliases = _surroundings(module)
     evidence = {p.name: Evidence(p.name) for p in signature.parameters}
     interpreter = Interpreter(functions, aliases)
     declared = {p.name: example_of(p.annotation) for p in signature.parameters}
@@ -59,12 +61,15 @@ def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | 
     for name, said in words.items():
         if name in evidence and not isinstance(declared[name], Array):
             _say(evidence[name].shape, said, sized)
-    known = Known(aliases, function.static_names, words, _classes(module))
+    known = Known(aliases, function.static_names, words, classes)
     needed = _needed(signature, function)
     kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in needed}
+    if signature.self_name in kinds:
+        kinds[signature.self_name] = f"class {signature.class_name}"
     for name, kind in kinds.items():
         if kind == "scalar":
             evidence[name].shape.set_rank(0)
+    _flatten_biases(evidence)
     _link(interpreter.links)
     sizing = Sizing({p.name for p in function.parameters})
     for p in needed:
@@ -76,7 +81,7 @@ def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | 
             p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing
         )
     stars = signature.variadic
-    if stars and any(kind == "callable" for kind in kinds.values()):
+    if stars and any(kind.startswith("callable") for kind in kinds.values()):
         arrays = tuple(ArrayGuess(sizing.usual()) for _ in range(1))
         examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
     optional = tuple(p.name for p in signature.parameters if p.default == "None")
@@ -97,18 +102,26 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
     return None
 
 
-def _surroundings(module: Module) -> tuple[dict[str, ast.FunctionDef], dict[str, str]]:
-    """Return the module's functions by name, and what its imports bind."""
+@functools.lru_cache(maxsize=_MODULES_KEPT)
+def _surroundings(
+    module: Module,
+) -> tuple[dict[str, ast.FunctionDef], dict[str, ast.ClassDef], dict[str, str]]:
+    """Return the module's functions and classes by name, and what its imports bind."""
     functions: dict[str, ast.FunctionDef] = {}
+    classes: dict[str, ast.ClassDef] = {}
     aliases: dict[str, str] = {}
     for chunk in module.chunks:
-        is_import = chunk.broken is None and chunk.name_effects.imports
-        if chunk.broken is not None or not (chunk.functions or is_import):
+        is_class = chunk.text.startswith(("class ", "@"))
+        if chunk.broken is not None or not (
+            chunk.functions or is_class or chunk.name_effects.imports
+        ):
             continue
         for node in tree_of(chunk.text).body:
             match node:
                 case ast.FunctionDef(name=name):
                     functions[name] = node
+                case ast.ClassDef(name=name):
+                    classes[name] = node
                 case ast.Import(names=imported):
                     for alias in imported:
                         aliases[alias.asname or alias.name.partition(".")[0]] = (
@@ -117,16 +130,7 @@ def _surroundings(module: Module) -> tuple[dict[str, ast.FunctionDef], dict[str,
                 case ast.ImportFrom(module=str() as origin, names=imported):
                     for alias in imported:
                         aliases[alias.asname or alias.name] = f"{origin}.{alias.name}"
-    return functions, aliases
-
-
-def _classes(module: Module) -> frozenset[str]:
-    return frozenset(
-        name
-        for chunk in module.chunks
-        if chunk.text.lstrip().startswith(("class ", "@"))
-        for name in chunk.name_effects.binds
-    )
+    return functions, classes, aliases
 
 
 def _values(signature: Signature, evidence: Mapping[str, Evidence]) -> dict[str, Value]:
@@ -195,10 +199,25 @@ def _say(shape: Shape, said: Described, sized: dict[str, Dim]) -> None:
             shape.dim(-1).unify(shape.dim(-2))
 
 
+def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
+    """Give biases one axis, if the body does not say otherwise."""
+    shapes = {name: found.shape for name, found in evidence.items() if len(name) > 2}
+    for found in evidence.values():
+        shapes |= {key.strip("'"): shape for key, shape in found.keys.items()}
+    for name, shape in shapes.items():
+        if names.BIAS.fullmatch(name) and shape.find().likely is None:
+            shape.set_rank(1)
+
+
 def _link(links: list[tuple[Shape, Shape]]) -> None:
     """Make shapes that are broadcast with each other the same, known ranks first."""
     for known in (True, True, False):
         for one, two in links:
             first, second = one.find(), two.find()
+            if 0 in (first.rank, second.rank):
+                continue
+            if 1 in (first.rank, second.rank) and None in (first.rank, second.rank):
+                first.dim(-1).unify(second.dim(-1))
+                continue
             if not known or first.rank is not None or second.rank is not None:
                 one.unify(two)

@@ -36,8 +36,10 @@ MATRIX = re.compile(
     r"(?:.*_)?(?:matrix|mat|matrices|cov|covariance|precision_matrix|scale_tril|tril|cholesky|"
     r"gram|kernel_matrix|hessian|hess)"
 )
-VECTOR = re.compile(r"(?:.*_)?(?:vector|vec|vecs?|weights_vector|bias|biases)")
+BIAS = re.compile(r"(?:.*_)?bias(?:es)?\d*|b\d*")
 IMAGE = re.compile(r"(?:.*_)?(?:images?|imgs?|pixels)")
+FUNCTIONS = re.compile(r"(?:.*_)?(?:fns|funs|funcs|functions|branches|callbacks)")
+COUNTS = re.compile(r"(?:.*_)?(?:dims|sizes|features|widths|strides|window_dims)")
 STRING = re.compile(r"name|label_name|mode|method|\w+_name")
 FUNCTION = re.compile(
     r"f|fn|fun|func|function|g|(?:.*_)?(?:fn|fun|func|function|callback|activation|act)|apply|"
@@ -58,6 +60,8 @@ _TREES = re.compile(r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pyt
 _INTEGERS = re.compile(r"^(?:tp\.|typing\.)?(?:Sequence|tuple|Tuple|list|List)\[int\b")
 _SHAPES = re.compile(r"^(?:\w+\.)*Shape$")
 _CALLABLES = re.compile(r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)$)")
+_MAPPINGS = re.compile(r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b")
+_FUNCTION_LISTS = re.compile(r"^(?:\w+\.)*(?:Sequence|list|List|tuple|Tuple|Iterable)\[.*Callable")
 _DTYPES = re.compile(r"^(?:\w+\.)*(?:DType\w*|dtype)$", re.IGNORECASE)
 _SCALAR = re.compile(r"\b(?:\w*ScalarLike|\w*Scalar|float)\b")
 _LISTS = re.compile(r"^(?:\w+\.)*(?:Sequence|list|List|Iterable)\[.*(?:Array|ndarray)")
@@ -66,7 +70,7 @@ _LISTS = re.compile(r"^(?:\w+\.)*(?:Sequence|list|List|Iterable)\[.*(?:Array|nda
 def kind_of(annotation: str | None) -> str:
     """Return what an annotation says: a word, or the source of a literal after `literal `.
 
-    The words are `array`, `scalar`, `tree`, `shape`, `callable`, `dtype`, `arrays` (a list), and
+    The words are `array`, `scalar`, `tree`, `shape`, `callable(s)`, `dtype`, `arrays` (a list), and
     `class NAME` for another name; empty if it says nothing.
     """
     text = (annotation or "").strip("'\" ").removeprefix("Optional[").strip()
@@ -77,6 +81,10 @@ def kind_of(annotation: str | None) -> str:
         return f"literal {value}"
     if (choice := first_choice(text)) is not None:
         return f"literal {choice}"
+    if _FUNCTION_LISTS.match(text):
+        return "callables"
+    if _MAPPINGS.match(text):
+        return "tree"
     if _CALLABLES.match(text):
         return "callable"
     if _DTYPES.match(first):

@@ -23,6 +23,9 @@ _ABOUT = (
 )
 _SCALAR = re.compile(r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b", re.IGNORECASE)
 _INTEGER = re.compile(r"\b(?:integer|int32|indices|class ids|int)\b", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\b(?:an?|positive|non-negative) (?:\w+ )?integer\b(?! (?:array|tensor|label))"
+)
 _VECTOR = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:vector|1-?[dD])\b", re.IGNORECASE)
 _MATRIX = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+){0,2}(?:matrix|2-?[dD])\b", re.IGNORECASE)
 _SQUARE = re.compile(r"\b(?:square|symmetric|covariance|PSD|positive.definite)\b")
@@ -38,6 +41,8 @@ class Described:
     shape: tuple[str, ...] | None = None
     scalar: bool = False
     integer: bool = False
+    count: bool = False
+    """It is a single integer."""
     rank: int | None = None
     square: bool = False
 
@@ -58,6 +63,7 @@ def _described(docstring: str, name: str) -> Described:
         shape,
         scalar=bool(_SCALAR.match(text)),
         integer=bool(_INTEGER.search(text[:120])),
+        count=bool(_COUNT.search(text[:120])),
         rank=rank,
         square=bool(rank == 2 and _SQUARE.search(text)),
     )

@@ -71,16 +71,21 @@ def repaired(wrong: Wrong) -> Iterator[Proposal]:
         yield from repair(wrong)
 
 
-def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
-    """Yield proposals with other ranks and dtypes, for errors that say nothing."""
+def variants(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
+    """Yield proposals with other ranks of the arrays about whose ranks little is known."""
     arrays = {n: g for n, g in proposal.examples.items() if isinstance(g, ArrayGuess)}
     free = {n: g for n, g in arrays.items() if not _is_certain(inferred, n)}
     for rank in (1, 3, 2, 4, 0):
         changed = {n: replace(g, shape=_FRESH[:rank]) for n, g in free.items()}
         yield replace(proposal, examples={**proposal.examples, **changed})
-    for size in (8,):
-        changed = {n: replace(g, shape=(size,) * len(g.shape)) for n, g in arrays.items()}
-        yield replace(proposal, examples={**proposal.examples, **changed})
+
+
+def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
+    """Yield proposals for errors that say nothing: other ranks, equal sizes, arrays for dicts."""
+    yield from variants(inferred, proposal)
+    arrays = {n: g for n, g in proposal.examples.items() if isinstance(g, ArrayGuess)}
+    square = {n: replace(g, shape=(8,) * len(g.shape)) for n, g in arrays.items()}
+    yield replace(proposal, examples={**proposal.examples, **square})
     dicts = {n: g for n, g in proposal.examples.items() if isinstance(g, DictGuess)}
     leaves = {n: leaf for n, g in dicts.items() for leaf in arrays_in(g)[:1]}
     yield replace(proposal, examples={**proposal.examples, **leaves})
@@ -106,7 +111,9 @@ def _static(wrong: Wrong) -> Iterator[Proposal]:
         "NonConcreteBooleanIndexError",
         "UnexpectedTracerError",
     ) and not re.search(
-        r"interpreted as an integer|1D sequences of concrete|unhashable", wrong.message
+        r"interpreted as an integer|1D sequences of concrete|unhashable|truth value of an array|"
+        r"Only scalar arrays",
+        wrong.message,
     ):
         return
     said = re.findall(
@@ -245,7 +252,7 @@ _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
     r"hapes? (?:must|should|do)|size mismatch|mismatch|must be equal|cannot reshape|"
     r"leading axis sizes|not equal|does not match|inconsistent|must match|"
-    r"must be the same|differing|concatenate"
+    r"must be the same|differing|concatenate|must be (?:a )?scalar|\(scalar\)"
 )
 
 
@@ -254,6 +261,12 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
     if not _MISFIT.search(wrong.message) and not wrong.is_a("AssertionError"):
         return
     arrays = list(wrong.arrays)
+    if re.search(
+        r"(?i)must be (?:a )?scalar|rank[- ]?0|\(scalar\)|scalar (?:index|value|predicate)",
+        wrong.message,
+    ):
+        for name, guess in arrays:
+            yield wrong.having(name, replace(guess, shape=()))
     everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
     for group in (arrays, everything) if len(arrays) < len(everything) else (arrays,):
         if len(group) > 1:

@@ -119,5 +119,5 @@ class Sizing:
         if name in self._taken:
             name = name.upper()
         while name in self._taken or name in self.sizes:
-            name += "_"
+            name = next(self._letters)
         return name

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from jaxsight.features import called, contracts
+from jaxsight.features import contracts
 from jaxsight.features.findings import failures, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
+from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -95,10 +96,7 @@ async def findings(
     compiled = needs_kernels(project.settings.inlay_hints) if kernels is None else kernels
     limit = CONTRACT_PATIENCE if patience is None and kernels is None else patience
     check = _Check(wanted(project.settings, file), patience, limit, compiled)
-    used = called.reached_by_others(views)
-    looked_at = [
-        view for view in views if not (view.subject.is_from_caller and view.subject.name in used)
-    ]
+    looked_at = called.without_repeats(views)
     pairs = [(view, finding) for view in looked_at for finding in failures.reported(view)]
     for view in looked_at:
         await engine.turns.breathe()
@@ -118,12 +116,11 @@ async def findings(
         file,
         complete=kernels is True and len(views) == len(subjects),
     )
-    targets = engine.choices.targets(path) if compiled else ()
     return Findings(
         reported,
         document.module,
         tuple((owners[finding], finding) for finding in reported if finding in owners),
-        next(iter(targets), None),
+        next(iter(engine.choices.targets(path)), None) if compiled else None,
     )
 
 

@@ -148,6 +148,8 @@ def _compiled_words(
     kernels = engine.programs.kernels(view)
     if kernels is None or kernels.view.stale != view.stale:
         return "", layouts
+    if view.subject.is_from_caller:  # alone, it may be partitioned differently
+        return expression_words(kernels, place), layouts
     chosen = chosen_layouts(kernels, place, view.seen(observation))
     return expression_words(kernels, place), layouts or chosen
 

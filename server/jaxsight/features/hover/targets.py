@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxsight.features.kernels import collectives
+from jaxsight.features.kernels import collectives, modules
 from jaxsight.features.kernels.launches import launch_figure
 from jaxsight.features.kernels.summary import distribution_lines, how, temporary_memory
-from jaxsight.features.uncompiled import explanation
+from jaxsight.features.kernels.uncompiled import explanation
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.targets.roofline import total
+from jaxsight.text import units
 from jaxsight.text.markdown import escaped, prose
+from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.workers.compilation.compilers import Trouble
 
+_MODULES = 12
+"""Number of modules or functions that kernels are summed by."""
 _COLLECTIVES = 12
 """Number of collectives that a table has."""
 
@@ -24,23 +29,40 @@ def target_rows(view: View, results: Sequence[Result]) -> str:
 
     Programs for several devices follow: their mesh, memory and collectives.
     """
-    rows = ["| target | kernels | launches | temporaries | compiled |", "|---|---|---|---|---|"]
+    rows = [
+        "| target | kernels | launches | read | written | temporaries | time | compiled |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     troubles = []
     for result in results:
         match result.outcome:
             case Compiled() as compiled:
                 graph = compiled.graph
+                read, written = _traffic(graph)
                 rows.append(
                     f"| {escaped(_name(compiled, result))} | {graph.kernel_count} | "
-                    f"{launch_figure(graph)} | "
-                    f"{temporary_memory(compiled)}{_scope(compiled)} | {how(compiled)} |"
+                    f"{launch_figure(graph)} | {read} | {written} | "
+                    f"{temporary_memory(compiled)}{_scope(compiled)} | "
+                    f"{_time(compiled, result)} | {how(compiled)} |"
                 )
             case Trouble() as trouble:
                 why = explanation(trouble, result.target)
                 troubles.append(f"**{escaped(result.target.name)}**: {prose(why)}")
     parts = ["\n".join(rows)] if len(rows) > 2 else []
+    parts += filter(None, [_by_module(view, results)])
     distributed = [text for result in results if (text := _distributed(view, result))]
     return "\n\n".join([*parts, *distributed, *troubles])
+
+
+def _by_module(view: View, results: Sequence[Result]) -> str:
+    """Return the kernels of the first target by module, as a list; empty for a small program."""
+    known = (Kernels.of(view, result) for result in results)
+    kernels = next((each for each in known if each is not None), None)
+    if kernels is None:
+        return ""
+    lines = [f"* {escaped(line)}" for line in modules.summary(kernels, view.subject.name, _MODULES)]
+    title = f"**{escaped(kernels.target.name)}** by module:"
+    return "\n".join([title, "", *lines]) if lines else ""
 
 
 def _distributed(view: View, result: Result) -> str:
@@ -69,6 +91,25 @@ def _name(compiled: Compiled, result: Result) -> str:
     if compiled.devices in (1, result.target.devices):
         return name
     return f"{compiled.devices} × {name}"
+
+
+def _traffic(graph: Graph) -> tuple[str, str]:
+    """Return the bytes that kernels read and write in one run; `–` if values decide which run."""
+    if graph.branches:
+        return "–", "–"
+    sign = "" if graph.launches_known else "≥ "
+    read = sum(kernel.runs * kernel.bytes_in for kernel in graph.kernels)
+    written = sum(kernel.runs * kernel.bytes_out for kernel in graph.kernels)
+    return f"{sign}{units.size(read)}", f"{sign}{units.size(written)}"
+
+
+def _time(compiled: Compiled, result: Result) -> str:
+    """Return the roofline estimate of one run; `–` if there is none."""
+    estimated = total(compiled.graph, result.target)
+    if estimated is None:
+        return "–"
+    sign = "≥" if estimated.is_lower_bound else "≈"
+    return f"{sign} {units.time(estimated.seconds)}"
 
 
 def _scope(compiled: Compiled) -> str:

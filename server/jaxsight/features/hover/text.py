@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxsight.features import called, caveats
+from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.hover import shardings
+from jaxsight.features.hover import called, shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
@@ -25,11 +26,17 @@ from jaxsight.wire.observations import Observation, Seen
 _WIDTH = 88
 _TREE_LINES = 24
 """Maximum number of lines of a value; longer ones have their inner containers folded."""
+_INPUT_LINES = 10
+"""Maximum number of lines of each input that is a module or another large tree."""
+_LONGEST_INPUT = 60
+"""Maximum length of such an input in a signature; a longer one has its figures there."""
 _LONGEST_NAME = 72
+_SHORT_JAXPR, _JAXPR_LINES = 20, 10
+"""Up to how many lines a jaxpr is shown whole, and how many lines of a longer one are shown."""
 
 
 def function_hover(subject: Subject, view: View, targets: str = "", notes: str = "") -> Hover:
-    """Return the hover of a function: its signature with avals, its targets and its jaxpr.
+    """Return the hover of a function: its figures, its signature with avals, and its jaxpr.
 
     If the trace failed, the hover explains the error.
 
@@ -41,14 +48,20 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
         traced = answer.reply
-        parts.append(fenced(named_signature(subject.name, view, traced)))
-        parts.append(_facts(subject, view, traced))
-        parts.append(updates(traced, quoted=True))
-        parts.append(notes)
         parts.append(targets)
         parts.append(prose(called.compiled_alone(view)) if targets else "")
-        parts.append(fenced(view.words(traced.jaxpr), "text"))
-        if traced.folded:
+        parts.append(fenced(named_signature(subject.name, view, traced)))
+        parts.append(_facts(subject, view, traced))
+        parts += [
+            array_trees.block(tree, name, _INPUT_LINES)
+            for name, tree in traced.trees
+            if len(tree.rows) > 1
+        ]
+        parts.append(updates(traced, quoted=True))
+        parts.append(notes)
+        jaxpr, is_folded = _first_lines(view.words(traced.jaxpr))
+        parts.append(fenced(jaxpr, "jaxpr"))
+        if traced.folded or is_folded:
             parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
         if traced.views:
             named = ", ".join(span(name) for name in traced.views)
@@ -60,7 +73,16 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         )
         parts.append(explanation(answer.reply, view))
         parts.append(notes)
-    return _hover(subject.name_range, parts, view)
+    hover = _hover(subject.name_range, parts, view)
+    return replace(hover, function=subject.name if isinstance(answer.reply, Traced) else "")
+
+
+def _first_lines(jaxpr: str) -> tuple[str, bool]:
+    """Return the first lines of a long jaxpr, and whether there are more."""
+    lines = jaxpr.split("\n")
+    if len(lines) <= _SHORT_JAXPR:
+        return jaxpr, False
+    return "\n".join([*lines[:_JAXPR_LINES], "    …"]), True
 
 
 def expression_hover(
@@ -82,10 +104,16 @@ def expression_hover(
     lines = []
     name = shortened(source)
     values = view.seen(observation)
-    types = (*view.named(observation), *(value.text for value in values))
-    texts = dict.fromkeys(f"{name}: {one_line(text)}" for text in types)
-    shown = (trees.wrapped(text, _WIDTH, _TREE_LINES) for text in texts)
-    lines.append(fenced("\n".join(shown)))
+    types = (
+        *zip(view.named(observation), values, strict=True),
+        *((value.text, value) for value in values),
+    )
+    texts = {f"{name}: {one_line(text)}": value.tree for text, value in types}
+    plain = [trees.wrapped(text, _WIDTH, _TREE_LINES) for text, tree in texts.items() if not tree]
+    if plain:
+        lines.append(fenced("\n".join(plain)))
+    of_trees = dict.fromkeys(tree for tree in texts.values() if tree is not None)
+    lines += [array_trees.block(tree, name) for tree in of_trees]
     notes = list(_notes(values))
     if observation.more:
         notes.append(f"and {observation.more} more")
@@ -121,8 +149,9 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
         observed = view.seen(observation) if observation is not None else ()
         names = view.named(observation) if observation is not None else ()
         values += observed
-        named.append(_parameter(parameter.name, names))
-        numbers.append(_parameter(parameter.name, [value.text for value in observed]))
+        named.append(_parameter(parameter.name, names, observed))
+        texts = [value.text for value in observed]
+        numbers.append(_parameter(parameter.name, texts, observed))
     if not values:
         return None
     name = function.qualname.rpartition(".")[2]
@@ -132,8 +161,12 @@ def helper_hover(function: Function, range: Range, view: View, first_line: int) 
     return _hover(range, parts, view)
 
 
-def _parameter(name: str, types: Iterable[str]) -> str:
-    texts = " | ".join(dict.fromkeys(map(one_line, types)))
+def _parameter(name: str, types: Sequence[str], values: Sequence[Seen]) -> str:
+    short = (
+        array_trees.brief(value.tree, one_line(text), _LONGEST_INPUT)
+        for text, value in zip(types, values, strict=True)
+    )
+    texts = " | ".join(dict.fromkeys(short))
     return f"{name}: {texts}" if texts else name
 
 
@@ -163,7 +196,11 @@ def signature(name: str, traced: Traced) -> str:
 
     Static arguments are shown by their values.
     """
-    parameters = [f"{parameter}: {one_line(text)}" for parameter, text in traced.parameters]
+    of_trees = dict(traced.trees)
+    parameters = [
+        f"{parameter}: {array_trees.brief(of_trees.get(parameter), one_line(text), _LONGEST_INPUT)}"
+        for parameter, text in traced.parameters
+    ]
     return _call(name, parameters, one_line(traced.outputs))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -18,7 +19,9 @@ BARRIER = "⊣"
 
 _UNSAID = frozenset({"output", "XLA's choice"})
 """Reasons that are not fusion boundaries, or that are unknown."""
-_SENTENCES = 5
+_REASONS = 3
+"""Number of reasons that a label has."""
+_SENTENCES = 12
 """Number of kernels that a tooltip describes."""
 
 
@@ -45,6 +48,8 @@ def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[H
     for line, ended in ends.items():
         at = line_end(view.module.text, line)
         sentences = [sentence(kernels, index, kernel) for index, kernel in ended[:_SENTENCES]]
+        if len(ended) > _SENTENCES:
+            sentences.append(f"and {len(ended) - _SENTENCES} more")
         # A hint in a helper names the traced function.
         of = "" if own.start <= at.start <= own.end else f" · {view.subject.name}"
         yield Hint(
@@ -56,9 +61,19 @@ def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[H
 
 
 def _reasons(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
-    """Return the reasons of fusion boundaries on a line, each once: `fft, layout change`."""
-    reasons = list(dict.fromkeys(kernels.reason(kernel) for _, kernel in ended))
-    return ", ".join(reasons[:3]) + (" …" if len(reasons) > 3 else "")
+    """Return the reasons of fusion boundaries on a line, each once: `fft, layout change`.
+
+    If several kernels have one of them: `ends 7 kernels: reduction × 4, matmul × 3`.
+    """
+    counts = Counter(kernels.reason(kernel) for _, kernel in ended)
+    if len(counts) in (1, len(ended)):
+        shown = list(counts)[:_REASONS]
+    else:
+        common = counts.most_common(_REASONS)
+        shown = [f"{reason} × {count}" if count > 1 else reason for reason, count in common]
+    more = " …" if len(counts) > _REASONS else ""
+    reasons = ", ".join(shown) + more
+    return reasons if len(counts) in (1, len(ended)) else f"ends {len(ended)} kernels: {reasons}"
 
 
 KIND = Kind(("barriers",), _hints, needs_kernels=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.features import called, caveats
+from jaxsight.features import caveats
+from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.model import Hint
@@ -13,12 +14,9 @@ from jaxsight.queries.traces.located_answer import View
 
 def _hints(shown: Shown) -> Iterator[Hint]:
     newest: dict[str, View] = {}
-    for view in shown.views:
+    for view in called.without_repeats(shown.views):
         newest.setdefault(view.subject.name, view)
-    used = called.reached_by_others(newest.values())
     for view in newest.values():
-        if view.subject.is_from_caller and view.subject.name in used:
-            continue  # its caller has them too
         hint = caveats.hint(view, head(view))
         if hint is not None:
             yield hint

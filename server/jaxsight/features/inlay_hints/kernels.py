@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
 from jaxsight.features.kernels.summary import SAME, change, headline

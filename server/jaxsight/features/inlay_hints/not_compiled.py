@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.features import uncompiled
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
+from jaxsight.features.kernels import uncompiled
 from jaxsight.features.model import Hint
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import visible

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from jaxsight.features import called
+from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import Shown
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
@@ -48,12 +48,7 @@ def of_views(shown: Shown, hints: Callable[[Kernels], Iterable[Hint]]) -> Iterat
     callers, whose own kernels are not those of the program.
     """
     reached: set[Position] = set()
-    used = called.reached_by_others(shown.views)
-    views = [
-        view
-        for view in shown.views
-        if view.subject.name not in used or not view.subject.is_from_caller
-    ]
+    views = called.without_repeats(shown.views)
     for view in views:
         kernels = shown.kernels(view)
         for hint in hints(kernels) if kernels is not None else ():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from jaxsight.features import called
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.hover import shardings
+from jaxsight.features.hover import called, shardings
+from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end
@@ -45,7 +45,7 @@ def shape_hints(
         axes, choice = _choice(kernels, range, values, view)
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(names, observation.more)}{axes}",
+            f": {stale.mark(view)}{_label(values, names, observation.more)}{axes}",
             "\n\n".join(
                 filter(
                     None,
@@ -74,10 +74,11 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(names: list[str], more: int) -> str:
-    texts = list(dict.fromkeys(map(one_line, names)))
-    shown = texts[:_SHOWN_VALUES]
-    parts = [trees.folded(text, _LONGEST // len(shown)) for text in shown]
+def _label(values: list[Seen], names: list[str], more: int) -> str:
+    texts = {one_line(name): value.tree for value, name in zip(values, names, strict=True)}
+    shown = list(texts.items())[:_SHOWN_VALUES]
+    width = _LONGEST // len(shown)
+    parts = [trees.folded(array_trees.brief(tree, text, width), width) for text, tree in shown]
     if len(texts) > _SHOWN_VALUES or more:
         parts.append(trees.ELLIPSIS)
     return " | ".join(dict.fromkeys(parts))
@@ -93,7 +94,9 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
             *(["weak type"] if value.weak else []),
             *shardings.notes(value),
         ]
-        lines.append(span(name) + (f" · {' · '.join(notes)}" if notes else ""))
+        lines.append(" · ".join([span(name), *notes]))
+        if value.tree is not None:
+            lines.append(array_trees.block(value.tree))
     if more:
         lines.append(f"and {more} more")
     return "\n\n".join(lines)
@@ -106,9 +109,9 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     """
     hints: dict[Range, Hint] = {}
     fresh: set[Range] = set()
-    used = called.reached_by_others(shown.views)
+    kept = called.without_repeats(shown.views)
     for view in sorted(shown.views, key=lambda view: view.stale):
-        if view.stale and view.subject.is_from_caller and view.subject.name in used:
+        if view.stale and view not in kept:
             continue  # its caller's last trace says what is left of it
         own = view.subject_range
         targets: list[tuple[Range, Observation]] = []
@@ -133,18 +136,30 @@ def _hints(shown: Shown) -> Iterator[Hint]:
 
 
 def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
-    """Yield the hints at the ends of their lines, with names where a line has several."""
+    """Yield a hint at the end of each line, with names if there are several.
+
+    Editors may draw hints of one place in any order, so they are one hint.
+    """
     module = shown.document.module
     lines: dict[int, list[Hint]] = {}
     for hint in hints:
         lines.setdefault(hint.range.end.line, []).append(hint)
     for line, on_line in lines.items():
         end = line_end(module.text, line)
-        for hint in sorted(on_line, key=lambda hint: hint.range):
-            name = module.slice_text(hint.range) if len(on_line) > 1 else ""
-            label = hint.label.removeprefix(": ")
-            label = f"{name}: {label}" if name else label
-            yield replace(hint, range=end, label=label, attached=False)
+        if len(on_line) == 1:
+            (hint,) = on_line
+            yield replace(hint, range=end, label=hint.label.removeprefix(": "), attached=False)
+            continue
+        named = [
+            (f"{module.slice_text(hint.range)}{hint.label}", hint)
+            for hint in sorted(on_line, key=lambda hint: hint.range)
+        ]
+        yield Hint(
+            end,
+            ", ".join(label for label, _ in named),
+            "\n\n".join(f"{span(label)}\n\n{hint.tooltip}" for label, hint in named),
+            any(hint.stale for hint in on_line),
+        )
 
 
 def _kernels(shown: Shown, view: View) -> Kernels | None:

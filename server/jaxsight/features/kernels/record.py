@@ -95,6 +95,7 @@ def _kernel(kernels: Kernels, kernel: Kernel) -> dict[str, object]:
         "kind": kernel.kind,
         "what": kernel.what,
         "ends_because": kernels.reason(kernel),
+        "module": list(kernels.scope(kernel)),
         "equations": list(kernel.equations),
         "lines": kernels.lines(kernel),
         "feeds": list(kernel.feeds),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.features import called
+from jaxsight.features.hover import called
 from jaxsight.features.kernels.collectives import communication_line
 from jaxsight.features.kernels.launches import launch_figure, launches
 from jaxsight.queries.programs.kernels import Kernels, folded
@@ -16,6 +16,7 @@ from jaxsight.wire.messages.compiling import Compiled
 
 SAME = "the same"
 UNKNOWN = "?"
+NOT_YET = "…"
 
 
 def headline(compiled: Compiled, target: Target) -> str:
@@ -60,7 +61,7 @@ def moved_figure(graph: Graph) -> str:
 def temporary_memory(compiled: Compiled) -> str:
     """Return `512 KiB`, `…` if it is not known yet, or `?` if it will not be."""
     if not compiled.knows_temporaries:
-        return "…"
+        return NOT_YET
     size = compiled.temporaries
     return units.size(size) if size >= 0 else UNKNOWN
 

@@ -14,6 +14,7 @@ from jaxsight.features.printed_programs.program import (
     Program,
     Statement,
     function_key,
+    value_key,
 )
 
 _HEAD = re.compile(r"(?P<entry>ENTRY )?(?P<name>%?[\w.\-]+) (?=[({]).*\{[ \t\r]*$")
@@ -69,9 +70,8 @@ def _arguments(program: Program, block: Block, start: int, end: int) -> None:
     """Take the names of a computation's arguments: they are those of its parameters."""
     head = program.text[start:end]
     for match in re.finditer(r"(?<=[(, ])%?([\w.\-]+): ", head[: head.rfind("->")]):
-        for name in (match[1], f"%{match[1]}"):
-            if name in block.defined:
-                program.places[name].append(start + match.start())
+        if match[1] in block.defined:
+            program.places[match[1]].append(start + match.start())
 
 
 def _instruction(program: Program, block: Block, start: int, end: int) -> None:
@@ -79,7 +79,7 @@ def _instruction(program: Program, block: Block, start: int, end: int) -> None:
     head = _INSTRUCTION.match(line)
     if head is None:
         return
-    name = head["name"]
+    name = value_key(head["name"])
     indent = len(line) - len(line.lstrip())
     comment = line.rfind("  // ")
     statement = Statement(start + indent, start + (comment if comment > 0 else len(line)))
@@ -97,7 +97,8 @@ def _instruction(program: Program, block: Block, start: int, end: int) -> None:
     if statement.operation not in ("parameter", "constant"):
         for match in _OPERAND.finditer(line, operation.end(), close + 1):
             if match.end() <= close:
-                program.places.setdefault(match[0], []).append(start + match.start())
+                places = program.places.setdefault(value_key(match[0]), [])
+                places.append(start + match.start())
     _attributes(program, statement, line, start, close)
 
 
@@ -120,7 +121,7 @@ def _attributes(program: Program, statement: Statement, line: str, start: int, c
         for word in _NAME.finditer(line, *match.span(group)):
             key, place = function_key(word[0]), start + word.start()
             if match[1] == "control-predecessors":
-                program.places.setdefault(word[0], []).append(place)
+                program.places.setdefault(value_key(word[0]), []).append(place)
             elif key in program.functions:
                 statement.calls.append((key, place))
                 program.places[key].append(place)

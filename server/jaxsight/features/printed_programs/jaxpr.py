@@ -20,13 +20,13 @@ from jaxsight.features.printed_programs.program import (
     function_key,
 )
 
-TYPE = r"[A-Za-z]\w*(?:<[^>\s]*>)?(?:\[[^\]\n]*\]|\{(?:[^{}\n]|\{[^{}\n]*\})*\})*"
+TYPE = r"[A-Za-z]\w*(?:<[^>\s]*>)?(?:\[[^\]\r\n]*\]|\{(?:[^{}\r\n]|\{[^{}\r\n]*\})*\})*"
 """An array's type: `f32[8@data,16]`, `key<fry>[]`, `Ref{f32[3]}`."""
 
 _TOKEN = re.compile(
     rf"""
-    (?P<line>\n[ ]*)
-    |(?P<comment>(?<![^\n])\#[^\n]*)
+    (?P<comment>(?:\n[ ]*|(?<![^\n]))\#[^\n]*)
+    |(?P<line>\n[ ]*)
     |(?P<text>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
     |(?P<repeated>\{{[ ]lambda[ ]…[ ]as[ ]in[ ](?P<path>\S+)[ ]\}})
     |(?P<open>\{{[ ]lambda\b)

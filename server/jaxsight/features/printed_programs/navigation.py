@@ -24,11 +24,11 @@ def definition(program: Program, offset: int) -> Span | None:
     named = program.key_at(offset)
     if named is None:
         return None
-    key, start, end = named
+    key, start, _ = named
     defined = program.definition(key, start)
     if defined is None or defined[1] == start:
         return None
-    return defined[1], defined[1] + end - start
+    return program.word(defined[1])
 
 
 def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]:
@@ -36,8 +36,7 @@ def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]
     named = program.key_at(offset)
     if named is None:
         return [], None
-    key, start, end = named
-    length = end - start
+    key, start, _ = named
     defined = program.definition(key, start)
     if key.startswith(FUNCTION):
         # A name of a custom call is defined nowhere.
@@ -46,8 +45,8 @@ def occurrences(program: Program, offset: int) -> tuple[list[Span], Span | None]
         places = list(program.uses(key, defined[0]))
     else:
         places = [start]
-    spans = [(place, place + length) for place in dict.fromkeys(places)]
-    return spans, (defined[1], defined[1] + length) if defined is not None else None
+    spans = [program.word(place) for place in dict.fromkeys(places)]
+    return spans, program.word(defined[1]) if defined is not None else None
 
 
 def selections(program: Program, offset: int) -> list[Span]:

@@ -96,7 +96,7 @@ def _is_notable(program: Program, statement: Statement) -> bool:
 
 def _statement(program: Program, statement: Statement, children: tuple[Symbol, ...]) -> Symbol:
     text = program.text
-    start = statement.operation_start
+    start = statement.operation_start or statement.start
     name, detail, kind = statement.operation, "", "operation"
     end = start + len(name)
     if program.language == HLO:
@@ -138,8 +138,8 @@ class Fold:
 
 
 def folds(program: Program) -> list[Fold]:
-    """Return the blocks and statements of several lines, and runs of comments."""
-    found: dict[int, Fold] = {}
+    """Return the sections, blocks and statements of several lines, and runs of comments."""
+    found = {section.first: section for section in _sections(program)}
     waiting = [program.root]
     while waiting:
         block = waiting.pop()
@@ -153,6 +153,45 @@ def folds(program: Program) -> list[Fold]:
     for first, last in _comments(program):
         found.setdefault(first, Fold(first, last, is_comment=True))
     return sorted(found.values(), key=lambda fold: fold.first)
+
+
+_SECTION = re.compile(r"(?P<indent>[ ]*)# (?P<path>\S.*?)(?: · .*)?")
+
+
+def _sections(program: Program) -> Iterator[Fold]:
+    """Yield the sections of a jaxpr or a list of kernels, which begin with a comment each.
+
+    A section has those whose path begins with its own, and ends with its jaxpr.
+    """
+    if program.language not in (JAXPR, KERNELS):
+        return
+    lines = [(number, line) for number, line in enumerate(program.text.split("\n")) if line.strip()]
+    opened: list[tuple[int, list[str], int]] = []
+    last = 0
+    for number, line in lines:
+        indent = len(line) - len(line.lstrip())
+        path = _section(program, line)
+        while opened and (
+            indent < opened[-1][0] or (path and opened[-1][1] != path[: len(opened[-1][1])])
+        ):
+            first = opened.pop()[2]
+            if last > first:
+                yield Fold(first, last)
+        if path and not (opened and opened[-1][:2] == (indent, path)):
+            opened.append((indent, path, number))
+        last = number
+    yield from (Fold(first, last) for _, _, first in opened if last > first)
+
+
+def _section(program: Program, line: str) -> list[str]:
+    """Return the path of the section that a line begins; empty for other lines.
+
+    Comments at the start of a line in a jaxpr are about the whole text.
+    """
+    match = _SECTION.fullmatch(line)
+    if match is None or (program.language == JAXPR and not match["indent"]):
+        return []
+    return str(match["path"]).split("/")
 
 
 _COMMENTS = re.compile(r"(?:^[ \t]*(?:#|//)[^\n]*\n?){2,}", re.MULTILINE)

@@ -14,7 +14,7 @@ JAXPR, STABLEHLO, HLO, KERNELS = LANGUAGES = ("jaxpr", "stablehlo", "hlo", "kern
 
 _WORDS = {
     JAXPR: re.compile(r"[^\s\[\](){};,=:]+"),
-    STABLEHLO: re.compile(r"[%@][\w$.\-]+"),
+    STABLEHLO: re.compile(r'@"[^"\n]*"|[%@][\w$.\-]+'),
     HLO: re.compile(r"%?[\w.\-]+"),
     KERNELS: re.compile(r"[\w.\-]+"),
 }
@@ -75,7 +75,7 @@ class Block:
     """The offset of the definition of each of its names."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Program:
     """A printed program in one of `LANGUAGES`."""
 
@@ -84,7 +84,10 @@ class Program:
     root: Block
     """The whole text."""
     places: dict[str, list[int]] = field(default_factory=dict)
-    """The offsets of each name, in order: of values by name, of functions by `function_key`."""
+    """The offsets of each name, in order: of values by name, of functions by `function_key`.
+
+    Names of HLO's values are without `%` (`value_key`).
+    """
     functions: dict[str, Block] = field(default_factory=dict)
     """Functions by key; symbols without a block are in `root.defined`."""
     repeated: list[tuple[int, int, str]] = field(default_factory=list)
@@ -162,22 +165,18 @@ class Program:
     def key_at(self, offset: int) -> tuple[str, int, int] | None:
         """Return the key, start and end of the name at an offset, if there is one."""
         start, end = self.word(offset)
-        word = self.text[start:end]
-        for key in (word, function_key(word)):
-            places = self.places.get(key, ())
-            index = bisect_left(places, start)
-            if word and index < len(places) and places[index] == start:
-                return key, start, end
-        return None
+        key = self.is_name(self.text[start:end], start)
+        return (key, start, end) if key else None
 
     def is_name(self, word: str, start: int) -> str:
         """Return the key of a word if it is a name at `start`, else an empty text."""
-        for key in (word, function_key(word)):
-            places = self.places.get(key)
+        key = value_key(word) if self.language == HLO else word
+        for candidate in (key, function_key(word)):
+            places = self.places.get(candidate)
             if places is not None:
                 index = bisect_left(places, start)
                 if index < len(places) and places[index] == start:
-                    return key
+                    return candidate
         return ""
 
     def definition(self, key: str, offset: int) -> tuple[Block, int] | None:
@@ -236,4 +235,9 @@ def _start(part: Block | Statement) -> int:
 
 def function_key(word: str) -> str:
     """Return the key of a function or computation in `Program.places`."""
-    return FUNCTION + word.removeprefix("@")
+    return FUNCTION + word.lstrip("@%")
+
+
+def value_key(word: str) -> str:
+    """Return the key of an HLO instruction, which is printed with `%` or without."""
+    return word.removeprefix("%")

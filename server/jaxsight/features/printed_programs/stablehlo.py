@@ -19,11 +19,11 @@ from jaxsight.features.printed_programs.program import (
 
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _VALUE = re.compile(r"%[\w$.\-]+")
-_SYMBOL = re.compile(r"@[\w$.\-]+")
+_SYMBOL = re.compile(r'@(?:[\w$.\-]+|"[^"\n]*")')
 _RESULTS = re.compile(r"(?:%[\w$.\-]+(?::\d+)?(?:, )?)+ = ")
 _OPERATION = re.compile(r'"?[A-Za-z_][\w$.]*"?')
 _REGION = re.compile(r"(?P<name>cond|do|else|reducer)\b[^{]*\{\s*$")
-_FUNCTION = re.compile(r"func\.func (?:(?P<access>public|private) )?@(?P<name>[\w$.\-]+)")
+_FUNCTION = re.compile(rf"func\.func (?:(?P<access>public|private) )?(?P<name>{_SYMBOL.pattern})")
 _SYMBOL_DEFINED = re.compile(r"(?:module|sdy\.mesh) @")
 _CONTINUED = ("}", ")", "cond {", "do {", "reducer(")
 """Beginnings of lines that continue an operation."""
@@ -74,12 +74,12 @@ class _Reader:
                 self.too_deep += 1
         if not content.startswith(_CONTINUED):
             if content.startswith("^"):
-                self._names(at, plain, self.block)
+                self._names(at, content, plain, self.block)
                 return
             if inner is None or not inner.is_function:
                 self._start(at, content, plain)
         self._end(end)
-        self._names(at, plain, inner)
+        self._names(at, content, plain, inner)
         if inner is not None:
             if self.statement is not None:
                 self.statement.blocks.append(inner)
@@ -102,7 +102,7 @@ class _Reader:
         if function is not None:
             block.sees_outside, block.is_function = False, True
             block.is_entry = function["access"] == "public"
-            block.name_start = start + function.start("name") - 1
+            block.name_start = start + function.start("name")
             block.key = function_key(name)
             self.program.functions.setdefault(block.key, block)
         around.blocks.append(block)
@@ -140,7 +140,7 @@ class _Reader:
             self.block.blocks.append(self.scope)
         return self.scope or self.block
 
-    def _names(self, start: int, plain: str, inner: Block | None) -> None:
+    def _names(self, start: int, content: str, plain: str, inner: Block | None) -> None:
         """Take the names in a line; `inner` is the block that it opens."""
         places = self.program.places
         results = _RESULTS.match(plain)
@@ -158,7 +158,9 @@ class _Reader:
                 self._shared().defined.setdefault(name, place)
             places.setdefault(name, []).append(place)
         for match in _SYMBOL.finditer(plain):
-            key, place = function_key(match[0]), start + match.start()
+            # Names that are no words are quoted: `@"<lambda>"`.
+            key = function_key(content[match.start() : match.end()])
+            place = start + match.start()
             places.setdefault(key, []).append(place)
             if self.statement is not None and inner is None:
                 self.statement.calls.append((key, place))

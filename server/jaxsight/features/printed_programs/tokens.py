@@ -24,8 +24,8 @@ KINDS = (
 _PATTERNS = {
     JAXPR: re.compile(
         rf"""
-        (?P<comment>^\#[^\n]*)
-        |(?P<string>'[^'\n]*'|"[^"\n]*")
+        (?P<comment>^\#[^\r\n]*)
+        |(?P<string>'[^'\r\n]*'|"[^"\r\n]*")
         |(?P<keyword>\{{[ ]lambda\b|(?<=\.[ ])let\b|\bin(?=[ ]\())
         |(?P<property>[A-Za-z_]\w*(?==[^\s=]))
         |(?P<type>(?<=[\w.]:){TYPE})
@@ -37,10 +37,10 @@ _PATTERNS = {
     ),
     STABLEHLO: re.compile(
         r"""
-        (?P<comment>//[^\n]*)
-        |(?P<string>"(?:[^"\\\n]|\\.)*")
-        |(?P<word>[%@][\w$.\-]+)
-        |(?P<type>\btensor<(?:[^<>\n]|<[^<>\n]*>)*>|![\w.]+(?:<[^<>\n]*>)?|\b(?:i|ui|si|f|bf)\d+\b)
+        (?P<comment>//[^\r\n]*)
+        |(?P<word>@"[^"\r\n]*"|[%@][\w$.\-]+)
+        |(?P<string>"(?:[^"\\\r\n]|\\[^\r\n])*")
+        |(?P<type>\btensor<(?:[^<>\r\n]|<[^<>\r\n]*>)*>|![\w.]+(?:<[^<>\r\n]*>)?|\b(?:i|ui|si|f|bf)\d+\b)
         |(?P<keyword>\b(?:module|attributes|func\.func|public|private|cond|do|reducer|dense)\b)
         |(?P<operation>\b(?:stablehlo|func|sdy|mhlo|chlo)\.\w+|\b(?:call|return)\b)
         |(?P<property>\b[A-Za-z_][\w.]*(?=[ ]=[ ]))
@@ -50,11 +50,11 @@ _PATTERNS = {
     ),
     HLO: re.compile(
         r"""
-        (?P<comment>//[^\n]*|/\*[^\n]*?\*/)
-        |(?P<string>"(?:[^"\\\n]|\\.)*")
+        (?P<comment>//[^\r\n]*|/\*[^\r\n]*?\*/)
+        |(?P<string>"(?:[^"\\\r\n]|\\[^\r\n])*")
         |(?P<keyword>^HloModule\b|^ENTRY\b|\bROOT\b)
         |(?P<word>%[\w.\-]+)
-        |(?P<type>\b[a-z][a-z0-9]*\[[^\]\n]*\](?:\{[^}\n]*\})?)
+        |(?P<type>\b[a-z][a-z0-9]*\[[^\]\r\n]*\](?:\{[^}\r\n]*\})?)
         |(?P<property>\b[A-Za-z_][\w\-]*(?==))
         |(?P<operation>(?<=[ ])[a-z][\w\-]*(?=\())
         |(?P<number>(?<![\w.%])-?\d[\d.e+\-]*)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+from jaxsight.features.kernels import modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
@@ -12,8 +16,13 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.wire.chunks import equation_path
 from jaxsight.workers.compilation.compilers import Trouble
 
-DOCUMENTS = ("hlo", "kernels")
-"""Texts of a compiled function that are shown as documents."""
+HLO, HLO_METADATA = "hlo", "hlo-metadata"
+
+DOCUMENTS = (HLO, HLO_METADATA, "kernels")
+"""Texts of a compiled function that are shown as documents; the second one has metadata."""
+
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+"""The metadata of an instruction: names for profilers, and the path of its equation."""
 
 
 def document(view: View, result: Result, what: str) -> Shown:
@@ -27,28 +36,43 @@ def document(view: View, result: Result, what: str) -> Shown:
     if kernels is None:
         assert isinstance(result.outcome, Trouble)
         raise LookupError(result.outcome.message)
-    if what == "hlo":
-        return _hlo(kernels, title)
+    if what == HLO_METADATA:
+        return _hlo(kernels, f"{view.subject.name}.metadata.hlo")
+    if what == HLO:
+        shown = _hlo(kernels, title)
+        return replace(shown, text=_METADATA.sub("", shown.text))
     return _listed(kernels, title)
 
 
 def _listed(kernels: Kernels, title: str) -> Shown:
-    """Return the list of kernels, each line linked to the kernel's equations."""
+    """Return the list of kernels, each line linked to the kernel's equations.
+
+    Successive kernels of one function or module have a comment with their figures before them.
+    """
     lines = [f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}"]
     lines += [origin(kernels.compiled, kernels.target), *memory_lines(kernels), ""]
     links: list[Linked] = []
-    for index, kernel in enumerate(kernels.graph.kernels):
-        indent = "  " * len(kernel.loops)
-        paths = kernel.equations or kernel.feeds
-        links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
-        lines.append(indent + sentence(kernels, index, kernel))
+    sections = modules.runs(kernels)
     view = kernels.view
+    for section in sections:
+        if len(sections) > 1:
+            name = modules.title(section, view.subject.name)
+            lines.append(f"# {' · '.join([name, *modules.figures(section)])}")
+        for index in section.kernels:
+            kernel = kernels.graph.kernels[index]
+            indent = "  " * (len(kernel.loops) + (len(sections) > 1))
+            paths = kernel.equations or kernel.feeds
+            links += [Linked(len(lines), path, kernels.place(path)) for path in paths]
+            lines.append(indent + sentence(kernels, index, kernel))
     text = "\n".join(lines) + "\n"
     return Shown(title, text, tuple(links), view.stale, caveats=view.caveats)
 
 
 def _hlo(kernels: Kernels, title: str) -> Shown:
-    """Return the optimized HLO, each line linked to its equation; comments mark collectives."""
+    """Return the optimized HLO, each line linked to its equation; comments mark collectives.
+
+    Links are read from the metadata, so it is removed afterwards.
+    """
     links = []
     for number, line in enumerate(kernels.compiled.hlo.split("\n")):
         start = line.find('op_name="')

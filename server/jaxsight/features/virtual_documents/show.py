@@ -25,8 +25,8 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
         engine: the engine.
         path: an open document.
         function: the qualified name of a function with example inputs.
-        what: `jaxpr`, `stablehlo`, `hlo` or `kernels`, options for its source, or the name of a
-            jaxpr interpreter in the user's environment.
+        what: `jaxpr`, `stablehlo`, `hlo`, `hlo-metadata` or `kernels`, options for its source, or
+            the name of a jaxpr interpreter in the user's environment.
 
     Raises:
         LookupError: there is no such function with example inputs, it cannot be traced, the
@@ -34,7 +34,7 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
             says which.
     """
     shown = await current(engine, path, function, what)
-    return marked(shown, "//" if what in (STABLEHLO, "hlo") else "#")
+    return marked(shown, "//" if what in (STABLEHLO, kernels.HLO, kernels.HLO_METADATA) else "#")
 
 
 async def current(engine: Engine, path: str, function: str, what: str | SourceOptions) -> Shown:

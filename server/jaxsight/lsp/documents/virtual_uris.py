@@ -21,7 +21,13 @@ _TRANSFORMED = re.compile(rf"({'|'.join(TRANSFORMS)})\((.*)\)", re.DOTALL)
 
 VIEW = "view"
 
-PLAIN = {JAXPR: ".jaxpr", "stablehlo": ".stablehlo", "hlo": ".hlo", "kernels": ".kernels.txt"}
+PLAIN = {
+    JAXPR: ".jaxpr",
+    "stablehlo": ".stablehlo",
+    "hlo": ".hlo",
+    "hlo-metadata": ".metadata.hlo",
+    "kernels": ".kernels.txt",
+}
 """Kinds of documents of the function itself, with their file endings."""
 
 REPROS = {"repro": ".repro.py", "reduced": ".reduced.py"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from lsprotocol import types
 
@@ -18,6 +19,7 @@ from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import text_edit
 from jaxsight.lsp.documents.text import View
 from jaxsight.lsp.features.diagnostics import diagnostic
+from jaxsight.source.text import Range
 from jaxsight.text.inert import one_line
 
 KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite)
@@ -44,15 +46,17 @@ async def actions(
         for action in engine_actions
         if _is_requested(action.kind, only)
         and _is_supported(context, action)
-        and all(view.holds(edit.range) for edit in action.edits)
+        and (action.file or all(view.holds(edit.range) for edit in action.edits))
     ]
 
 
 def _is_supported(context: Context, action: Action) -> bool:
-    """Return whether the client supports the action: late edits, or opening a document."""
-    if action.pending:
-        return context.client.resolves_edits
+    """Return whether the client supports the action: late edits, files, or opening documents."""
     client = context.client
+    if action.file:
+        return client.document_changes and client.creates_files
+    if action.pending and not action.edits:
+        return client.resolves_edits
     return client.shows_documents or client.knows_us or not action.command
 
 
@@ -95,15 +99,38 @@ def _action(context: Context, view: View, action: Action) -> types.CodeAction:
     if action.finding is not None:
         converted.diagnostics = [diagnostic(context, view, action.finding, {})]
         converted.is_preferred = action.preferred
-    if action.pending:
+    if action.pending and context.client.resolves_edits:
         converted.data = {"uri": view.uri, "pending": action.pending}
     elif action.command:
         arguments = list(action.arguments)
         converted.command = types.Command(title=title, command=action.command, arguments=arguments)
     else:
-        edits = [text_edit(view, edit) for edit in action.edits]
-        converted.edit = _workspace_edit(context, view, edits)
+        converted.edit = workspace_edit(context, view, action)
     return converted
+
+
+def workspace_edit(context: Context, view: View, action: Action) -> types.WorkspaceEdit:
+    """Return the edits of an action: of the document, or of a file that need not exist."""
+    if not action.file:
+        return _workspace_edit(context, view, [text_edit(view, edit) for edit in action.edits])
+    uri = Path(action.file).as_uri()
+    created = types.CreateFile(
+        uri=uri, kind="create", options=types.CreateFileOptions(ignore_if_exists=True)
+    )
+    edits = [
+        types.TextEdit(range=_plain_range(edit.range), new_text=edit.text) for edit in action.edits
+    ]
+    document = types.OptionalVersionedTextDocumentIdentifier(uri=uri)
+    changes = types.TextDocumentEdit(text_document=document, edits=edits)
+    return types.WorkspaceEdit(document_changes=[created, changes])
+
+
+def _plain_range(range: Range) -> types.Range:
+    """Return a range in a file that is not open; `features/proposals` edits whole lines."""
+    start, end = range.start, range.end
+    return types.Range(
+        types.Position(start.line, start.column), types.Position(end.line, end.column)
+    )
 
 
 def _workspace_edit(

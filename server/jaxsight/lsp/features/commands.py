@@ -18,17 +18,21 @@ from jaxsight import __version__
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
+from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
+from jaxsight.source.text import Range
 from jaxsight.trust.decisions import COMMAND
 from jaxsight.wire.messages.requests import STYLES, TRANSFORMS
 
 RESTART = "jaxsight.restart"
 CHOOSE_SET = "jaxsight.chooseSet"
 SHOW = "jaxsight.show"
+SHOW_PROPOSED = "jaxsight.showProposed"
+KEEP_PROPOSED = "jaxsight.keepProposed"
 EXTRACT_REPRO = "jaxsight.extractRepro"
 REDUCE_REPRO = "jaxsight.reduceRepro"
 INFO = "jaxsight.info"
@@ -61,6 +65,8 @@ class Commands:
             CHOOSE_TARGET: self._targets.choose,
             INSTALL_TARGET: self._targets.install,
             SHOW: self._show,
+            SHOW_PROPOSED: self._show_proposed,
+            KEEP_PROPOSED: self._keep_proposed,
             EXTRACT_REPRO: self._extract_repro,
             REDUCE_REPRO: self._reduce_repro,
             TRUST: self._trust,
@@ -95,13 +101,17 @@ class Commands:
     async def _choose_set(self, arguments: tuple[object, ...]) -> None:
         """Trace with other example inputs (`jaxsight.chooseSet FILE FUNCTION [SET]`).
 
-        Without a set, the user is asked.
+        Without a set, the user is asked; the only set of a function is shown in the text.
         """
         session = self._context.session
         match arguments:
             case (str(file), str(function)):
                 path = self._path(file)
-                name = await self._ask_for_set(function, session.sets(path, function))
+                sets = session.sets(path, function)
+                if len(sets) < 2:
+                    await self._show_range(path, session.inputs_range(path, function))
+                    return
+                name = await self._ask_for_set(function, sets)
             case (str(file), str(function), str(name)):
                 path = self._path(file)
             case _:
@@ -111,13 +121,18 @@ class Commands:
         if name is not None:
             session.choose_set(path, function, name)
 
-    async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
-        """Return the example set that the user selects.
+    async def _show_range(self, path: str, where: Range) -> None:
+        """Ask the client to go to a place in an open document, if it can."""
+        view = self._context.documents.window(path, where)
+        if view is None or not self._context.client.shows_documents:
+            return
+        params = types.ShowDocumentParams(
+            uri=view.uri, take_focus=True, selection=view.to_range(where)
+        )
+        await self._context.connection.window_show_document_async(params)
 
-        Returns `None` if there are fewer than two, or if the user selects none.
-        """
-        if len(sets) < 2:
-            return None
+    async def _ask_for_set(self, function: str, sets: list[str]) -> str | None:
+        """Return the example set that the user selects, or `None`."""
         question = f"Select the example inputs to trace {function} with"
         answers = {notice(name) or _FIRST_SET: name for name in sets}
         return answers.get(await self._context.ask(question, list(answers)) or "")
@@ -153,6 +168,36 @@ class Commands:
                     f"of {', '.join(TRANSFORMS)}, and for a view an interpreter"
                 )
         return VirtualDocument(self._path(file), function, kind, transform)
+
+    async def _show_proposed(self, arguments: tuple[object, ...]) -> None:
+        """Trace a function with proposed inputs (`jaxsight.showProposed FILE FUNCTION`).
+
+        With a third argument, `hide`, it is not traced with them any longer.
+        """
+        match arguments:
+            case (str(file), str(function)):
+                await self._context.session.show_proposed(self._path(file), function)
+            case (str(file), str(function), "hide"):
+                await self._context.session.show_proposed(self._path(file), function, hide=True)
+            case _:
+                raise JsonRpcInvalidParams(f"{SHOW_PROPOSED} takes a file and a function")
+
+    async def _keep_proposed(self, arguments: tuple[object, ...]) -> None:
+        """Write proposed inputs into the docstring (`jaxsight.keepProposed FILE FUNCTION`)."""
+        match arguments:
+            case (str(file), str(function)):
+                path = self._path(file)
+            case _:
+                raise JsonRpcInvalidParams(f"{KEEP_PROPOSED} takes a file and a function")
+        context = self._context
+        action = await context.session.keep_proposed(path, function)
+        view = context.documents.window(path, action.edits[0].range)
+        if action.file:
+            view = next(iter(context.documents.views(path)), None)
+        if view is not None and context.client.applies_edits:
+            edit = workspace_edit(context, view, action)
+            params = types.ApplyWorkspaceEditParams(edit=edit, label=action.title)
+            await context.connection.workspace_apply_edit_async(params)
 
     async def _extract_repro(self, arguments: tuple[object, ...]) -> Answer:
         """Extract a repro (`jaxsight.extractRepro FILE FUNCTION [CHECK]`), and open it.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
+from urllib.parse import quote
 
 from lsprotocol import types
 
+from jaxsight.features.lenses import SHOW
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import markup
 from jaxsight.timeline import mark
 
+_DOCUMENTS = {"jaxpr": "jaxpr", "kernels": "kernels", "hlo": "HLO", "pretty": "source"}
+"""Kinds of documents that a function's hover leads to, with their titles."""
 _SIGNED = "*jaxsight*"
 """The last line of a hover: editors show those of several servers one below another."""
 
@@ -25,10 +30,25 @@ async def answer(context: Context, params: types.HoverParams) -> types.Hover | N
     if hover is None or view is None:
         return None
     mark("hover answered")
+    parts = [hover.markdown]
+    if hover.function and context.client.knows_us:
+        parts.append(_links(view.path, hover.function))
     return types.Hover(
-        contents=markup(f"{hover.markdown}\n\n{_SIGNED}", markdown=context.client.hover_markdown),
+        contents=markup("\n\n".join([*parts, _SIGNED]), markdown=context.client.hover_markdown),
         range=view.to_range(hover.range),
     )
+
+
+def _links(path: str, function: str) -> str:
+    """Return links that open a function's documents, for clients that run our commands in Markdown.
+
+    All of their text is ours; the arguments are encoded.
+    """
+    links = []
+    for kind, title in _DOCUMENTS.items():
+        arguments = quote(json.dumps([path, function, kind]), safe="")
+        links.append(f"[{title}](command:{SHOW}?{arguments})")
+    return f"open: {' · '.join(links)}"
 
 
 def register(context: Context) -> None:

@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features import caveats
 from jaxsight.features.kernels.collectives import scope
-from jaxsight.features.model import Divided, Drawn, Panel, Part
+from jaxsight.features.model import Divided, Drawn, Group, Panel, Part
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
 from jaxsight.source.text import Position, Range
@@ -126,6 +126,7 @@ def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
         **_figures(drawn.compiled),
         "headline": " · ".join([drawn.headline, *caveats.marks(panel.caveats)]),
         "device": drawn.device,
+        "assigned": drawn.compiled.temporaries if drawn.compiled.knows_temporaries else None,
         "devices": drawn.compiled.devices,
         "mesh": drawn.mesh,
         "kernels": [
@@ -133,16 +134,23 @@ def _drawn(context: Context, panel: Panel, drawn: Drawn) -> Json:
                 **_kernel(kernel, graph, above),
                 "endsBecause": reason,
                 "seconds": seconds,
+                "group": group,
                 "description": list(next(described, ())) if kernel.collective else [],
             }
-            for kernel, reason, seconds in zip(
-                graph.kernels, drawn.reasons, drawn.seconds, strict=True
+            for kernel, reason, seconds, group in zip(
+                graph.kernels, drawn.reasons, drawn.seconds, drawn.group_of, strict=True
             )
         ],
         "edges": [_edge(edge) for edge in graph.edges],
         "loops": [_loop(loop) for loop in graph.loops],
         "branches": [_branch(branch) for branch in graph.branches],
-        "parameters": [_value(value) for value in graph.parameters],
+        "groups": [_group(context, panel.path, group) for group in drawn.groups],
+        "parameters": [
+            {**_value(value), "name": name}
+            for value, name in zip(
+                graph.parameters, drawn.inputs or ("",) * len(graph.parameters), strict=True
+            )
+        ],
         "outputs": [_value(value) for value in graph.outputs],
         "temporaries": [_temporary(temporary) for temporary in graph.temporaries],
         "constants": [_constant(constant) for constant in graph.constants],
@@ -210,6 +218,7 @@ def _kernel(kernel: Kernel, graph: Graph, above: int = 0) -> Json:
         "branch": kernel.branch,
         "launches": kernel.launches,
         "launchesAtLeast": kernel.at_least,
+        "runs": kernel.runs,
         "launchesKnown": all(graph.loops[index].trips is not None for index in kernel.loops),
         "recomputes": list(kernel.recomputes),
         "line": kernel.instruction + above,
@@ -265,6 +274,15 @@ def _temporary(temporary: Temporary) -> Json:
         "value": _value(temporary.value),
         "producer": temporary.producer,
         "consumers": list(temporary.consumers),
+        "equation": temporary.equation,
+    }
+
+
+def _group(context: Context, path: str, group: Group) -> Json:
+    return {
+        "title": group.title,
+        "parent": group.parent,
+        "place": _location(context, path, group.place),
     }
 
 

@@ -164,7 +164,7 @@ class VirtualDocuments:
         if not (context.client.asks_content or context.client.knows_us):
             uri = uri_of(file or str(await asyncio.to_thread(self._write, document, text)))
         try:
-            params = types.ShowDocumentParams(uri=uri, take_focus=True)
+            params = types.ShowDocumentParams(uri=uri, take_focus=True, selection=_begin(text))
             await context.connection.window_show_document_async(params)
         except JsonRpcException as error:
             log.warning("client failed to show %s: %s", uri, error)
@@ -181,6 +181,15 @@ class VirtualDocuments:
         """Remove the files after the client has exited."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _begin(text: str) -> types.Range | None:
+    """Return where a document is opened: HLO at its entry computation, which comes last."""
+    number = next((at for at, line in enumerate(text.split("\n")) if line.startswith("ENTRY ")), -1)
+    if number < 0:
+        return None
+    begin = types.Position(line=number, character=0)
+    return types.Range(start=begin, end=begin)
 
 
 def _parsed(uri: str) -> VirtualDocument:

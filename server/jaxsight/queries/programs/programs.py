@@ -90,7 +90,7 @@ class Programs:
         self._unsaved.discard(path)
         for key, (_, result) in self._memory.shown.items():
             if key[0] == path and isinstance(result.outcome, Compiled):
-                self._memory.saved.put(key, result.outcome)
+                self._memory.saved.put((*key, result.target.name), result.outcome)
 
     def close(self, path: str) -> None:
         """Stop the measurements of a file that was closed."""
@@ -202,13 +202,14 @@ class Programs:
             last = self._memory.shown.get(key)
             before = self.before(view)
             is_saved = answer.question.path not in self._unsaved or before is None
-            if last is not None and last[0] is answer:
+            is_newer = last is None or last[0] is not answer or last[1].target != result.target
+            if last is not None and not is_newer:
                 if not result.is_complete and last[1].is_complete:
                     return
                 is_saved |= last[1].outcome is before
             self._memory.shown.put(key, (answer, result))
             if is_saved:
-                self._memory.saved.put(key, result.outcome)
+                self._memory.saved.put((*key, result.target.name), result.outcome)
 
     async def with_temporaries(
         self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
@@ -302,8 +303,12 @@ class Programs:
         return self._memory.shown.get(key) is not None
 
     def before(self, view: View) -> Compiled | None:
-        """Return the compiled program of a function when its file was last saved."""
-        return self._memory.saved.get((view.answer.question.path, view.subject.name))
+        """Return the program of a function for the first target when its file was last saved."""
+        path = view.answer.question.path
+        targets = self._choices.targets(path)
+        return (
+            self._memory.saved.get((path, view.subject.name, targets[0].name)) if targets else None
+        )
 
     def refusal(self, view: View) -> Result | None:
         """Return the result of an answer that was not compiled for the first target, if so."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from jaxsight import examples
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
-from jaxsight.examples.proposals.repair import Wrong, alternatives, repaired
+from jaxsight.examples.proposals.repair import Wrong, alternatives, repaired, variants
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.query import Question, ask
@@ -31,6 +31,8 @@ MOST_TRIED = 12
 MOST_OFFERED = 3
 _PATIENCE = 10.0
 """Seconds of one trace, after which the function is given up."""
+_FIRST_PATIENCE = 60.0
+"""Seconds of the first one, for which modules are imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class _Search:
             self.tries.append(tried)
             if tried.has_content:
                 stack.clear()
+                later = variants(self.inferred, first)
                 if len([t for t in self.tries if t.has_content]) >= MOST_OFFERED:
                     break
                 most = min(most, len(self.tries) + 3)
@@ -164,11 +167,12 @@ class _Search:
         question = await self.sandbox_question(proposal)
         if isinstance(question, str):
             return _Try(proposal, traced=False, reason=question)
+        patience = _PATIENCE if self.tries else _FIRST_PATIENCE
         try:
-            answer = await asyncio.wait_for(self.sandbox.trace(question), _PATIENCE)
+            answer = await asyncio.wait_for(self.sandbox.trace(question), patience)
         except TimeoutError:
             self.is_slow = True
-            return _Try(proposal, traced=False, reason=f"tracing took over {_PATIENCE:.0f} s")
+            return _Try(proposal, traced=False, reason=f"tracing took over {patience:.0f} s")
         if answer is None:
             return None
         match answer.reply:

@@ -13,7 +13,7 @@ from jaxsight.queries.memory import Memory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
-from jaxsight.source.shape_unpacking import named_dimensions
+from jaxsight.source.analysis.shape_unpacking import named_dimensions
 from jaxsight.source.statements import tree_of
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.supervisor import Priority
@@ -73,7 +73,7 @@ class SizeExplorer:
             running.task.cancel()
 
     async def _explore(self, question: Question, first: Traced) -> Explored:
-        inputs, by_number = _inputs(question)
+        inputs, by_number = inputs_of(question)
         began = time.monotonic()
         seconds = sum(seconds for _, seconds in first.seconds)
         tracing = _Tracing(self._projects.of(question.path), question, seconds)
@@ -143,7 +143,7 @@ class _Tracing:
         return reply
 
 
-def _inputs(question: Question) -> tuple[SizedInputs, SizedInputs | None]:
+def inputs_of(question: Question) -> tuple[SizedInputs, SizedInputs | None]:
     """Return a question's example inputs with named sizes, also with equal numbers as one size."""
     subject = question.subject
     try:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes import samples
-from jaxsight.queries.sizes.formulas import Formula, explanations
+from jaxsight.queries.sizes.formulas import explanations
 from jaxsight.queries.sizes.naming import SizeNames, chooser, dimensions, names_of
-from jaxsight.queries.sizes.samples import Relation
+from jaxsight.queries.sizes.samples import Divides, Multiple, Ordered, Relation
 from jaxsight.wire.messages.replies import Failed, Traced
 
 Sizes = Mapping[str, int]
@@ -24,10 +24,12 @@ Trace = Callable[[SizedInputs, Sizes], Awaitable[Traced | Failed]]
 
 _LARGEST = 50_000
 """Larger sizes are not tried, unless the given ones are."""
-_MOST_BROKEN = 4
+_MOST_BROKEN = 8
 """Number of relations that are broken alone."""
 _STRUCTURAL = 4
 """Sizes up to this often have a meaning of their own, such as the channels of an image."""
+_LARGE = 97
+"""Least size of the last sample: formulas of small sizes coincide."""
 _SEEDS = 5
 _MOST_SAMPLES = 4
 """Number of traces with the same relations, while several formulas explain a dimension."""
@@ -142,12 +144,14 @@ async def _both(
     search.traces.clear()
     if set(inputs.sizes) <= set(fixed):
         return False
-    for seed in range(_SEEDS):
-        sizes = samples.sample(inputs.sizes, kept, seed, fixed)
-        if not _usable(inputs.sizes, sizes, kept):
+    unordered = [relation for relation in kept if not isinstance(relation, Ordered)]
+    candidates = [samples.sample(inputs.sizes, kept, seed, fixed) for seed in range(_SEEDS)]
+    candidates.insert(1, samples.sample(inputs.sizes, unordered, 0, fixed))
+    for number, sizes in enumerate(candidates):
+        if sizes in search.sizes or not _usable(inputs.sizes, sizes, unordered):
             continue
         reply = await search.try_sizes(inputs, sizes)
-        if isinstance(reply, Failed) and not search.traces:
+        if isinstance(reply, Failed) and number == 0:
             return False
         if len(search.traces) == 2:
             return True
@@ -169,59 +173,113 @@ async def _named(
     """Return the names of dimensions, after breaking relations that leave a choice of formulas."""
     given = inputs.all_sizes(inputs.sizes)
     names = [name for name in given if name not in fixed]
-    needed: list[Relation] = []
     for seed in range(_SEEDS):
-        if len(search.traces) >= _MOST_SAMPLES or not _is_ambiguous(search, first, given, names):
-            break
         sizes = samples.sample(inputs.sizes, kept, seed, fixed)
-        if sizes not in search.sizes and _usable(inputs.sizes, sizes, kept):
+        if len(search.traces) >= _MOST_SAMPLES or not _usable(inputs.sizes, sizes, kept):
+            continue
+        if _tells(search, first, inputs, names, sizes):
             await search.try_sizes(inputs, sizes)
-    for relation in kept[-1::-1]:
-        if len(needed) >= _MOST_BROKEN:
+    needed: list[Relation] = []
+    tried, confirmed = 0, False
+    for broken, rest in _broken(kept, needed, inputs.sizes):
+        if tried == _MOST_BROKEN:
             break
-        rest = [other for other in kept if other is not relation]
-        without = [
+        telling = [
             sizes
-            for seed in range(_SEEDS)
-            if not relation.holds(sizes := samples.sample(inputs.sizes, rest, seed, fixed))
-            and _usable(inputs.sizes, sizes, rest)
+            for sizes in _without(inputs.sizes, broken, rest, fixed)
+            if _tells(search, first, inputs, names, sizes)
         ]
-        if not without:
+        if not telling:
             continue
-        sizes = without[0]
-        broken = inputs.all_sizes(sizes)
-        if not any(_differ(formulas, broken) for formulas in _choices(search, first, given, names)):
-            continue
-        if isinstance(await search.try_sizes(inputs, sizes), Failed):
-            needed.append(relation)
+        tried += 1
+        replies = [await search.try_sizes(inputs, sizes) for sizes in telling]
+        if all(isinstance(reply, Failed) for reply in replies) and len(broken) == 1:
+            needed += broken
+    for seed in range(2):
+        sizes = samples.sample(inputs.sizes, needed, seed, fixed, least=_LARGE)
+        if _usable(inputs.sizes, sizes, needed):
+            confirmed = isinstance(await search.try_sizes(inputs, sizes), Traced)
+            if confirmed:
+                break
     other_samples = (samples.sample(inputs.sizes, needed, seed, fixed) for seed in range(7))
     related = [
         inputs.all_sizes(sizes)
         for sizes in other_samples
         if all(relation.holds(sizes) for relation in needed)
     ]
-    choose = chooser(names, [given, *search.samples], related)
+    choose = chooser(names, [given, *search.samples], related, divides=confirmed)
     written = names_of([first, *search.traces], choose)
     shown = tuple((name, given[name]) for name in names)
     return Explored(written, shown, traces=search.count)
 
 
-def _is_ambiguous(search: _Search, first: Traced, given: Sizes, names: Sequence[str]) -> bool:
-    return next(_choices(search, first, given, names), None) is not None
+def _broken(
+    kept: Sequence[Relation], needed: list[Relation], given: Sizes
+) -> Iterator[tuple[Sequence[Relation], Sequence[Relation]]]:
+    """Yield relations to break together, and those to keep meanwhile.
+
+    First each relation but the order, then the whole order, then the order of each pair. `needed`
+    grows meanwhile.
+    """
+    order = [relation for relation in kept if isinstance(relation, Ordered)]
+    others = [relation for relation in kept if not isinstance(relation, Ordered)]
+    for relation in reversed(others):
+        rest = [other for other in kept if not _implies(other, relation, given)]
+        for stronger, weaker in samples.weakened(relation):
+            yield [stronger], [*rest, *weaker]
+    multiples = [relation for relation in others if isinstance(relation, Multiple)]
+    yield order, list(needed)
+    yield order, [*multiples, *needed]
+    yield order, others
+    for pair in order:
+        names = {pair.name, pair.other}
+        rest = [r for r in kept if not (isinstance(r, Ordered | Divides) and _names(r) == names)]
+        yield [pair], rest
 
 
-def _choices(
-    search: _Search, first: Traced, given: Sizes, names: Sequence[str]
-) -> Iterator[list[Formula]]:
-    """Yield the formulas of each dimension that has several."""
+def _implies(other: Relation, relation: Relation, given: Sizes) -> bool:
+    """Return whether sizes with another relation may have to have a relation, too."""
+    if isinstance(other, Divides) and isinstance(relation, Divides):
+        is_multiple = given[other.divisor] % given[relation.divisor] == 0
+        return other.name == relation.name and is_multiple
+    return other is relation
+
+
+def _names(relation: Ordered | Divides) -> set[str]:
+    other = relation.other if isinstance(relation, Ordered) else relation.divisor
+    return {relation.name, other}
+
+
+def _without(
+    given: Sizes, broken: Sequence[Relation], rest: Sequence[Relation], fixed: tuple[str, ...]
+) -> Iterator[Sizes]:
+    """Yield sizes that do not have some relations, but the others.
+
+    Of sizes that are not divisible, also such with the quotient 1.
+    """
+    candidates = [samples.sample(given, rest, seed, fixed) for seed in range(_SEEDS)]
+    candidates = [sizes for sizes in candidates if not all(r.holds(sizes) for r in broken)]
+    yield from [sizes for sizes in candidates if _usable(given, sizes, rest)][:1]
+    for relation in broken:
+        if isinstance(relation, Divides) and relation.name not in fixed and candidates:
+            first = candidates[0]
+            divisor = first[relation.divisor]
+            with_quotient_one = (
+                {**first, relation.name: size} for size in range(2 * divisor - 1, divisor, -1)
+            )
+            yield from [sizes for sizes in with_quotient_one if _usable(given, sizes, rest)][:1]
+
+
+def _tells(
+    search: _Search, first: Traced, inputs: SizedInputs, names: Sequence[str], sizes: Sizes
+) -> bool:
+    """Return whether formulas that explain the same dimension differ for some sizes."""
+    given, others = inputs.all_sizes(inputs.sizes), inputs.all_sizes(sizes)
     for numbers in dimensions([first, *search.traces]):
         found = explanations(names, [given, *search.samples], numbers)
-        if len(found) > 1:
-            yield found
-
-
-def _differ(formulas: Sequence[Formula], sizes: Sizes) -> bool:
-    return len({formula.value(sizes) for formula in formulas}) > 1
+        if len({formula.value(others) for formula in found}) > 1:
+            return True
+    return False
 
 
 async def _fixed(search: _Search, inputs: SizedInputs, name: str) -> FixedSize | None:

@@ -17,6 +17,8 @@ Sample = Mapping[str, int]
 _LARGEST_FACTOR = 64
 _LARGEST_OFFSET = 16
 _DIVISORS = (2, 3, 4, 8, 16)
+_LEAST_QUOTIENT = 5
+"""A quotient explains a dimension only if it is at least this in one trace."""
 _MOST_NAMES = 8
 """Number of names from which products of three are not tried."""
 
@@ -64,17 +66,13 @@ def _candidates(
         yield from _with_offset(term, dim - size)
         for factor in (2, 3, 4):
             yield from _with_offset(_multiple(term, factor), dim - factor * size)
-        if term.rank == 0:
+        if term.rank == 0 and max(dims) >= _LEAST_QUOTIENT:
             for divisor in _DIVISORS:
                 yield _floor(term, divisor)
                 yield _ceil(term, divisor)
-    for one, two in itertools.permutations(names, 2):
-        for formula in _quotients(one, two):
-            yield formula
-            size = formula.value(first)
-            yield from _with_offset(formula, dim - size)
-            if size > 0 and dim % size == 0 and 1 < dim // size <= _LARGEST_FACTOR:
-                yield _multiple(formula, dim // size)
+    if max(dims) >= _LEAST_QUOTIENT:
+        for one, two in itertools.permutations(names, 2):
+            yield from _quotients(one, two)
 
 
 def _terms(names: Sequence[str]) -> Iterator[Formula]:
@@ -88,6 +86,9 @@ def _terms(names: Sequence[str]) -> Iterator[Formula]:
         yield Formula(f"{one}+{two}", lambda s, a=one, b=two: s[a] + s[b], 2)  # type: ignore[misc]
     for one, two in itertools.permutations(names, 2):
         yield Formula(f"{one}-{two}", lambda s, a=one, b=two: s[a] - s[b], 2)  # type: ignore[misc]
+    for one, two in itertools.combinations(names, 2):
+        yield Formula(f"min({one},{two})", lambda s, a=one, b=two: min(s[a], s[b]), 4)  # type: ignore[misc]
+        yield Formula(f"max({one},{two})", lambda s, a=one, b=two: max(s[a], s[b]), 4)  # type: ignore[misc]
     if len(names) <= _MOST_NAMES:
         for some in itertools.combinations(names, 3):
             yield Formula("*".join(some), lambda s, n=some: s[n[0]] * s[n[1]] * s[n[2]], 4)  # type: ignore[misc]

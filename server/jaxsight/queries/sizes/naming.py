@@ -19,6 +19,8 @@ from jaxsight.wire.observations import Observation, Seen
 _SHAPE = re.compile(r"(?<=[\w>])\[((?:[^\[\]()' ]|@\([^\[\]()' ]*\))+)\]")
 _SIZE = re.compile(r"(?:(?<=,)|^)\d+(?=[,@]|$)")
 _DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 Choose = Callable[[Sequence[int]], str]
 """Returns the formula of a dimension, given its number in each trace; empty if it has none."""
@@ -95,11 +97,10 @@ def names_of(traces: Sequence[Traced], choose: Choose) -> SizeNames:
 def named(texts: Sequence[str], choose: Choose) -> str:
     """Return the first text with formulas in place of the dimensions that have one."""
     first = texts[0]
-    if len({_DIGITS.sub("", text) for text in texts}) > 1:
+    masked = [_STRING.sub(lambda string: "'" * len(string[0]), text) for text in texts]
+    if len({_NUMBER.sub("", _SHAPE.sub("[]", text)) for text in masked}) > 1:
         return first
-    shapes = [list(_SHAPE.finditer(text)) for text in texts]
-    if len({len(found) for found in shapes}) > 1:
-        return first
+    shapes = [list(_SHAPE.finditer(text)) for text in masked]
     parts: list[str] = []
     end = 0
     for twins in zip(*shapes, strict=True):
@@ -114,7 +115,13 @@ def named(texts: Sequence[str], choose: Choose) -> str:
     return "".join((*parts, first[end:]))
 
 
-def chooser(names: Sequence[str], samples: Sequence[Sample], synthetic: Sequence[Sample]) -> Choose:
+def chooser(
+    names: Sequence[str],
+    samples: Sequence[Sample],
+    synthetic: Sequence[Sample],
+    *,
+    divides: bool = True,
+) -> Choose:
     """Return what writes a dimension as the only formula that explains it in all samples.
 
     Args:
@@ -122,6 +129,7 @@ def chooser(names: Sequence[str], samples: Sequence[Sample], synthetic: Sequence
         samples: the sizes of each trace.
         synthetic: other sizes with the relations that the function needs; formulas that agree on
             all of them are the same for it.
+        divides: whether quotients are formulas.
     """
 
     def choose(numbers: Sequence[int]) -> str:
@@ -129,6 +137,8 @@ def chooser(names: Sequence[str], samples: Sequence[Sample], synthetic: Sequence
         if not found:
             return ""
         best = found[0]
+        if not divides and "//" in best.text:
+            return ""
         if len(found) > 1 and not synthetic:
             return ""
         for other in found[1:]:

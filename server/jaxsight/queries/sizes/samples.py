@@ -75,14 +75,32 @@ class Equal:
         return sizes[self.name] == sizes[self.other]
 
 
-Relation = Multiple | Divides | Product | Equal
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A size is not larger than another one."""
+
+    name: str
+    other: str
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether sizes have the relation."""
+        return sizes[self.name] <= sizes[self.other]
+
+
+Relation = Multiple | Divides | Product | Equal | Ordered
+
+
+def orders(sizes: Mapping[str, int]) -> tuple[Ordered, ...]:
+    """Return the order of the given sizes."""
+    return tuple(Ordered(a, b) for a, b in itertools.combinations(_ascending(sizes), 2))
 
 
 def levels(sizes: Mapping[str, int]) -> list[tuple[Relation, ...]]:
-    """Return sets of relations that the given sizes have, from none to all of them."""
-    names = sorted(sizes, key=lambda name: sizes[name])
+    """Return sets of relations that the given sizes have, from their order alone to all of them."""
+    names = _ascending(sizes)
     pairs = list(itertools.combinations(names, 2))
-    multiples = [Multiple(name, kept_factor(sizes[name])) for name in names if sizes[name] > 1]
+    order: tuple[Relation, ...] = orders(sizes)
+    multiples = [Multiple(name, kept_factor(sizes[name])) for name in names]
     divides = [
         Divides(a, b) for a, b in pairs if 1 < sizes[a] < sizes[b] and sizes[b] % sizes[a] == 0
     ]
@@ -93,13 +111,35 @@ def levels(sizes: Mapping[str, int]) -> list[tuple[Relation, ...]]:
         for a, b in pairs
         if min(sizes[a], sizes[b]) > 1 and sizes[a] * sizes[b] == sizes[name]
     ]
-    kept = tuple(m for m in multiples if m.number > 1)
-    made: list[tuple[Relation, ...]] = [(), kept]
+    kept = (*order, *(multiple for multiple in multiples if multiple.number > 1))
+    made: list[tuple[Relation, ...]] = [order, kept]
     made += [(*kept, product) for product in products[:_MOST_PRODUCTS]]
     made += [(*kept, *divides), (*kept, *equal)]
     made += [(*kept, product, *divides, *equal) for product in products[:_MOST_PRODUCTS]]
     made.append((*kept, *divides, *equal))
     return list(dict.fromkeys(made))
+
+
+def weakened(relation: Relation) -> Iterator[tuple[Relation, tuple[Relation, ...]]]:
+    """Yield weaker and weaker forms of a relation, each with what it still implies."""
+    match relation:
+        case Multiple(name, number):
+            while number > 1:
+                prime = next(n for n in range(2, number + 1) if number % n == 0)
+                weaker = (Multiple(name, number // prime),) if number > prime else ()
+                yield Multiple(name, number), weaker
+                number //= prime
+        case Product(name, one, two):
+            first, second = Divides(one, name), Divides(two, name)
+            yield relation, (first, second)
+            yield first, (second,)
+            yield second, (first,)
+        case _:
+            yield relation, ()
+
+
+def _ascending(sizes: Mapping[str, int]) -> list[str]:
+    return sorted(sizes, key=lambda name: (sizes[name], name))
 
 
 def kept_factor(size: int) -> int:
@@ -116,26 +156,31 @@ def sample(
     relations: Iterable[Relation],
     seed: int,
     fixed: Iterable[str] = (),
+    least: int = 0,
 ) -> dict[str, int]:
-    """Return other sizes that have the relations, in the order of the given ones.
+    """Return other sizes that have the relations, as far as they can be had together.
+
+    Sizes whose order is not among the relations have another one.
 
     Args:
         sizes: the given sizes.
         relations: what is kept of them.
         seed: samples with different seeds differ in each size that is not fixed.
         fixed: the names that keep their size.
+        least: the least size of those that do not depend on others.
     """
     relations = tuple(relations)
-    fixed = frozenset(fixed)
     chosen: dict[str, int] = {name: sizes[name] for name in fixed}
     used: set[int] = set()
     last = 0
-    for number, name in enumerate(sorted(sizes, key=lambda name: (sizes[name], name))):
+    keeps_order = any(isinstance(relation, Ordered) for relation in relations)
+    for number, name in enumerate(_order(sizes, relations)):
         if name in chosen:
             continue
+        mine = [r for r in relations if r.name == name]
         equal = [_other(r, name) for r in relations if isinstance(r, Equal)]
         tied = next((other for other in equal if other in chosen), None)
-        product = next((r for r in relations if isinstance(r, Product) and r.name == name), None)
+        product = next((r for r in mine if isinstance(r, Product)), None)
         if tied is not None:
             chosen[name] = chosen[tied]
             continue
@@ -143,27 +188,62 @@ def sample(
             chosen[name] = chosen[product.one] * chosen[product.two]
             continue
         divisors = [
-            chosen[r.divisor]
-            for r in relations
-            if isinstance(r, Divides) and r.name == name and r.divisor in chosen
+            chosen[r.divisor] for r in mine if isinstance(r, Divides) and r.divisor in chosen
         ]
-        kept = [r.number for r in relations if isinstance(r, Multiple) and r.name == name]
-        base = math.lcm(*divisors, *kept)
+        base = math.lcm(*divisors, *(r.number for r in mine if isinstance(r, Multiple)))
         avoided = {*chosen.values(), *sizes.values()}
         factors: Iterable[int]
         if divisors:
             turn = (seed + number) % len(_FACTORS)
             factors = (*_FACTORS[turn:], *_FACTORS[:turn], *range(7, 1000, 2))
         else:
-            least = max(last + 1, min(sizes[name], _LARGE) // 2 + 1)
-            primes = (prime for prime in _primes(-(-least // base)) if prime not in used)
+            usual = min(sizes[name], _LARGE) // 2 + 1 if keeps_order else 0
+            start = -(-max(last + 1, usual, least) // base)
+            primes = (prime for prime in _primes(start) if prime not in used)
             factors = itertools.islice(primes, seed * (2 + number % 3) % _SKIPPED, None)
         factor = next(factor for factor in factors if base * factor not in avoided)
         used |= set() if divisors else {factor}
         chosen[name] = base * factor
-        if sizes[name] <= _SMALL:
+        if sizes[name] <= _SMALL or not keeps_order:
             last = max(last, chosen[name])
     return {name: chosen[name] for name in sizes}
+
+
+def _order(sizes: Mapping[str, int], relations: Iterable[Relation]) -> list[str]:
+    """Return the names in the order in which sizes are chosen, which become larger and larger.
+
+    Sizes that others depend on come first.
+    """
+    relations = tuple(relations)
+    kept = {(r.name, r.other) for r in relations if isinstance(r, Ordered)}
+    names = _ascending(sizes)
+    if not kept:
+        names.reverse()
+    for order in orders(sizes) if kept else ():
+        if (order.name, order.other) not in kept:
+            names.remove(order.other)
+            names.insert(names.index(order.name), order.other)
+    needs = {
+        name: {
+            part
+            for r in relations
+            if r.name == name
+            for part in (
+                (r.divisor,)
+                if isinstance(r, Divides)
+                else (r.one, r.two)
+                if isinstance(r, Product)
+                else ()
+            )
+        }
+        for name in names
+    }
+    ordered: list[str] = []
+    while names:
+        ready = next((name for name in names if needs[name] <= {*ordered}), names[0])
+        names.remove(ready)
+        ordered.append(ready)
+    return ordered
 
 
 def _primes(least: int) -> Iterator[int]:

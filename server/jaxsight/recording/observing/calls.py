@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from jaxsight.interpreters.compat import tracing
@@ -40,17 +41,31 @@ class _Construction:
     namespace: Mapping[str, object]
 
     def text_in(self, names: Reachable, kind: type) -> str | None:
-        """Return the call for another module; `None` if its names have another meaning there."""
+        """Return the call for another module; `None` if that has no names for its parts."""
         name = names.name_of(kind)
-        there = names.namespace
-        same = all(there.get(read) is self.namespace.get(read) for read in self.reads)
-        return f"{name}({self.arguments})" if name is not None and same else None
+        if name is None:
+            return None
+        renamed: dict[str, str] = {}
+        for read in self.reads:
+            own = self.namespace.get(read)
+            if names.namespace.get(read) is own:
+                continue
+            if isinstance(own, ModuleType):
+                there = names.module(own.__name__)
+            else:
+                there = names.name_of(own)
+            if there is None:
+                return None
+            renamed[read] = there
+        return f"{name}({_renamed(self.arguments, renamed)})"
 
 
 class Calls:
     """The calls of one process."""
 
     def __init__(self) -> None:
+        self.misses_objects = False
+        """Whether objects have been built since without being seen."""
         self._objects: dict[int, tuple[Any, _Construction | None]] = {}
         self._classes: dict[tuple[str, str], set[_Construction | None]] = {}
 
@@ -78,10 +93,12 @@ class Calls:
         if known is not None and known[0]() is made:
             return  # the constructor of a base class
         if len(self._objects) >= _MOST_OBJECTS:
+            self.misses_objects = True
             return
         key = type(made).__module__, type(made).__qualname__
         try:
-            construction: _Construction | None = self._construction(frame.f_globals, rest)
+            given = [pair for pair in rest if not _is_default(made, frame.f_code, *pair)]
+            construction: _Construction | None = self._construction(frame.f_globals, given)
         except UnwritableError:
             construction = None
         try:
@@ -118,8 +135,31 @@ class Calls:
             construction = known[1]
         else:
             own = self._classes.get((type(value).__module__, type(value).__qualname__), set())
-            construction = next(iter(own)) if len(own) == 1 else None
+            is_only = len(own) == 1 and not self.misses_objects
+            construction = next(iter(own)) if is_only else None
         return construction.text_in(names, type(value)) if construction is not None else None
+
+
+def _renamed(arguments: str, names: Mapping[str, str]) -> str:
+    """Return arguments with other names for the parts that they read."""
+    if not names:
+        return arguments
+
+    class Renamer(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            there = names.get(node.id)
+            return node if there is None else ast.parse(there, mode="eval").body
+
+    return ast.unparse(Renamer().visit(ast.parse(f"_({arguments})", mode="eval")))[2:-1]
+
+
+def _is_default(made: object, code: CodeType, name: str, value: object) -> bool:
+    """Return whether a constructor's argument is the default of its parameter."""
+    constructor = inspect.unwrap(type(made).__init__)
+    if getattr(constructor, "__code__", None) is not code:
+        return False
+    parameter = inspect.signature(constructor).parameters.get(name)
+    return parameter is not None and parameter.default is value
 
 
 def _same(one: _Construction, other: _Construction | None) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,10 @@ from types import CodeType, FrameType
 from jaxsight.files import reading
 
 _LIBRARIES = frozenset({"site-packages", "dist-packages", "node_modules", "__pycache__"})
+_SPECIAL = frozenset({"__init__", "__call__"})
+"""Methods that Python calls by itself, and that are of use."""
+_MODULES = re.compile(r"[/\\](equinox[/\\]nn|flax[/\\]nnx[/\\]nn)[/\\]")
+"""Files of libraries whose objects are arguments of users' functions: how they are built counts."""
 _UNTRACED = (
     inspect.CO_GENERATOR
     | inspect.CO_COROUTINE
@@ -25,7 +30,10 @@ _UNTRACED = (
 
 @dataclass(frozen=True, slots=True)
 class ProjectFunction:
-    """A function as its file has it: the path relative to the root, and the qualified name."""
+    """A function as its file has it: the path relative to the root, and the qualified name.
+
+    The path of a library's constructor is empty.
+    """
 
     file: str
     name: str
@@ -50,6 +58,10 @@ class ProjectFiles:
         """Return the function of the project that some code belongs to, if any."""
         if code.co_flags & _UNTRACED or "<" in code.co_qualname:
             return None
+        if code.co_name.startswith("__") and code.co_name not in _SPECIAL:
+            return None
+        if code.co_name == "__init__" and _MODULES.search(code.co_filename):
+            return ProjectFunction("", code.co_qualname)
         file = self.file(code.co_filename)
         return ProjectFunction(file, code.co_qualname) if file else None
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import gc
 import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from jaxsight.files import reading
@@ -23,17 +24,28 @@ from jaxsight.recording.observing.observer import Observer
 _REPORT = "__jaxsight_began__"
 """The name of the builtin that functions report to."""
 _MAIN = "__main__"
+_HOT = 20_000
+"""Calls of a function that need not report, after which it has its own code again."""
+
+_sources: dict[str, bytes] = {}
+"""The text of each module that was instrumented, by its path."""
 
 
 def observe(observer: Observer) -> None:
     """Begin to observe modules that are imported from now on, and the program itself."""
-    done: set[CodeType] = set()
+    calls_since: dict[CodeType, int] = {}
+    get_frame = sys._getframe
 
     def began() -> None:
-        frame = sys._getframe(1)
+        frame = get_frame(1)
         code = frame.f_code
-        if code not in done and not (observer.belongs(code) and observer.began(frame)):
-            done.add(code)
+        calls = calls_since.get(code)
+        if calls is not None:
+            calls_since[code] = calls + 1
+            if calls == _HOT:
+                _restore(code)
+        elif not (observer.belongs(code) and observer.began(frame)):
+            calls_since[code] = 0
 
     setattr(builtins, _REPORT, began)
     sys.meta_path.insert(0, _Finder(observer))
@@ -67,7 +79,29 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return _compiled(self.get_data(path), path)
 
 
+def _restore(code: CodeType) -> None:
+    """Let functions with instrumented code have the code of their text."""
+    try:
+        module = compile(_sources[code.co_filename], code.co_filename, "exec", dont_inherit=True)
+    except (KeyError, SyntaxError, ValueError):
+        return
+    place = code.co_qualname, code.co_firstlineno
+    own = [c for c in _codes(module) if (c.co_qualname, c.co_firstlineno) == place]
+    for function in gc.get_referrers(code) if len(own) == 1 else ():
+        if isinstance(function, FunctionType) and function.__code__ is code:
+            function.__code__ = own[0]
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of all functions in a module."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
 def _compiled(source: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
+    _sources[path] = source
     tree = ast.parse(source, path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

@@ -85,17 +85,24 @@ class Observer:
             if self._calls is None and not self._import():
                 observed.early_calls += 1
                 return observed.early_calls < _WITHOUT_JAX
-            start = time.perf_counter()
-            if observed.known and self._spent > _SHARE * (start - self._start):
+            if (
+                observed.known
+                and not observed.function.is_constructor
+                and self._spent > _SHARE * (time.perf_counter() - self._start)
+            ):
                 observed.calls += 1
                 return observed.calls < _CALLS
+            start = time.thread_time()
             try:
                 more = self._look(observed, frame)
             finally:
-                seconds = time.perf_counter() - start
+                seconds = time.thread_time() - start
                 observed.seconds += seconds
                 self._spent += seconds
-            return more and observed.calls < _CALLS and observed.seconds < _SECONDS
+            more = more and observed.calls < _CALLS and observed.seconds < _SECONDS
+            if not more and observed.function.is_constructor and self._calls is not None:
+                self._calls.misses_objects = True
+            return more
         except Exception as error:  # noqa: BLE001 - nothing here may disturb the program
             self.log.failed(f"{observed.function.name}: {type(error).__name__}: {error}")
             return False

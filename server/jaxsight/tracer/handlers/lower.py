@@ -27,6 +27,7 @@ from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.programs import compiler_options, jaxpr_text
+from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.wire.chunks import equation_path
 from jaxsight.wire.messages.replies import Equation, Link, Lowered, Shown
 from jaxsight.wire.messages.requests import Lower, Show
@@ -72,6 +73,8 @@ def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
     names = lowering.names(traced)
     chosen = compiler_options.compiler_options(traced)
     distribution = artifact.distribution
+    opened = jaxprs.open_jaxpr(traced.jaxpr)
+    tree = CallTree.of(opened.eqns)
     beside = [repr(part).encode() for part in (chosen, distribution) if part]
     compiled = b"".join([artifact.bytes, *beside])
     return Lowered(
@@ -79,7 +82,8 @@ def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
         platform=request.platform,
         key=hashlib.sha256(compiled).hexdigest(),
         program=base64.b64encode(artifact.bytes).decode("ascii"),
-        equations=tuple(_equations(jaxprs.open_jaxpr(traced.jaxpr))),
+        equations=tuple(_equations(opened, tree)),
+        calls=tuple(tree.calls),
         folds=compiler_options.folds(traced),
         options=chosen,
         **facts(traced.jaxpr),
@@ -87,7 +91,7 @@ def _lowered(request: Lower, traced: Traced, markers: int = 0) -> Lowered:
         stablehlo=artifact.version,
         parameters=named(names, artifact.parameters),
         donated=named(names, lowering.donated(traced)),
-        results=tuple(results(len(jaxprs.open_jaxpr(traced.jaxpr).outvars), markers)),
+        results=tuple(results(len(opened.outvars), markers)),
         distribution=distribution,
         communicates=communicating(traced.jaxpr) if distribution is not None else (),
     )
@@ -144,8 +148,9 @@ def stablehlo(request: Show, traced: Traced) -> Shown:
     """
     _refuse_large(traced)
     module = _lower(lambda: lowering.text(traced, request.platform))
+    opened = jaxprs.open_jaxpr(traced.jaxpr)
     spans = {
-        equation.path: equation.span for equation in _equations(jaxprs.open_jaxpr(traced.jaxpr))
+        equation.path: equation.span for equation in _equations(opened, CallTree.of(opened.eqns))
     }
     return Shown(request.id, clean(module.text), tuple(_links(module, spans)))
 
@@ -172,26 +177,32 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
         raise UserError(failure(error, "lower")) from error
 
 
-def _equations(opened: Jaxpr) -> Iterator[Equation]:
-    """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`."""
-    waiting: list[tuple[Jaxpr, str, Equation | None]] = [(opened, "", None)]
+def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
+    """Yield all equations with their paths, outer ones first, at most `_MOST_EQUATIONS`.
+
+    The calls around them are added to `tree`.
+    """
+    waiting: list[tuple[Jaxpr, str, Equation | None, Around]] = [(opened, "", None, Around())]
+    traced_at: dict[int, int] = {}
     count = 0
     while waiting:
-        jaxpr, prefix, around = waiting.pop(0)
+        jaxpr, prefix, outer, calls = waiting.pop(0)
+        base = traced_at.setdefault(id(jaxpr), calls.depth)
         for index, equation in enumerate(jaxpr.eqns):
             if count >= _MOST_EQUATIONS:
                 return
             count += 1
-            described = _equation(equation, f"{prefix}{index}", around)
+            around = tree.around(equation, calls, base)
+            described = _equation(equation, f"{prefix}{index}", outer, around.call)
             yield described
             if equation.params:
                 waiting += [
-                    (part.jaxpr, f"{described.path}/{part.name}/", described)
+                    (part.jaxpr, f"{described.path}/{part.name}/", described, around)
                     for part in jaxprs.inner(equation)
                 ]
 
 
-def _equation(equation: JaxprEquation, path: str, around: Equation | None) -> Equation:
+def _equation(equation: JaxprEquation, path: str, around: Equation | None, call: int) -> Equation:
     """Return an equation of the program, or of the jaxpr in the equation `around`."""
     return Equation(
         path,
@@ -200,6 +211,7 @@ def _equation(equation: JaxprEquation, path: str, around: Equation | None) -> Eq
         tuple(avals.text(var.aval) for var in equation.outvars[:4]),
         scopes.scope(equation, around.scope if around is not None else None),
         (around is not None and around.backward) or locations.is_backward(equation),
+        call,
     )
 
 

@@ -6,7 +6,7 @@ from jaxsight.tracer.handlers.lower import stablehlo
 from jaxsight.tracer.handlers.view import viewed
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import under
-from jaxsight.tracer.programs import jaxpr_text
+from jaxsight.tracer.programs import jaxpr_text, sections
 from jaxsight.tracer.programs.fingerprint import fingerprint
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Shown
@@ -23,7 +23,8 @@ def show(job: Job[Show]) -> Shown:
     trace = job.traces.of(request.trace)
     match request.what:
         case requests.JAXPR:
-            return jaxpr_text.whole(request.id, trace.shown.jaxpr)
+            jaxpr = trace.shown.jaxpr
+            return sections.divided(jaxpr_text.whole(request.id, jaxpr), jaxpr)
         case requests.STABLEHLO:
             with under(trace.settings):
                 return stablehlo(request, trace.stage)

@@ -29,7 +29,7 @@ from jaxsight.tracer.failures import UserError, clean, failure
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace
-from jaxsight.tracer.observation import display, scopes
+from jaxsight.tracer.observation import display, scopes, trees
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.user_warnings import collected
@@ -130,6 +130,11 @@ def _described(
             (name, clean(display.text(value, _LEAVES))) for name, value in parameters.items()
         ),
         outputs=clean(display.text(results, _LEAVES)),
+        trees=tuple(
+            (name, tree)
+            for name, value in parameters.items()
+            if (tree := trees.tree(value)) is not None
+        ),
         jaxpr=folded.text,
         folded=folded.folded,
         equations=equations,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+import jax
+
+from jaxsight.lru import Recent
 from jaxsight.recording.arguments import write_call
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.tracer.observation.imported_functions import ImportedFunctions
@@ -17,22 +20,47 @@ _SHAPE = re.compile(r"\w\[([^\]]*)\]")
 """The sizes of an array in the notation of example inputs."""
 _NUMBER = re.compile(r"\b\d+\b")
 
+_TEXTS = 1024
+"""Maximum number of calls whose texts are kept."""
 _FUNCTIONS = 100
 """Maximum number of functions whose calls are reported."""
 
 
-def written(arguments: Iterable[tuple[str, object]], namespace: Mapping[str, object]) -> str:
-    """Return arguments as the lines of an example set; empty if one of them has no form.
+class CallTexts:
+    """Writes calls as example inputs; what has been written is kept, as it takes long."""
 
-    Args:
-        arguments: by parameter, with stars.
-        namespace: the names of the function's module.
-    """
-    try:
-        call = write_call(arguments, namespace)
-    except UnwritableError:
-        return ""
-    return call.text if not call.unwritten else ""
+    def __init__(self) -> None:
+        self._texts: Recent[object, str] = Recent(_TEXTS)
+
+    def text(
+        self,
+        key: object,
+        parameters: Sequence[str],
+        arguments: Sequence[object],
+        namespace: Mapping[str, object],
+    ) -> str:
+        """Return arguments as the lines of an example set; empty if one of them has no form.
+
+        Args:
+            key: the types of the arguments.
+            parameters: the names of the parameters, with stars.
+            arguments: their values.
+            namespace: the names of the function's module.
+        """
+        full_key = key, tuple(parameters), jax.sharding.get_abstract_mesh()
+        known = self._texts.get(full_key)
+        if known is not None:
+            return known
+        try:
+            call = write_call(zip(parameters, arguments, strict=True), namespace)
+        except UnwritableError:
+            return ""
+        if call.unwritten:
+            return ""
+        # An expression may refer to other objects when its function is executed again.
+        if " = " not in call.text:
+            self._texts.put(full_key, call.text)
+        return call.text
 
 
 def _by_size(text: str) -> tuple[int, str]:

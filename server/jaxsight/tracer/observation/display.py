@@ -8,16 +8,14 @@ This must never run an operation on an array, nor keep a reference to a value.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from types import CodeType
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxsight.interpreters.compat import avals, shardings
-from jaxsight.tracer.compat import registrations
-from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.observation import parts
+from jaxsight.tracer.states import modules
 
 _LEAVES = 12
 """Maximum number of leaves of a tree in a hint or hover of a value."""
@@ -49,13 +47,32 @@ class Shown:
 def display(value: object, leaves: int = _LEAVES) -> Display:
     """Format a value, eliding everything past `leaves` leaves as `…`."""
     writer = _Writer(leaves)
-    parts: list[str] = []
-    writer.write(value, parts)
-    return Display("".join(parts), writer.arrays, writer.opaque, writer.numbers)
+    written: list[str] = []
+    writer.write(value, written)
+    return Display("".join(written), writer.arrays, writer.opaque, writer.numbers)
 
 
 def text(value: object, leaves: int = _LEAVES) -> str:
     return display(value, leaves).text
+
+
+def without_arrays(value: object) -> str | None:
+    """Return the text of a graph of NNX, or of a Linen module without variables; else `None`.
+
+    A module has those of its fields that are not the default.
+    """
+    if modules.graph_root(value) is not None:
+        return _opaque(value)
+    if modules.kind(type(value)) != modules.NAMED or not dataclasses.is_dataclass(value):
+        return None
+    own = modules.attributes(value)
+    settings = [
+        f"{field.name}={_plain(own[field.name])}"
+        for field in dataclasses.fields(value)
+        if type(own.get(field.name)) in (bool, int, float, str)
+        and own[field.name] is not field.default
+    ]
+    return f"{type(value).__name__}({', '.join(settings)})"
 
 
 def array(value: object) -> str | None:
@@ -109,90 +126,37 @@ class _Writer:
                 self.node(value, out)
 
     def node(self, value: object, out: list[str]) -> None:
-        children = _children(value) if self.depth < _DEEPEST else None
-        if children is None:
+        found = parts.of(value) if self.depth < _DEEPEST else None
+        if found is None:
             self.remaining -= 1
             self.opaque += 1
             out.append(_opaque(value))
             return
-        opening, labelled, closing = children
-        out.append(opening)
+        around = "()" if found.name and found.brackets != "()" else ""
+        out.append(f"{found.name}{around[:1]}{found.brackets[0]}")
         self.depth += 1
-        first = True
-        for label, child in labelled:
-            if not first:
+        for index, (key, child) in enumerate(found.parts):
+            if index:
                 out.append(", ")
             if self.remaining <= 0:
                 out.append("…")
                 break
-            out.append(label)
+            out.append(_label(key))
             self.write(child, out)
-            first = False
         self.depth -= 1
-        out.append(closing)
+        # A tuple of one; classes take it without a comma.
+        out.append("," if type(value) is tuple and len(value) == 1 else "")
+        out.append(f"{found.brackets[1]}{around[1:]}")
 
 
 _DEEPEST = 16
 
-Children = tuple[str, Iterator[tuple[str, object]], str]
 
-
-def _children(value: object) -> Children | None:
-    """Return the opening, the labelled parts and the closing of a container, or `None`."""
-    match value:
-        case tuple():
-            fields = getattr(type(value), "_fields", None)
-            if isinstance(fields, tuple):
-                pairs = ((f"{name}=", part) for name, part in zip(fields, value, strict=False))
-                return f"{type(value).__name__}(", pairs, ")"
-            return "(", (("", part) for part in value), ",)" if len(value) == 1 else ")"
-        case list():
-            return "[", (("", part) for part in value), "]"
-        case Mapping():
-            opening = "{" if type(value) is dict else f"{type(value).__name__}({{"
-            pairs = ((f"{_plain(key)}: ", value[key]) for key in value)
-            return opening, pairs, "}" if type(value) is dict else "})"
-        case type():
-            return None
-        case _ if dataclasses.is_dataclass(value):
-            shown = (field.name for field in dataclasses.fields(value))
-            pairs = ((f"{name}=", getattr(value, name, None)) for name in shown)
-            return f"{type(value).__name__}(", pairs, ")"
-        case _ if is_node(value):
-            return f"{type(value).__name__}(", _registered(value), ")"
-        case _:
-            return None
-
-
-def is_node(value: object) -> bool:
-    """Return whether JAX flattens values of this class."""
-    return not jax.tree_util.all_leaves([value])
-
-
-_BOOKKEEPING = "_pytree__"
-"""Prefix of attributes with internal objects of Flax's NNX."""
-
-
-def _registered(value: object) -> Iterator[tuple[str, object]]:
-    if _is_flattened_by_user(type(value)):
-        # Calling user code now could add equations to the current trace.
-        attributes: dict[str, object] = getattr(value, "__dict__", {})
-        for attribute, part in list(attributes.items()):
-            yield f"{attribute}=", part
-        return
-    pairs, _ = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)
-    for path, part in pairs:
-        name = getattr(path[0], "name", None) if path else None
-        if isinstance(name, str) and name.startswith(_BOOKKEEPING):
-            continue
-        yield f"{name}=" if isinstance(name, str) else "", part
-
-
-def _is_flattened_by_user(kind: type) -> bool:
-    code = getattr(registrations.flattening(kind), "__code__", None)
-    return (
-        isinstance(code, CodeType) and code_origins.of_file(code.co_filename) == code_origins.USER
-    )
+def _label(key: object) -> str:
+    """Return the text before a part: `name=` of an attribute, `'key': ` of an item."""
+    if key is None:
+        return ""
+    return f"{key}=" if isinstance(key, parts.Attribute) else f"{_plain(key)}: "
 
 
 def _plain(value: Any) -> str:
@@ -205,5 +169,7 @@ def _plain(value: Any) -> str:
 
 def _opaque(value: object) -> str:
     """Return the text of other values: the name of a function or class, else that of the class."""
+    if (root := modules.graph_root(value)) is not None:
+        return f"{type(value).__name__}({root})"
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) else f"<{type(value).__name__}>"

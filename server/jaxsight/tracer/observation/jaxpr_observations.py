@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.observation.observation_table import InstrumentedChunk
@@ -106,14 +107,33 @@ class JaxprObservations:
             )
             if not variants:
                 continue
-            same = next((variant for variant in variants if variant.inputs == reached.inputs), None)
+            # A transformation may have changed the inputs: `vmap` adds axes.
+            same = next(
+                (variant for variant in variants if variant.inputs == reached.inputs),
+                next((v for v in variants if _is_without_axes(v.inputs, reached.inputs)), None),
+            )
             if same is None and any(
                 id(context.sites) in ran for variant in variants for context in by_variant[variant]
             ):
                 continue
-            # If a transformation changed the inputs (`vmap` adds an axis), use the most likely one.
+            # If it is another one, use the most likely one.
             contexts = by_variant[same or variants[0]]
             new = [context for context in contexts if id(context.sites) not in ran]
             reused += [context.moved(reached.inside) for context in new]
             ran |= {id(context.sites) for context in new}
         return reused
+
+
+def _is_without_axes(inputs: Sequence[Any], mapped: Sequence[Any]) -> bool:
+    """Return whether these may be the inputs of a function that `vmap` maps over others."""
+    return len(inputs) == len(mapped) and all(
+        getattr(own, "dtype", None) == getattr(other, "dtype", None)
+        and _is_part(getattr(own, "shape", ()), getattr(other, "shape", ()))
+        for own, other in zip(inputs, mapped, strict=True)
+    )
+
+
+def _is_part(shape: Sequence[object], whole: Sequence[object]) -> bool:
+    """Return whether a shape is another one without some axes."""
+    remaining = iter(whole)
+    return all(size in remaining for size in shape)

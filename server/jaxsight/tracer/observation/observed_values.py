@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsight.interpreters.compat import avals, shardings
 from jaxsight.tracer.compat import traces
-from jaxsight.tracer.observation import display
+from jaxsight.tracer.observation import display, parts, trees
 from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.observations import OBSERVED_VALUES, Seen
 
@@ -94,7 +94,7 @@ def classify(value: object) -> int:
             return NUMBER
         case tuple() | list() | dict():
             return TREE
-        case _ if dataclasses.is_dataclass(value) or display.is_node(value):
+        case _ if dataclasses.is_dataclass(value) or parts.is_node(value):
             return TREE
         case _:
             return IGNORED
@@ -144,9 +144,12 @@ def add_array(values: SiteValues, key: object, value: object, situation: traces.
     values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
-def add_call(values: SiteValues, arguments: tuple[object, ...], write: Callable[[], str]) -> None:
-    """Add a call by the types of its arguments; `write` returns its text if it is new."""
-    values.add(tuple(map(_type_of, arguments)), lambda: Seen(write()))
+def add_call(
+    values: SiteValues, arguments: tuple[object, ...], write: Callable[[object], str]
+) -> None:
+    """Add a call by the types of its arguments; `write` returns the text of a new one."""
+    key = tuple(map(_type_of, arguments))
+    values.add(key, lambda: Seen(write(key)))
 
 
 def _type_of(value: object) -> object:
@@ -165,10 +168,16 @@ def _type_of(value: object) -> object:
 
 
 def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> None:
-    """Add a pytree, if it has arrays or is a plain container of numbers."""
+    """Add a pytree or module, if it has arrays or is a plain container of numbers."""
     shown = display.display(value)
     plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.opaque
+
+    def describe() -> Seen:
+        return Seen(shown.text, inside=situation.inside, tree=trees.tree(value))
+
     if shown.arrays or plain:
-        values.add(shown.text, lambda: Seen(shown.text, inside=situation.inside))
+        values.add(shown.text, describe)
+    elif (text := display.without_arrays(value)) is not None:
+        values.add(text, lambda: Seen(text, inside=situation.inside))
     else:
         values.quiet += 1

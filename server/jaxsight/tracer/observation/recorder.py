@@ -72,6 +72,7 @@ class Recorder:
     def __init__(self, imported: ImportedFunctions | None = None) -> None:
         """Create it without observations; `imported` has the functions of imported modules."""
         self._imported = imported if imported is not None else ImportedFunctions()
+        self._call_texts = calls.CallTexts()
         self.cancelled = False
         """Set by any thread to stop the current request at its next observed expression.
 
@@ -218,8 +219,8 @@ class Recorder:
             return
         names = namespace if namespace is not None else sys._getframe(1).f_globals
 
-        def write() -> str:
-            return calls.written(zip(self._parameters(site), arguments, strict=True), names)
+        def write(key: object) -> str:
+            return self._call_texts.text(key, self._parameters(site), arguments, names)
 
         with self._inspecting(arguments):
             observed_values.add_call(values, arguments, write)

@@ -8,7 +8,8 @@ Attributes are read from `__dict__`: no code of the user's classes runs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation import code_origins
@@ -41,12 +42,58 @@ Steps = tuple[tuple[str, Key], ...]
 def kind(cls: type) -> str:
     """Return `HELD` or `NAMED` for a class of modules, else an empty string."""
     for base in cls.__mro__:
-        package, _, rest = str(base.__module__).partition(".")
-        library = f"flax.{rest.partition('.')[0]}" if package == "flax" else package
-        if (found := _BASES.get((library, base.__name__))) is not None:
+        if (found := _BASES.get((_library(base), base.__name__))) is not None:
             return "" if _is_internal(cls) else found
     registered = registrations.flattening(cls) is not None
     return HELD if registered and code_origins.of_module(str(cls.__module__)) == "user" else ""
+
+
+def is_of(cls: type, library: str) -> bool:
+    """Return whether a class, or a base of it, is one of `flax.nnx` or `flax.linen`."""
+    return any(_library(base) == library for base in cls.__mro__)
+
+
+def _library(cls: type) -> str:
+    """Return the package of a class; of flax's, the subpackage."""
+    package, _, rest = str(cls.__module__).partition(".")
+    return f"flax.{rest.partition('.')[0]}" if package == "flax" else package
+
+
+def is_variable(value: object) -> bool:
+    """Return whether a value is a variable of NNX, such as `nnx.Param`."""
+    return any(
+        base.__name__ == "Variable" and _library(base) == "flax.nnx" for base in type(value).__mro__
+    )
+
+
+def is_parameter(variable: object) -> bool:
+    """Return whether a variable of NNX is a parameter; others are statistics, counters, keys."""
+    return any(
+        base.__name__ == "Param" and _library(base) == "flax.nnx" for base in type(variable).__mro__
+    )
+
+
+def graph_root(value: object) -> str | None:
+    """Return the name of the root's class for a graph of `nnx.split`, else `None`."""
+    if type(value).__name__ != "GraphDef" or not is_of(type(value), "flax.nnx"):
+        return None
+    nodes = getattr(value, "nodes", None) or (None,)
+    root = getattr(nodes[0], "type", None)
+    return str(getattr(root, "__name__", root))
+
+
+def bound_variables(value: object) -> Mapping[str, object] | None:
+    """Return the variables of a Linen module that the user bound to them, else `None`.
+
+    A module inside of another one has none of its own: reading them could create them.
+    """
+    if not is_of(type(value), "flax.linen"):
+        return None
+    scope: Any = attributes(value).get("scope")
+    if scope is None or getattr(scope, "parent", None) is not None:
+        return None
+    variables = scope.variables()
+    return variables if isinstance(variables, Mapping) and variables else None
 
 
 def _is_internal(cls: type) -> bool:

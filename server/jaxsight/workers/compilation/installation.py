@@ -54,7 +54,7 @@ _DEFAULT_ORIGIN = "pypi.org"
 _VERSION_OF_JAX = "import importlib.metadata as m; print(m.version('jax'))"
 
 Progress = Callable[[str, int], None]
-"""Called with the current step, and the megabytes on disk so far; 0 when a step begins.
+"""Called with the current step, and the megabytes on disk so far, or 0 before they are counted.
 
 It is called about twice in a second. An exception that it raises ends the installation.
 """
@@ -312,10 +312,7 @@ def _locked(folder: Path, progress: Progress) -> Iterator[None]:
             lock = stack.enter_context(private.lock_file(folder.with_name(folder.name + ".lock")))
         except OSError as error:
             raise InstallError(f"cannot install in {folder.parent}: {error}") from error
-        is_waiting = False
         while not try_lock(lock):
-            if not is_waiting:
-                progress("waiting for another process that is installing it", 0)
-            is_waiting = True
+            progress("waiting for another process that is installing it", 0)
             time.sleep(_CHECK_PAUSE)
         yield

@@ -17,7 +17,7 @@ from jaxsight.cli.output.reports.reported import Incomplete, Refused, Reported
 from jaxsight.cli.output.reports.text import short_path
 from jaxsight.features import caveats
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.uncompiled import Uncompiled
+from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.slicing.caveat import Caveat

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jaxsight.features.caveats import Completeness
 from jaxsight.features.fixes.verifier import Fix
-from jaxsight.features.uncompiled import Uncompiled
+from jaxsight.features.kernels.uncompiled import Uncompiled
 from jaxsight.rules.finding import Finding
 from jaxsight.source.slicing.caveat import Caveat
 

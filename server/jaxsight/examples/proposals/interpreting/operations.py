@@ -140,7 +140,9 @@ def _elementwise(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> V
     match arguments[0]:
         case Items(values):
             return Arr(Shape.of([Dim(), *[Dim() for _ in ()]]), loose=True) if values else UNKNOWN
-        case Const() | Unknown() | Size():
+        case Const() | Size():
+            return Arr(Shape.of([]))
+        case Unknown():
             return Arr(Shape(), loose=True)
         case first:
             shape = as_array(first)

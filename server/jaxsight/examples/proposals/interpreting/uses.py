@@ -216,6 +216,12 @@ def joined(left: Value, right: Value) -> Value:
     return Items(tuple(parts))
 
 
+def _rank_or_likely(shape: Shape) -> float:
+    """Return a rank to compare shapes by; an unknown one is likely above 1."""
+    rank = shape.find().rank
+    return 1.5 if rank is None else rank
+
+
 def arithmetic(machine: Machine, left: Value, right: Value) -> Value:
     """Return the value of an elementwise operation on two operands."""
     if isinstance(left, Size | RankOf) or isinstance(right, Size | RankOf):
@@ -247,5 +253,5 @@ def arithmetic(machine: Machine, left: Value, right: Value) -> Value:
         machine.links.append((shapes[0], shapes[1]))
     if not shapes:
         return Arr(Shape(), loose=True) if loose else UNKNOWN
-    best = max(shapes, key=lambda shape: shape.find().rank or -1)
-    return Arr(best, loose=loose)
+    best = max(shapes, key=_rank_or_likely)
+    return Arr(best, loose=loose and best.find().rank == 0)

@@ -136,6 +136,7 @@ def _item(opened: ReadProgram, key: str) -> Item:
     start = end = block.start
     if block.name_start >= 0:
         start, end = opened.program.word(block.name_start)
+        name = opened.program.text[start:end]
     elif opened.shows is not None:
         name = opened.shows.function
     return Item(

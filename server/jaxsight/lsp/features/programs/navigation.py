@@ -61,7 +61,9 @@ class Navigation:
         if opened is None:
             return None
         offset = opened.offset(params.position)
-        spans, defined = navigation.occurrences(opened.program, offset)
+        spans, defined = await opened.compute(
+            lambda: navigation.occurrences(opened.program, offset)
+        )
         with_definition = params.context.include_declaration
         return [
             types.Location(opened.uri, opened.range(*span))
@@ -76,7 +78,9 @@ class Navigation:
         if opened is None:
             return None
         offset = opened.offset(params.position)
-        spans, defined = navigation.occurrences(opened.program, offset)
+        spans, defined = await opened.compute(
+            lambda: navigation.occurrences(opened.program, offset)
+        )
         spans = navigation.nearest(spans, offset)
         kinds = types.DocumentHighlightKind
         return [

@@ -16,6 +16,7 @@ from jaxsight.features.kernels.layout import layout
 from jaxsight.features.kernels.summary import change, headline, memory_lines, meshes, origin
 from jaxsight.features.model import Divided, Drawn, Panel, Part
 from jaxsight.features.named_function import compiled_function
+from jaxsight.features.panel.groups import grouped
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
@@ -80,6 +81,8 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     if before is not None and before.target != compiled.target:
         before = None
     divided = _divided(kernels)
+    groups, group_of = grouped(kernels)
+    inputs = kernels.lowered.parameters
     return Drawn(
         compiled,
         headline(compiled, kernels.target),
@@ -108,6 +111,9 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
         before if before is not compiled else None,
         (*memory_lines(kernels), *undecided(kernels)),
         change(before, compiled) if before is not None else "",
+        groups,
+        group_of,
+        inputs if len(inputs) == len(graph.parameters) else (),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line
@@ -11,8 +11,13 @@ from jaxsight.wire.messages.replies import Traced
 
 
 def label(view: View) -> str:
-    """Return the end of a hint, `` · as called by `loss` ``; empty for other functions."""
-    return f" · {one_line(view.answer.question.set.name)}" if view.subject.is_from_caller else ""
+    """Return the end of a hint, `` · as called by `loss` `` or `` · proposed inputs ``.
+
+    It is empty for inputs that are in the text or the settings.
+    """
+    question = view.answer.question
+    is_outside = question.subject.examples.source in ("caller", "recorded", "proposed")
+    return f" · {one_line(question.set.name)}" if is_outside else ""
 
 
 def words(view: View) -> str:
@@ -31,15 +36,16 @@ def compiled_alone(view: View) -> str:
     return f"compiled alone, {by_callers}: as a part of other programs it may be fused differently"
 
 
-def reached_by_others(views: Iterable[View]) -> frozenset[str]:
-    """Return the functions that a trace of another function of their file reaches.
+def without_repeats(views: Sequence[View]) -> list[View]:
+    """Return the views without functions that a trace of another one in their file reaches.
 
     That trace describes them as they are used, so it takes precedence.
     """
-    return frozenset(
+    used = {
         called.function
         for view in views
         if isinstance(view.answer.reply, Traced) and not view.subject.is_from_caller
         for called in view.answer.reply.calls
         if not called.file
-    )
+    }
+    return [v for v in views if not (v.subject.is_from_caller and v.subject.name in used)]

@@ -1,0 +1,228 @@
+"""Which calls an equation was created in, and in which iteration of a loop around each.
+
+JAX keeps the place of a call but not the iteration: the layers of a model that are called in a
+loop have equal tracebacks. In a function without loops, evaluation never goes back, so an equation
+whose place is before that of the previous one belongs to the next call. The equations of a
+backward pass are in the opposite order; its calls are numbered only where they are as many as in
+the forward pass. No call is numbered unless all of them compute much the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.source.statements import tree_of
+from jaxsight.wire.chunks import equation_order
+from jaxsight.wire.messages.replies import Call, Equation
+from jaxsight.wire.spans import Span
+
+Step = tuple[int, int]
+"""An index of a call, and which one of its loop it is: from 1; 0 without a loop or if unknown."""
+Chain = tuple[Step, ...]
+"""The calls around an equation, outermost first."""
+_Order = tuple[int, int, int, int]
+
+_LOOPS = (
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The calls from one place in a loop: what each computes, and how far the last has come."""
+
+    reached: _Order
+    places: list[set[_Order]]
+
+    def add(self, here: _Order, *, is_backward: bool) -> int:
+        """Take the next equation's place, and return the number of its call."""
+        if (here > self.reached) if is_backward else (here < self.reached):
+            self.places.append(set())
+        self.reached = here
+        self.places[-1].add(here)
+        return len(self.places)
+
+    @property
+    def count(self) -> int:
+        """The number of calls; 0 if it is not certain."""
+        common, all_places = set.intersection(*self.places), set.union(*self.places)
+        return len(self.places) if 2 * len(common) >= len(all_places) else 0
+
+
+@dataclass(slots=True)
+class Chains:
+    """The chains of a program's equations, by path."""
+
+    of: dict[str, Chain] = field(default_factory=dict)
+    times: dict[tuple[Chain, int], int] = field(default_factory=dict)
+    """How many calls there are from a place in a loop, by the chain of calls around it."""
+
+
+def chains(
+    equations: Sequence[Equation], calls: Sequence[Call], texts: Mapping[str, tuple[str, str]]
+) -> Chains:
+    """Return the chains of all equations.
+
+    Args:
+        equations: of the program.
+        calls: that created them.
+        texts: the traced texts by chunk, as `Answer.texts` has them.
+    """
+    around = [_around(calls, index) for index in range(len(calls))]
+    ordered = sorted(equations, key=lambda equation: equation_order(equation.path))
+    loops = _Loops(texts)
+    forward = [each for each in ordered if not each.backward]
+    counted, times = _counted(forward, calls, around, loops, is_backward=False)
+    known = Chains({path: _certain(chain, times) for path, chain in counted.items()}, times)
+    backward = [each for each in ordered if each.backward]
+    counted, times = _counted(backward, calls, around, loops, is_backward=True)
+    for path, chain in counted.items():
+        known.of[path] = _turned(chain, times, known.times)
+    return known
+
+
+def _around(calls: Sequence[Call], index: int) -> tuple[int, ...]:
+    """Return a call and all around it, outermost first."""
+    chain = []
+    while index >= 0:
+        chain.append(index)
+        index = calls[index].parent
+    return tuple(reversed(chain))
+
+
+def _counted(
+    equations: Sequence[Equation],
+    calls: Sequence[Call],
+    around: Sequence[tuple[int, ...]],
+    loops: _Loops,
+    *,
+    is_backward: bool,
+) -> tuple[dict[str, Chain], dict[tuple[Chain, int], int]]:
+    """Return the chains of equations in program order, with calls numbered in that order."""
+    counts: dict[tuple[Chain, int], _Calls] = {}
+    chains_of: dict[str, Chain] = {}
+    for equation in equations:
+        indexes = around[equation.call] if equation.call >= 0 else ()
+        outer = equation.path.rpartition("/")[0].rpartition("/")[0]
+        chain = _shared(chains_of.get(outer), indexes)
+        for at in range(len(chain), len(indexes)):
+            index = indexes[at]
+            inside = calls[indexes[at + 1]].span if at + 1 < len(indexes) else equation.span
+            number = 0
+            if loops.are_countable(calls[index].span, inside) and inside is not None:
+                here = _order(inside)
+                count = counts.setdefault((chain, index), _Calls(here, [set()]))
+                number = count.add(here, is_backward=is_backward)
+            chain = (*chain, (index, number))
+        chains_of[equation.path] = chain
+    return chains_of, {key: count.count for key, count in counts.items()}
+
+
+def _shared(outer: Chain | None, indexes: Sequence[int]) -> Chain:
+    """Return the beginning of a chain that is that of the equation around."""
+    if outer is None or [index for index, _ in outer] != list(indexes[: len(outer)]):
+        return ()
+    return outer
+
+
+def _order(span: Span) -> _Order:
+    """Return a key that sorts expressions as they are evaluated: operands before what uses them."""
+    return (span.end_line, span.end_column, -span.line, -span.column)
+
+
+def _certain(chain: Chain, times: Mapping[tuple[Chain, int], int]) -> Chain:
+    """Return a chain without the numbers that are not certain."""
+    return tuple(
+        (index, number if times.get((chain[:at], index)) else 0)
+        for at, (index, number) in enumerate(chain)
+    )
+
+
+def _turned(
+    chain: Chain, times: Mapping[tuple[Chain, int], int], forward: Mapping[tuple[Chain, int], int]
+) -> Chain:
+    """Return a chain of the backward pass with the numbers of the forward pass, where known."""
+    turned: Chain = ()
+    for at, (index, number) in enumerate(chain):
+        there = times.get((chain[:at], index), 0)
+        is_known = there > 0 and number > 0 and forward.get((turned, index)) == there
+        turned = (*turned, (index, there + 1 - number if is_known else 0))
+    return turned
+
+
+@dataclass(slots=True)
+class _Loops:
+    """Where the traced functions have loops."""
+
+    texts: Mapping[str, tuple[str, str]]
+    _countable: dict[tuple[Span | None, Span | None], bool] = field(default_factory=dict)
+
+    def are_countable(self, call: Span | None, inside: Span | None) -> bool:
+        """Return whether a call is in a loop, and a place inside its function is in none.
+
+        False if one of them is not known.
+        """
+        key = (call, inside)
+        known = self._countable.get(key)
+        if known is None:
+            known = call is not None and inside is not None
+            known = known and any(_is_loop(node) for node in self._around(call))
+            function = self._around(inside)[:1] if known else []
+            known = known and bool(function) and not any(map(_is_loop, _body(function[0])))
+            self._countable[key] = known
+        return known
+
+    def _around(self, span: Span | None) -> list[ast.AST]:
+        """Return the innermost function around a place and the nodes in it around the place."""
+        _, text = self.texts.get(span.chunk, ("", "")) if span is not None else ("", "")
+        try:
+            return _nodes_around(tree_of(text), span) if text and span is not None else []
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return []
+
+
+def _is_loop(node: ast.AST) -> bool:
+    return isinstance(node, _LOOPS)
+
+
+def _nodes_around(tree: ast.AST, span: Span) -> list[ast.AST]:
+    """Return the nodes around a place from its function on; empty outside of functions.
+
+    Lines count from the start of the chunk.
+    """
+    at = (span.line, span.column)
+    around: list[ast.AST] = []
+    node: ast.AST | None = tree
+    while node is not None:
+        node = next((each for each in ast.iter_child_nodes(node) if _holds(each, at)), None)
+        if isinstance(node, _FUNCTIONS):
+            around = [node]
+        elif node is not None and around:
+            around.append(node)
+    return around
+
+
+def _holds(node: ast.AST, at: tuple[int, int]) -> bool:
+    line = getattr(node, "lineno", None)
+    if line is None:
+        # Some nodes have no position: `comprehension`, `arguments`, `match_case`.
+        return any(_holds(child, at) for child in ast.iter_child_nodes(node))
+    end = (getattr(node, "end_lineno", None) or line, getattr(node, "end_col_offset", None) or 0)
+    return (line, getattr(node, "col_offset", 0)) <= at < end
+
+
+def _body(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without those of functions inside it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, _FUNCTIONS):
+            yield node
+            yield from _body(node)

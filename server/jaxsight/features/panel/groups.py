@@ -1,0 +1,136 @@
+"""The groups of a function's kernels: halves of a derivative, calls, modules and named scopes.
+
+A kernel belongs to the group of the expression at its fusion boundary; fusions may compute
+expressions of other groups too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jaxsight.features.model import Group
+from jaxsight.features.panel.call_chains import Chains, chains
+from jaxsight.queries.programs.kernels import Kernels
+from jaxsight.source.text import Range
+from jaxsight.wire.kernel_graph import Kernel
+from jaxsight.wire.messages.replies import Call, Equation
+
+_LONGEST = 60
+FORWARD, BACKWARD = "forward pass", "backward pass"
+
+
+@dataclass(slots=True)
+class _Node:
+    """A group while the tree of groups is being built."""
+
+    title: str = ""
+    place: Range | None = None
+    kernels: list[int] = field(default_factory=list)
+    parts: dict[str, _Node] = field(default_factory=dict)
+
+
+def grouped(kernels: Kernels) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+    """Return the groups, each after the one around it, and for each kernel its group or -1."""
+    lowered = kernels.lowered
+    known = chains(lowered.equations, lowered.calls, kernels.view.answer.texts)
+    differentiated = {each.scope[:1] for each in lowered.equations if each.backward}
+    root = _Node()
+    for index, kernel in enumerate(kernels.graph.kernels):
+        node = root
+        equation = kernels.equations.get(_main(known, kernel))
+        steps = _steps(kernels, known, equation, differentiated) if equation is not None else ()
+        for title, place in steps:
+            node = node.parts.setdefault(title, _Node(title, place))
+        node.kernels.append(index)
+    groups: list[Group] = []
+    of = [-1] * len(kernels.graph.kernels)
+    for node in root.parts.values():
+        _flatten(node, -1, groups, of)
+    return tuple(groups), tuple(of)
+
+
+def _flatten(node: _Node, parent: int, groups: list[Group], of: list[int]) -> None:
+    """Append a group and those in it; a group with nothing but another one is joined with it."""
+    titles = [node.title]
+    while not node.kernels and len(node.parts) == 1:
+        (node,) = node.parts.values()
+        titles.append(node.title)
+    number = len(groups)
+    groups.append(Group(" › ".join(titles), parent, node.place))
+    for kernel in node.kernels:
+        of[kernel] = number
+    for part in node.parts.values():
+        _flatten(part, number, groups, of)
+
+
+def _steps(
+    kernels: Kernels,
+    known: Chains,
+    equation: Equation,
+    differentiated: Collection[tuple[str, ...]],
+) -> Iterator[tuple[str, Range | None]]:
+    """Yield the titles of the groups around an equation, outermost first, and their places.
+
+    Args:
+        differentiated: the outermost functions that have a backward pass.
+    """
+    if equation.backward:
+        yield BACKWARD, None
+    elif equation.scope and equation.scope[:1] in differentiated:
+        yield FORWARD, None
+    calls = list(_calls(kernels, known, equation))
+    is_library = equation.call >= 0 and not kernels.lowered.calls[equation.call].name
+    if is_library or set(equation.scope) <= {name for name, _, _ in calls}:
+        for name, which, place in calls:
+            yield f"{name}{which}", place
+        return
+    # Modules and named scopes have names that calls do not have.
+    for label in equation.scope:
+        at = next((at for at, (name, _, _) in enumerate(calls) if name == label), -1)
+        _, which, place = calls[at] if at >= 0 else ("", "", None)
+        yield f"{label}{which}", place
+        calls = calls[at + 1 :]
+
+
+def _calls(
+    kernels: Kernels, known: Chains, equation: Equation
+) -> Iterator[tuple[str, str, Range | None]]:
+    """Yield the name, the number in a loop (` 2/6`) and the place of each call, outermost first."""
+    calls = kernels.lowered.calls
+    chain = known.of.get(equation.path, ())
+    for at, (index, number) in enumerate(chain):
+        call = calls[index]
+        if call.name.endswith(">"):
+            continue  # `<lambda>`, `<listcomp>`: part of the function around it
+        place = kernels.view.range_of(call.span) if call.span is not None else None
+        times = known.times.get((chain[:at], index), 1)
+        which = f" {number}/{times}" if number and times > 1 else ""
+        yield _name(kernels, call, place), which, place
+
+
+def _main(known: Chains, kernel: Kernel) -> str:
+    """Return the equation that a kernel is grouped by; empty if it has none."""
+    if kernel.ends_at in kernel.equations:
+        return kernel.ends_at
+    paths: Sequence[str] = kernel.equations or kernel.feeds
+    if not paths:
+        return ""
+    counts = Counter(known.of.get(path, ()) for path in paths)
+    return max(paths, key=lambda path: counts[known.of.get(path, ())])
+
+
+def _name(kernels: Kernels, call: Call, place: Range | None) -> str:
+    """Return `Block.attend` for a call of the user's function, else what is called there."""
+    if call.name:
+        name = call.name.rpartition("<locals>.")[2]
+        return name.removesuffix(".__call__") or name
+    text = kernels.view.module.slice_text(place) if place is not None else ""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "library"
+    name = " ".join(ast.unparse(tree.func if isinstance(tree, ast.Call) else tree).split())
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

@@ -1,0 +1,130 @@
+"""The parts of containers, pytrees and modules, without running code of the user's classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+import jax
+
+from jaxsight.tracer.compat import registrations
+from jaxsight.tracer.isolation import code_origins
+from jaxsight.tracer.states import modules
+
+Part = tuple[object, object]
+"""A key and a part: an attribute is an `Attribute`, an item has its key, other parts `None`."""
+
+
+class Attribute(str):
+    """The name of an attribute."""
+
+    __slots__ = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a value of class `name`; lists, tuples and dictionaries have no name.
+
+    `brackets` are those of its text, without the name: `()`, `[]`, `{}`.
+    """
+
+    name: str
+    brackets: str
+    parts: Iterator[Part]
+
+
+def of(value: object) -> Parts | None:
+    """Return the parts of a container, or `None` for other values."""
+    cls = type(value)
+    match value:
+        case tuple():
+            fields = getattr(cls, "_fields", None)
+            if isinstance(fields, tuple):
+                named = ((Attribute(name), part) for name, part in zip(fields, value, strict=False))
+                return Parts(cls.__name__, "()", named)
+            return Parts("", "()", ((None, part) for part in value))
+        case list():
+            return Parts("", "[]", ((None, part) for part in value))
+        case type():
+            return None
+        case Mapping():
+            return _of_mapping(value)
+        case _ if modules.is_of(cls, "flax.nnx"):
+            return _of_nnx(value)
+        case _ if (bound := modules.bound_variables(value)) is not None:
+            return Parts(cls.__name__, "()", _attributes(bound))
+        case _ if dataclasses.is_dataclass(value):
+            fields = tuple(field.name for field in dataclasses.fields(value))
+            pairs = ((Attribute(name), getattr(value, name, None)) for name in fields)
+            return Parts(cls.__name__, "()", pairs)
+        case _ if is_node(value):
+            return Parts(cls.__name__, "()", _registered(value))
+        case _:
+            return None
+
+
+def _of_mapping(value: Mapping[Any, object]) -> Parts:
+    cls = type(value)
+    if modules.is_of(cls, "flax.nnx") and cls.__name__ in ("State", "Dict"):
+        return Parts(cls.__name__, "()", _attributes({key: value[key] for key in value}))
+    pairs = ((key, value[key]) for key in value)
+    return Parts("" if cls is dict else cls.__name__, "{}", pairs)
+
+
+def _of_nnx(value: object) -> Parts | None:
+    cls = type(value)
+    if cls.__name__ == "GraphDef" or not is_node(value):
+        return None
+    if modules.is_variable(value):
+        return Parts(cls.__name__, "()", ((None, part) for _, part in _registered(value)))
+    data = ((name, part) for name, part in modules.attributes(value).items() if _is_data(part))
+    if cls.__name__ == "List":
+        items = sorted((int(name), part) for name, part in data if name.isdecimal())
+        return Parts(cls.__name__, "[]", ((None, part) for _, part in items))
+    if not modules.attributes(value):
+        return Parts(cls.__name__, "()", _registered(value))
+    return Parts(cls.__name__, "()", ((Attribute(name), part) for name, part in data))
+
+
+def _is_data(part: object) -> bool:
+    """Return whether an attribute of an NNX object is an array, or may hold arrays."""
+    if isinstance(part, tuple | list | dict):
+        return any(
+            hasattr(leaf, "dtype") or modules.is_variable(leaf)
+            for leaf in jax.tree_util.tree_leaves(part, is_leaf=modules.is_variable)
+        )
+    return hasattr(type(part), "dtype") or is_node(part)
+
+
+def _attributes(parts: Mapping[Any, object]) -> Iterator[Part]:
+    for key, part in parts.items():
+        yield Attribute(key) if isinstance(key, str) and key.isidentifier() else key, part
+
+
+def is_node(value: object) -> bool:
+    """Return whether JAX flattens values of this class."""
+    return not jax.tree_util.all_leaves([value])
+
+
+def _registered(value: object) -> Iterator[Part]:
+    if _is_flattened_by_user(type(value)):
+        # Calling user code now could add equations to the current trace.
+        attributes: dict[str, object] = getattr(value, "__dict__", {})
+        for attribute, part in list(attributes.items()):
+            yield Attribute(attribute), part
+        return
+    pairs, _ = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda part: part is not value)
+    for path, part in pairs:
+        name = getattr(path[0], "name", None) if path else None
+        if isinstance(name, str) and name.startswith(modules.BOOKKEEPING):
+            continue
+        yield Attribute(name) if isinstance(name, str) else None, part
+
+
+def _is_flattened_by_user(kind: type) -> bool:
+    code = getattr(registrations.flattening(kind), "__code__", None)
+    return (
+        isinstance(code, CodeType) and code_origins.of_file(code.co_filename) == code_origins.USER
+    )

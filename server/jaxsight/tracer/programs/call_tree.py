@@ -1,0 +1,101 @@
+"""The calls of the user's functions that equations were created in, as a tree without repetition.
+
+JAX keeps a traceback for each equation. In a jaxpr inside an equation, such as the body of a scan
+or of a jitted function, tracebacks begin at the traced function (since JAX 0.10), or are those of
+the first call: the calls around the outer equation are around the inner ones too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jaxsight.interpreters.compat.jaxpr_types import Equation
+from jaxsight.interpreters.compat.locations import Caller, callers
+from jaxsight.tracer.failures import is_library, is_own, span_of
+from jaxsight.wire.messages.replies import Call
+from jaxsight.wire.spans import Span
+
+_DEEPEST = 24
+"""Calls around an equation that are kept, the outermost ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is around an equation."""
+
+    call: int = -1
+    """Its innermost call."""
+    depth: int = 0
+    """The number of the user's frames, the traced function's included."""
+    frame: Caller | None = None
+    """The user's innermost frame."""
+
+
+@dataclass(slots=True)
+class CallTree:
+    """Collects the calls around equations, outer equations first."""
+
+    root: tuple[str, str]
+    """The name and the file of the traced function."""
+    calls: list[Call] = field(default_factory=list)
+    _known: dict[Call, int] = field(default_factory=dict)
+    _frames: dict[int, tuple[object, tuple[tuple[Caller, ...], bool]]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(equations: Iterable[Equation]) -> CallTree:
+        """Return an empty tree for a program with these outermost equations."""
+        tree = CallTree(("", ""))
+        begins = Counter(
+            frames[0][:2] for each in equations if (frames := tree._own_frames(each)[0])
+        )
+        if begins:
+            tree.root = begins.most_common(1)[0][0]
+        return tree
+
+    def around(self, equation: Equation, outer: Around, base: int) -> Around:
+        """Return what is around an equation.
+
+        Args:
+            equation: the equation.
+            outer: what is around the equation that its jaxpr belongs to.
+            base: the depth of the equation with which that jaxpr was traced; 0 without one.
+        """
+        frames, in_library = self._own_frames(equation)
+        if not frames:
+            return outer
+        is_whole = frames[0][:2] == self.root
+        callers_of = (outer.frame, *frames) if not is_whole else (None, *frames)
+        call = outer.call
+        for at in range(max(base, 1) if is_whole else 0, min(len(frames), _DEEPEST)):
+            caller = callers_of[at]
+            call = self._add(Call(frames[at][0], call, _place(caller)))
+        if is_whole and len(frames) == 1 and base == 0 and in_library:
+            call = self._add(Call("", call, _place(frames[0])))
+        depth = len(frames) if is_whole else outer.depth + len(frames)
+        return Around(call, max(depth, outer.depth), frames[-1])
+
+    def _own_frames(self, equation: Equation) -> tuple[tuple[Caller, ...], bool]:
+        """Return the user's frames, outermost first, and whether one of a library is below them."""
+        traceback = equation.source_info.traceback
+        kept = self._frames.get(id(traceback))
+        if kept is None:
+            frames = callers(equation)
+            own = tuple(frame for frame in frames if is_own(frame[1]))
+            below = frames[-1] if frames else None
+            kept = traceback, (own, below is not None and is_library(below[1]))
+            self._frames[id(traceback)] = kept
+        return kept[1]
+
+    def _add(self, call: Call) -> int:
+        number = self._known.get(call)
+        if number is None:
+            number = self._known[call] = len(self.calls)
+            self.calls.append(call)
+        return number
+
+
+def _place(frame: Caller | None) -> Span | None:
+    """Return the place that a frame has come to."""
+    return span_of(frame[1], *frame[2]) if frame is not None else None

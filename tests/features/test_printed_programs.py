@@ -1,0 +1,204 @@
+"""Printed programs as structure, compared with JAX's, MLIR's and the kernel reader's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.extend.core import Literal
+
+from jaxsight.compiler.hlo.text import parse
+from jaxsight.features.printed_programs import navigation, outline
+from jaxsight.features.printed_programs.calls import calls
+from jaxsight.features.printed_programs.program import (
+    FUNCTION,
+    LANGUAGES,
+    Block,
+    Program,
+    Statement,
+)
+from jaxsight.features.printed_programs.read import read
+from jaxsight.features.printed_programs.tokens import tokens
+from jaxsight.interpreters.compat.jaxpr_types import Jaxpr
+from jaxsight.tracer.compat.jaxprs import inner, open_jaxpr
+from jaxsight.tracer.programs.jaxpr_text import whole
+from tests.compiler import material
+from tests.sourcerizer.randomly import program as random_program
+
+NUMBERS = st.integers(0, 100_000)
+
+
+def statements(block: Block) -> Iterator[Statement]:
+    """Yield all statements in a block, in the order of the text."""
+    found = list(block.statements)
+    waiting = list(block.blocks)
+    while waiting:
+        inside = waiting.pop()
+        found += inside.statements
+        waiting += inside.blocks
+    yield from sorted(found, key=lambda statement: statement.start)
+
+
+def check_names(program: Program) -> None:
+    """Check that each name is defined before it is used, and found from its definition."""
+    for key, places in program.places.items():
+        assert places == sorted(places)
+        for offset in places:
+            assert program.key_at(offset) is not None
+            defined = program.definition(key, offset)
+            if key.startswith(FUNCTION):
+                continue
+            assert defined is not None, (key, program.position(offset))
+            block, start = defined
+            assert block.start <= start <= block.end
+            assert block.start <= offset <= block.end
+            # An argument is named in the first line of its computation too.
+            in_head = program.line(offset) == program.line(block.start)
+            assert start <= offset or (program.language == "hlo" and in_head)
+            if start == offset:
+                assert navigation.definition(program, offset) is None
+                assert offset in program.uses(key, block)
+
+
+@settings(max_examples=25, deadline=None)
+@given(NUMBERS)
+def test_a_jaxpr_has_the_equations_and_variables_that_jax_says(number: int) -> None:
+    drawn = random_program(number)
+    jaxpr = jax.make_jaxpr(drawn.function)(*drawn.args)
+    program = read("jaxpr", whole(0, jaxpr).text)
+    check_names(program)
+    check_jaxpr(open_jaxpr(jaxpr), program.root.blocks[0], "", program)
+
+
+def check_jaxpr(jaxpr: Jaxpr, block: Block, path: str, program: Program) -> None:
+    assert [equation.primitive.name for equation in jaxpr.eqns] == [
+        statement.operation for statement in block.statements
+    ]
+    for index, (equation, statement) in enumerate(zip(jaxpr.eqns, block.statements, strict=True)):
+        operands = program.text[statement.operands : statement.operands_end].split()
+        assert len(operands) == len(equation.invars)
+        named = [
+            word for word, var in zip(operands, equation.invars, strict=True)
+            if not isinstance(var, Literal)
+        ]  # fmt: skip
+        assert all(word in block.defined for word in named)
+        for part in inner(equation):
+            place = f"{path}{index}/{part.name}"
+            if place in program.by_path:
+                check_jaxpr(part.jaxpr, program.by_path[place], f"{place}/", program)
+            else:
+                references = [
+                    target
+                    for start, end, target in program.repeated
+                    if statement.start < start and end < statement.end
+                ]
+                assert references
+                assert all(target in program.by_path for target in references)
+
+
+@settings(max_examples=15, deadline=None)
+@given(NUMBERS)
+def test_stablehlo_has_the_operations_that_mlir_says(number: int) -> None:
+    drawn = random_program(number)
+    lowered = jax.jit(drawn.function).lower(*drawn.args)
+    program = read("stablehlo", lowered.as_text())
+    check_names(program)
+    expected: list[str] = []
+
+    def visit(operation: object) -> None:
+        name = operation.name  # type: ignore[attr-defined]
+        if name != "func.func":
+            expected.append(name.removeprefix("builtin.").removeprefix("func."))
+        for region in operation.regions:  # type: ignore[attr-defined]
+            for block in region.blocks:
+                for inside in block.operations:
+                    visit(inside.operation)
+
+    visit(lowered.compiler_ir("stablehlo").operation)
+    # A reduction that applies one operation has no printed region.
+    listed = [found.operation.removeprefix("func.") for found in statements(program.root)]
+    applied = lowered.as_text().count(" applies ")
+    assert len(expected) - len(listed) == 2 * applied
+    if not applied:
+        assert listed == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "function"),
+    [name for name in material.names() if name[1] in ("f_for", "f_sum_jax", "transformer_step")],
+)
+def test_hlo_has_the_instructions_and_operands_that_its_other_reader_says(
+    target: str, function: str
+) -> None:
+    text = material.text(target, function)
+    program = read("hlo", text)
+    check_names(program)
+    module = parse(text)
+    called = {(call.caller, call.callee) for call in calls(program)}
+    for key, block in program.functions.items():
+        computation = module.computation(block.name.lstrip("%"))
+        assert computation is not None, key
+        listed = [found for found in computation.instructions if "#" not in found.name]
+        assert [found.opcode for found in listed] == [
+            statement.operation for statement in block.statements
+        ]
+        assert {found.name for found in listed} == set(block.defined)
+        for found in listed:
+            for names in found.called.values():
+                for name in names:
+                    assert any((key, f"{FUNCTION}{sign}{name}") in called for sign in ("%", "")), (
+                        name
+                    )
+    entry = outline.symbols(program)[0]
+    assert entry.detail == "entry"
+    assert module.entry is not None
+    assert entry.name.lstrip("%") == module.entry.name
+
+
+PIECES = st.sampled_from(
+    [
+        "{ lambda ; a:f32[3] b:i32[]. let\n", "    c:f32[3] = ", "add a b", "\n  in (c,) }", "jit[\n",
+        "name=f jaxpr={ lambda ; a:f32[3]. let ", "; ", "] a", "(", ")", "[", "]", "{", "}", "'", '"',
+        "func.func public @main(%arg0: tensor<3xf32>) {\n", "  %0 = stablehlo.add %arg0, %0 : ", "}\n",
+        "^bb0(%x: tensor<f32>):\n", "  cond {\n", "%1:2 = stablehlo.while(%i = %0) : ", "} do {\n",
+        "ENTRY %m (p: f32[]) -> f32[] {\n", "  ROOT %x.1 = f32[]{0} fusion(%p, %x.1), calls=%m\n",
+        "// text", "# text\n", "\n", "\r\n", "\r", " ", "😋", "%", "@", "=", "…", "\u2028",
+        "{ lambda … as in 2/body }", "kernel 1: a\n",
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PIECES, max_size=40).map("".join), st.data())
+def test_any_text_is_read_and_every_answer_lies_in_it(text: str, data: st.DataObject) -> None:
+    for language in LANGUAGES:
+        program = read(language, text)
+        for key, places in program.places.items():
+            for offset in places:
+                defined = program.definition(key, offset)
+                assert defined is None or 0 <= defined[1] <= len(text)
+        offset = data.draw(st.integers(0, len(text)))
+        assert 0 <= program.offset(program.position(offset)) <= len(text)
+        inner_start, inner_end = offset, offset
+        for start, end in navigation.selections(program, offset):
+            assert start <= inner_start <= inner_end <= end
+            inner_start, inner_end = start, end
+        assert (inner_start, inner_end) == (0, len(text))
+        spans, _ = navigation.occurrences(program, offset)
+        assert all(0 <= start < end <= len(text) for start, end in spans)
+        last = 0
+        for token in tokens(program, 0, len(program.lines)):
+            assert last <= token.start < token.end
+            assert program.line(token.start) == program.line(token.end)
+            last = token.end
+        for fold in outline.folds(program):
+            assert 0 <= fold.first < fold.last < len(program.lines)
+        waiting = outline.symbols(program)
+        while waiting:
+            symbol = waiting.pop()
+            assert symbol.start <= symbol.name_start <= symbol.name_end <= symbol.end, symbol
+            waiting += symbol.children
+        list(calls(program))
