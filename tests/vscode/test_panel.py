@@ -174,7 +174,7 @@ def test_the_memory_that_is_alive_leads_to_expressions(editor: Window, panel: Fr
     panel.locator(".temporary", has_text="jax.nn.gelu").first.click()
     editor.until(lambda: any("jax.nn.gelu" in line for line in editor.lit(ANY)), "gelu is not lit")
     panel.get_by_role("tab", name="HLO", exact=True).click()
-    panel.locator("#page-hlo .line", has_text="ENTRY").wait_for()
+    panel.locator("#page-hlo .line.chosen").first.wait_for()
     assert "metadata=" not in panel.locator("#page-hlo").inner_text()
     panel.get_by_role("tab", name="Graph").click()
     editor.open("fusion.py")

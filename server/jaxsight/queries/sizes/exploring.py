@@ -187,7 +187,7 @@ async def _named(
         telling = [
             sizes
             for sizes in _without(inputs.sizes, broken, rest, fixed)
-            if _tells(search, first, inputs, names, sizes)
+            if isinstance(broken[0], Divides) or _tells(search, first, inputs, names, sizes)
         ]
         if not telling:
             continue
@@ -268,6 +268,12 @@ def _without(
                 {**first, relation.name: size} for size in range(2 * divisor - 1, divisor, -1)
             )
             yield from [sizes for sizes in with_quotient_one if _usable(given, sizes, rest)][:1]
+            # What is divided may be divisible because of the other sizes.
+            part = first[relation.name] // divisor * divisor
+            related = {relation.name, relation.divisor, *fixed}
+            scaled = {n: s if n in related else s * part for n, s in first.items()}
+            if part and scaled != first and not relation.holds(scaled):
+                yield scaled
 
 
 def _tells(
