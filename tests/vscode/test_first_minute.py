@@ -138,7 +138,8 @@ attention(q, q, q)
 def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     """A workspace of several projects."""
     scratch = tmp_path_factory.mktemp("first-minute")
-    make(scratch / "empty", {"model.py": PLAIN}, python=python, settings=SHAPES)
+    empty: dict[str, object] = {"jaxsight.proposeInputs": True}
+    make(scratch / "empty", {"model.py": PLAIN}, python=python, settings=SHAPES, **empty)
     recorded = {"model.py": PLAIN, "run.py": RUN}
     make(scratch / "recorded", recorded, python=python, settings=SHAPES)
     make(scratch / "named", {"named.py": NAMED}, python=python, settings=SHAPES)
@@ -167,7 +168,7 @@ def test_a_project_without_example_inputs(opened: Window, update_fixtures: bool)
     lens.wait_for()
     PAGE.take(opened, "first-minute-lens.png", update=update_fixtures)
     lens.click()
-    opened.sees("scores: f32[")
+    opened.sees("scores: f32[B,H,")
     PAGE.take(opened, "first-minute-shapes.png", update=update_fixtures)
     assert opened.page.locator(".tab.active.dirty").count() == 0  # nothing was written
 
@@ -191,7 +192,7 @@ def test_named_sizes(opened: Window, update_fixtures: bool) -> None:
 def test_the_hover_of_a_module(opened: Window, update_fixtures: bool) -> None:
     opened.page.keyboard.press("Control+End")
     opened.sees("prediction: f32[32,1]")
-    opened.hover("prediction = |model|(x)", "parameters")
+    opened.hover("= |model|(x)", "parameters")
     PAGE.take(opened, "first-minute-module.png", update=update_fixtures)
     opened.leave()
 
@@ -208,7 +209,8 @@ def test_the_panel_of_a_training_step(opened: Window, update_fixtures: bool) -> 
     opened.page.keyboard.press("Control+End")
     opened.click("|def| train_step")
     opened.command("jaxsight: Show Kernels in a Panel")
-    opened.panel().locator("body").wait_for()
+    opened.panel().locator(".kernel-list .row[data-kernel]").nth(4).wait_for()
+    opened.panel().locator(".graph-area").get_by_role("option").first.wait_for()
     PAGE.take(opened, "first-minute-panel.png", update=update_fixtures)
 
 
