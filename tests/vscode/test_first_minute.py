@@ -192,7 +192,7 @@ def test_named_sizes(opened: Window, update_fixtures: bool) -> None:
 def test_the_hover_of_a_module(opened: Window, update_fixtures: bool) -> None:
     opened.page.keyboard.press("Control+End")
     opened.sees("prediction: f32[32,1]")
-    opened.hover("= |model|(x)", "parameters")
+    opened.hover("def |loss|(model", "parameters")
     PAGE.take(opened, "first-minute-module.png", update=update_fixtures)
     opened.leave()
 
