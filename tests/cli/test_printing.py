@@ -16,7 +16,7 @@ PRINTS = {"cli/output/printing.py", "settings/documentation.py", "lsp/server.py"
 ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},
     "ShowMessageRequestParams": {
-        "lsp/features/commands.py",
+        "lsp/context.py",
         "lsp/features/repros.py",
         "lsp/notifications/event_pump.py",
     },

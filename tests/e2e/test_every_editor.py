@@ -60,7 +60,9 @@ async def test_names_are_completed_in_a_section(editor: Editor, project: Path) -
 async def test_action_edits_the_document_as_the_editor_can(editor: Editor, project: Path) -> None:
     text = "def plain(x, *, scale=2.0):\n    return x * scale\n"
     uri = open_program(editor, project, "action.py", text, version=3)
-    (action,) = await editor.code_actions(uri, span(0, 5, 5))
+    action, *_ = await editor.code_actions(uri, span(0, 5, 5))
+    if action.edit is None:  # proposals are being tried
+        action = await editor.code_action_resolve_async(action)
     assert action.edit is not None
     assert editor.capabilities is not None
     workspace = editor.capabilities.workspace

@@ -102,7 +102,8 @@ async def test_diagnostics_are_pulled_only_by_clients_that_can_be_told_to_pull_a
 async def test_made_documents_are_offered_to_clients_that_open_them(editor: RecordedEditor) -> None:
     assert editor.server_capabilities.workspace is not None
     offered = editor.server_capabilities.workspace.text_document_content
-    kinds = {"jaxpr", "stablehlo", "hlo", "kernels", "view", "lax", "pretty", "repro", "reduced"}
+    compiled = {"hlo", "hlo-metadata", "kernels"}
+    kinds = {"jaxpr", "stablehlo", "view", "lax", "pretty", "repro", "reduced", *compiled}
     assert (offered is not None) == (editor.name in OPENS_CONTENT)
     if offered is not None:
         assert set(offered.schemes) == {f"jaxsight-{kind}" for kind in kinds}
