@@ -214,7 +214,9 @@ async def _given(session: Session, path: Path, function: str, program: bool) -> 
     if view.stale:
         return Given(error="Stale", message="only an earlier text's answer is known")
     shown = await session.show(str(path), function)
-    text = shown.text.replace(f"{path.parent}/", "")
+    # Headings of functions and modules are comments between equations.
+    lines = (line for line in shown.text.split("\n") if not line.lstrip().startswith("# "))
+    text = "\n".join(lines).replace(f"{path.parent}/", "")
     digest = ""
     if program and reply.constants:
         lowered = await tracer_requests.lower(

@@ -163,6 +163,7 @@ async def _target_words(engine: Engine, view: View) -> str:
     if not targets:
         return ""
     programs = engine.programs
+    have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
     follows = was_compiled and not any(programs.is_compiled(view, t) for t in targets)
     delay = _AFTER_HOVER if follows else 0
@@ -177,7 +178,7 @@ async def _target_words(engine: Engine, view: View) -> str:
     )
     # After an edit only the jaxpr is awaited: kernels follow in the hints.
     if not follows:
-        waits = programs.compiles > 0 and not was_compiled
+        waits = have_started and not was_compiled
         await asyncio.wait(complete, timeout=COMPILE_PATIENCE if waits else 0)
     results: list[Result] = []
     waiting: list[str] = []

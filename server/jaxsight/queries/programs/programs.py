@@ -77,6 +77,11 @@ class Programs:
         return self._compiling
 
     @property
+    def have_started(self) -> bool:
+        """Whether anything has been compiled, or tried, in this session."""
+        return self._compiling is not None
+
+    @property
     def compiles(self) -> int:
         """The number of programs that were compiled, without those from a cache."""
         return self._compiling.compilers.compiled if self._compiling is not None else 0

@@ -161,7 +161,7 @@ def _type_of(value: object) -> object:
             return type(value), value.shape, value.dtype
         case None | bool() | int() | float() | complex() | str() | bytes():
             return type(value), repr(value)
-    leaves, structure = jax.tree_util.tree_flatten(value)
+    leaves, structure = parts.flattened(value)
     if len(leaves) == 1 and leaves[0] is value:
         return type(value).__qualname__, id(value)
     return str(structure), tuple(map(_type_of, leaves))

@@ -93,9 +93,13 @@ def _is_data(part: object) -> bool:
     if isinstance(part, tuple | list | dict):
         return any(
             hasattr(leaf, "dtype") or modules.is_variable(leaf)
-            for leaf in jax.tree_util.tree_leaves(part, is_leaf=modules.is_variable)
+            for leaf in jax.tree_util.tree_leaves(part, is_leaf=_is_whole)
         )
     return hasattr(type(part), "dtype") or is_node(part)
+
+
+def _is_whole(part: object) -> bool:
+    return modules.is_variable(part) or is_flattened_by_user(type(part))
 
 
 def _attributes(parts: Mapping[Any, object]) -> Iterator[Part]:
@@ -109,7 +113,7 @@ def is_node(value: object) -> bool:
 
 
 def _registered(value: object) -> Iterator[Part]:
-    if _is_flattened_by_user(type(value)):
+    if is_flattened_by_user(type(value)):
         # Calling user code now could add equations to the current trace.
         attributes: dict[str, object] = getattr(value, "__dict__", {})
         for attribute, part in list(attributes.items()):
@@ -123,7 +127,16 @@ def _registered(value: object) -> Iterator[Part]:
         yield Attribute(name) if isinstance(name, str) else None, part
 
 
-def _is_flattened_by_user(kind: type) -> bool:
+def flattened(value: object) -> tuple[list[object], jax.tree_util.PyTreeDef]:
+    """Return the leaves and the structure of a value, without calling user code.
+
+    A value that user code flattens is a leaf: that code may add equations to the current trace.
+    """
+    return jax.tree_util.tree_flatten(value, is_leaf=lambda part: is_flattened_by_user(type(part)))
+
+
+def is_flattened_by_user(kind: type) -> bool:
+    """Return whether JAX calls the user's code to flatten values of a class."""
     code = getattr(registrations.flattening(kind), "__code__", None)
     return (
         isinstance(code, CodeType) and code_origins.of_file(code.co_filename) == code_origins.USER

@@ -102,7 +102,7 @@ class _Builder:
 
     def _variable(self, value: object, depth: int) -> _Node | None:
         """Return a variable of NNX as the array in it; one that is shared counts once."""
-        inside = jax.tree_util.tree_leaves(value)
+        inside, _ = parts.flattened(value)
         node = self.node(inside[0], depth + 1) if len(inside) == 1 else None
         if node is None:
             return None
