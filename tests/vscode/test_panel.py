@@ -98,7 +98,9 @@ def test_what_an_edit_changes_is_drawn_and_told(editor: Window, panel: FrameLoca
     panel.get_by_role("button", name="Compare").click()
     panel.locator("li.new").first.wait_for()
     panel.get_by_role("button", name="Compare").click()
-    editor.click("kvec * |x|, axis=1", group=ANY)
+    editor.page.keyboard.press("Control+1")
+    editor.page.keyboard.press("Control+Home")  # the end of a long line was in view
+    editor.click("|def| f_sum_jax", group=ANY)
     editor.revert()
     panel.locator("footer", has_text="2 kernels · 2 launches").wait_for()
 

@@ -206,7 +206,7 @@ class Programs:
                 self._memory.until_kernels.put(key, result.outcome.seconds)
             last = self._memory.shown.get(key)
             before = self.before(view)
-            is_saved = answer.question.path not in self._unsaved or before is None
+            is_saved = answer.question.path not in self._unsaved or last is None
             is_newer = last is None or last[0] is not answer or last[1].target != result.target
             if last is not None and not is_newer:
                 if not result.is_complete and last[1].is_complete:
