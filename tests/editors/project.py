@@ -16,6 +16,7 @@ python = {sys.executable!r}
 propose-inputs = false
 
 [tool.jaxsight.inlayHints]
+sizeNames = false
 kernels = false
 barriers = false
 collectives = false
