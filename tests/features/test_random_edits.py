@@ -241,7 +241,9 @@ async def sessions() -> AsyncIterator[Callable[[Path], Session]]:
 
     def session(root: Path) -> Session:
         new = Session()
-        new.configure([str(root)], {**QUIET, "python": sys.executable})
+        new.configure(
+            [str(root)], {**QUIET, "examplesFromCallers": False, "python": sys.executable}
+        )
         made.append(new)
         return new
 

@@ -180,6 +180,7 @@ def test_the_memory_that_is_alive_leads_to_expressions(editor: Window, panel: Fr
     assert "metadata=" not in panel.locator("#page-hlo").inner_text()
     panel.get_by_role("tab", name="Graph").click()
     editor.open("fusion.py")
+    editor.page.keyboard.press("Control+Home")
     editor.click("|def| f_sum_jax")
     panel.locator("h1", has_text="f_sum_jax").wait_for()
 

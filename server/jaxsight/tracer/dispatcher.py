@@ -39,6 +39,7 @@ from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
 from jaxsight.tracer.job import Job, Module
 from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import (
@@ -283,6 +284,7 @@ class Tracer:
         if self._edits >= HOUSEKEEPING and self._connection.requests.empty():
             self._edits = 0
             _clear_caches()
+            scopes.forget()
             gc.collect()
 
     def _prepared(self, slice: Trace, namespace: FileNamespace) -> Module:

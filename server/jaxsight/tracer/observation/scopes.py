@@ -73,6 +73,14 @@ def recorded(function: str) -> Iterator[None]:
         yield
 
 
+def forget() -> None:
+    """Forget where equations were created, as JAX's caches of inner jaxprs are cleared.
+
+    Both keep the code of earlier texts alive.
+    """
+    _created.clear()
+
+
 def scope(equation: Equation, around: Scope | None = None) -> Scope:
     """Return the scope of an equation; empty if it was created by the traced function itself.
 

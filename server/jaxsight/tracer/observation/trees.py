@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
