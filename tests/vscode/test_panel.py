@@ -179,6 +179,7 @@ def test_the_memory_that_is_alive_leads_to_expressions(editor: Window, panel: Fr
     panel.locator("#page-hlo .line.chosen").first.wait_for()
     assert "metadata=" not in panel.locator("#page-hlo").inner_text()
     panel.get_by_role("tab", name="Graph").click()
+    editor.page.keyboard.press("Control+1")  # a file that is opened would cover the panel
     editor.open("fusion.py")
     editor.page.keyboard.press("Control+Home")
     editor.click("|def| f_sum_jax")
