@@ -241,9 +241,7 @@ async def sessions() -> AsyncIterator[Callable[[Path], Session]]:
 
     def session(root: Path) -> Session:
         new = Session()
-        new.configure(
-            [str(root)], {**QUIET, "examplesFromCallers": False, "python": sys.executable}
-        )
+        new.configure([str(root)], {**QUIET, "python": sys.executable})
         made.append(new)
         return new
 

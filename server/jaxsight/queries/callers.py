@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import PurePath
 
 from jaxsight.examples import OutsideSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Choices
-from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.documents import Document
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.wire.messages.replies import Traced
@@ -29,11 +31,26 @@ _NAMED = 2
 
 _Function = tuple[str, str]
 """A file and the qualified name of a function in it."""
-_Calls = dict[_Function, dict[str, dict[str, str]]]
-"""Example inputs by called function; for each, the keys of the callers' questions by their names.
+Asked = tuple[str, str]
+"""The file of a caller, and the key of the question that its trace answers."""
+_Calls = dict[_Function, dict[str, dict[str, Asked]]]
+"""Example inputs by called function; for each, what was asked about the callers, by their names.
 
 A caller's name is that for the called function's file.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """A function with example inputs of its own, and its last trace."""
+
+    path: str
+    name: str
+    key: str
+    """That of the question which the trace answers."""
+    traced: Traced
+    fails: bool
+    """Whether its newest trace failed."""
 
 
 class Callers:
@@ -50,13 +67,16 @@ class Callers:
         self._choices = choices
         self._memory = memory
         self._changed: set[str] = set()
-        self._rejected: dict[tuple[_Function, str], dict[str, str]] = {}
+        self._rejected: dict[tuple[_Function, str], dict[str, Asked]] = {}
         """Calls with which a function alone is not traced, with the callers at that time."""
+        self._asked: dict[tuple[_Function, str], frozenset[Asked]] = {}
+        """What was asked about the callers of each example set, by its function and name."""
 
     def update(self) -> None:
         """Update the example inputs of all documents."""
         calls = self._calls()
         self._reject_failed(calls)
+        self._asked = {}
         self._changed |= {
             document.path
             for document in self._documents.by_path.values()
@@ -68,22 +88,34 @@ class Callers:
         changed, self._changed = self._changed, set()
         return changed & self._documents.by_path.keys()
 
+    def asked(self, path: str, function: str, label: str) -> frozenset[Asked]:
+        """Return what was asked about the callers that an example set is from."""
+        return self._asked.get(((path, function), label), frozenset())
+
     def _calls(self) -> _Calls:
-        """Return the calls in the last traces of all callers."""
+        """Return the calls in the last traces of all callers.
+
+        Those of a caller whose newest trace failed count only for functions without other callers.
+        """
         real = {os.path.realpath(path): path for path in self._documents.by_path}
         calls: _Calls = {}
-        for document, subject, key, traced in self._callers():
-            for called in traced.calls:
-                path = real.get(called.file, called.file) or document.path
-                name = f"`{subject.name}`"
-                if path != document.path:
-                    name += f" in {PurePath(document.path).name}"
-                inputs = calls.setdefault((path, called.function), {})
-                for text in called.inputs:
-                    inputs.setdefault(text, {})[name] = key
+        callers = sorted(self._callers(), key=lambda caller: caller.fails)
+        for fails, group in groupby(callers, key=lambda caller: caller.fails):
+            settled = set(calls) if fails else frozenset()
+            for caller in group:
+                for called in caller.traced.calls:
+                    path = real.get(called.file, called.file) or caller.path
+                    if (path, called.function) in settled:
+                        continue
+                    name = f"`{caller.name}`"
+                    if path != caller.path:
+                        name += f" in {PurePath(caller.path).name}"
+                    inputs = calls.setdefault((path, called.function), {})
+                    for text in called.inputs:
+                        inputs.setdefault(text, {})[name] = caller.path, caller.key
         return calls
 
-    def _callers(self) -> Iterator[tuple[Document, Subject, str, Traced]]:
+    def _callers(self) -> Iterator[_Caller]:
         """Yield the functions with example inputs of their own, and their last traces."""
         for document in self._documents.by_path.values():
             if not self._projects.of(document.path).settings.examples_from_callers:
@@ -92,9 +124,12 @@ class Callers:
                 chosen = self._choices.set_of(document, subject)
                 if chosen is None or subject.is_from_caller:
                     continue
-                answer = self._memory.traced.get((document.path, subject.name, chosen.name))
+                unit = (document.path, subject.name, chosen.name)
+                answer, latest = self._memory.traced.get(unit), self._memory.latest.get(unit)
                 if answer is not None and isinstance(answer.reply, Traced):
-                    yield document, subject, answer.question.key, answer.reply
+                    fails = latest is not None and not isinstance(latest.reply, Traced)
+                    key = answer.question.key
+                    yield _Caller(document.path, subject.name, key, answer.reply, fails)
 
     def _reject_failed(self, calls: _Calls) -> None:
         """Reject calls with which a function alone is not traced, until a caller is traced again.
@@ -141,6 +176,7 @@ class Callers:
                 labels[label] += 1
                 number = f" {labels[label]}" if labels[label] > 1 else ""
                 numbered.append(OutsideSet("caller", f"{label}{number}", text))
+                self._asked[key, f"{label}{number}"] = frozenset(inputs[text].values())
             if numbered:
                 sets[key] = tuple(numbered)
         return sets

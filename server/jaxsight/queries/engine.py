@@ -51,8 +51,7 @@ class Engine:
         memory, aside, turns = Memory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), Choices(projects)
         callers = Callers(documents, projects, choices, memory)
-        traces = Traces(documents, projects, choices, memory, aside, turns)
-        traces.on_answers = callers.update
+        traces = Traces(documents, projects, choices, callers, memory, aside, turns)
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)
         proposals = Proposals(projects, documents.by_path, memory)

@@ -15,14 +15,13 @@ def label(view: View) -> str:
 
     It is empty for inputs that are in the text or the settings.
     """
-    question = view.answer.question
-    is_outside = question.subject.examples.source in ("caller", "recorded", "proposed")
-    return f" · {one_line(question.set.name)}" if is_outside else ""
+    is_outside = view.subject.examples.source in ("caller", "recorded", "proposed")
+    return f" · {one_line(view.set_name)}" if is_outside else ""
 
 
 def words(view: View) -> str:
     """Return Markdown that says by whom a function was called; empty for other functions."""
-    return prose(view.answer.question.set.name) if view.subject.is_from_caller else ""
+    return prose(view.set_name) if view.subject.is_from_caller else ""
 
 
 def compiled_alone(view: View) -> str:
@@ -32,7 +31,7 @@ def compiled_alone(view: View) -> str:
     """
     if not view.subject.is_from_caller:
         return ""
-    by_callers = one_line(view.answer.question.set.name)
+    by_callers = one_line(view.set_name)
     return f"compiled alone, {by_callers}: as a part of other programs it may be fused differently"
 
 

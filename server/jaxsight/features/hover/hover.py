@@ -56,7 +56,12 @@ async def hover(engine: Engine, path: str, position: Position) -> Hover | None:
             nested = await _helper_hover(engine, document, subject.chunk, subject.function)
             if nested is not None:
                 return nested
-        return await _function_hover(engine, document, subject)
+        own = await _function_hover(engine, document, subject)
+        if subject.is_from_caller and own.stale:
+            called = await _helper_hover(engine, document, subject.chunk, subject.function)
+            if called is not None and not called.stale:
+                return called
+        return own
     helper = document.module.function_at(position)
     if helper is not None and position in helper[1].name_range.shifted(helper[0].first_line):
         return await _helper_hover(engine, document, *helper)

@@ -118,7 +118,7 @@ def expression_hover(
     if observation.more:
         notes.append(f"and {observation.more} more")
     subject = view.answer.question.subject
-    chosen = view.answer.question.set.name
+    chosen = view.set_name
     inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
     if by_callers := called.words(view):
         inputs = f" {by_callers}"
@@ -248,7 +248,7 @@ def updates(traced: Traced, *, quoted: bool = False) -> str:
 
 
 def _set_words(subject: Subject, view: View) -> str:
-    chosen = view.answer.question.set.name
+    chosen = view.set_name
     if chosen:
         return f"example inputs *{escaped(chosen)}*"
     if len(subject.examples.sets) > 1:

@@ -277,6 +277,16 @@ class View:
             holding, key=lambda r: (r.end.line - r.start.line, r.end.column - r.start.column)
         )
 
+    @property
+    def set_name(self) -> str:
+        """The current name of the example set: a caller may have another name by now."""
+        traced = self.answer.question.set
+        sets = self.subject.examples.sets
+        if any(current.name == traced.name for current in sets):
+            return traced.name
+        same = (current.name for current in sets if current.arguments == traced.arguments)
+        return next(same, traced.name)
+
     def named(self, observation: Observation) -> tuple[str, ...]:
         """Return the types of an observation's values, with names of sizes where known."""
         names = self.size_names.values.get(observation)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
+from jaxsight.queries.callers import Callers
 from jaxsight.queries.choices import Choices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside, Turns
@@ -30,6 +31,7 @@ class Traces:
         documents: OpenDocuments,
         projects: Projects,
         choices: Choices,
+        callers: Callers,
         memory: Memory,
         aside: Aside,
         turns: Turns,
@@ -37,12 +39,11 @@ class Traces:
         self._documents = documents
         self._projects = projects
         self._choices = choices
+        self._callers = callers
         self._memory = memory
         self._aside = aside
         self._turns = turns
         self.cache = TraceCache(documents.by_path, memory)
-        self.on_answers: Callable[[], None] = lambda: None
-        """Called after all functions of a document were traced; may change example inputs."""
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
@@ -176,7 +177,7 @@ class Traces:
             if any(q.trace.whole != document.looked_into for q in unknown):
                 return await self.views(document, patience)
         if patience is None:
-            self.on_answers()
+            self._callers.update()
             if self._documents.subjects(document) is not subjects:
                 return await self.views(document, patience)
         outdated = self._outdated_calls(document, questions)
@@ -202,23 +203,29 @@ class Traces:
         return self._outdated_calls(document, questions)
 
     def _outdated_calls(
-        self, document: Document, questions: Iterable[tuple[Subject, Question | Unasked]]
+        self, document: Document, questions: Sequence[tuple[Subject, Question | Unasked]]
     ) -> frozenset[str]:
-        """Return the functions of a document that its last traces call, without the current ones.
+        """Return the functions of a document whose example inputs from callers may be outdated.
 
-        Their example inputs from callers are those of an older text.
+        No trace of the current text has made those calls. Callers in other files count as current.
         """
-        called: set[str] = set()
-        for subject, question in questions:
-            answer = self.cache.known(question) if isinstance(question, Question) else None
-            if subject.is_from_caller or (answer and isinstance(answer.reply, Traced)):
+        current = {
+            question.key
+            for subject, question in questions
+            if isinstance(question, Question)
+            and not subject.is_from_caller
+            and (answer := self.cache.known(question)) is not None
+            and isinstance(answer.reply, Traced)
+        }
+        outdated: set[str] = set()
+        for subject, _ in questions:
+            chosen = self._choices.set_of(document, subject)
+            if chosen is None or not subject.is_from_caller:
                 continue
-            example_set = self._choices.set_of(document, subject)
-            name = example_set.name if example_set is not None else ""
-            last = self.cache.traced(document.path, subject.name, name)
-            if last is not None and isinstance(last.reply, Traced):
-                called.update(call.function for call in last.reply.calls if not call.file)
-        return frozenset(called)
+            asked = self._callers.asked(document.path, subject.name, chosen.name)
+            if not any(path != document.path or key in current for path, key in asked):
+                outdated.add(subject.name)
+        return frozenset(outdated)
 
     async def _answered(self, questions: Sequence[Question], patience: float | None) -> None:
         """Wait for answers, at most `patience` seconds; questions without one are given up."""
