@@ -41,6 +41,9 @@ return {
       require('jaxsight').printed(output)
     end,
     ['jaxsight/panelRefresh'] = function() end,
+    ['textDocument/inlayHint'] = function(...)
+      return require('jaxsight.hints').answered(...)
+    end,
     ['window/showMessageRequest'] = function(...)
       return require('jaxsight.trust').asked(...)
     end,

@@ -202,6 +202,15 @@ def test_a_lens_chooses_another_example_set(model: Neovim) -> None:
     )
     hints = model.hints(": f32[1,8,16,16]")
     assert hints["15:mask"] == ": bool[16,16]"
+    # The choice outlives the buffer.
+    model.lua(
+        """
+        local arguments = { vim.uri_from_bufnr(0), 'attention', '' }
+        vim.lsp.get_clients({ bufnr = 0, name = 'jaxsight' })[1]:exec_cmd(
+          { title = '', command = 'jaxsight.chooseSet', arguments = arguments })
+        """
+    )
+    model.hints(": f32[4,8,128,128]")
 
 
 def test_proposed_inputs_show_shapes_and_are_kept(model: Neovim) -> None:
@@ -211,6 +220,7 @@ def test_proposed_inputs_show_shapes_and_are_kept(model: Neovim) -> None:
     local command = { title = A[1], command = A[1], arguments = arguments }
     client:exec_cmd(command, { bufnr = vim.api.nvim_get_current_buf() })
     """
+    model.place("def clip|ped")
     model.lua(run, "jaxsight.showProposed")
     hints = model.hints(": f32[]")
     assert hints["22:norm"] == ": f32[]"

@@ -54,8 +54,8 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Median by median."""
-        if not self.baseline:
+        """Median by median; `None` without a baseline, and for one below the clock's unit."""
+        if not self.baseline or not statistics.median(self.baseline):
             return None
         return statistics.median(self.ours) / statistics.median(self.baseline)
 

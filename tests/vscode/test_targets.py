@@ -16,7 +16,7 @@ from jaxsight.files.locks import try_lock
 from tests.compiler.packages import local_index
 from tests.vscode.code_server import code_server
 from tests.vscode.project import FUSION, make
-from tests.vscode.window import Window, plain, window
+from tests.vscode.window import Window, window
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +104,7 @@ def test_a_target_is_found_by_its_device_and_chosen_without_its_compiler(
         editor.sees("def f_sum_jax(x):▣ cuda:h100: compiler not installed")
         assert "compiler not installed" in editor.bar("jaxsight: cuda:h100")
         bar = editor.toast("Installing the compiler for NVIDIA GPUs")
-        assert "waiting for another process" in plain(bar.inner_text())
+        bar.filter(has_text="waiting for another process").wait_for()
         bar.get_by_role("button", name="Cancel", exact=True).click()
         bar.wait_for(state="detached")
     assert not (scratch / "compilers" / folder).exists()

@@ -2,6 +2,7 @@
 
 local documents = require('jaxsight.documents')
 local functions = require('jaxsight.functions')
+local hints = require('jaxsight.hints')
 local targets = require('jaxsight.targets')
 local trust = require('jaxsight.trust')
 
@@ -209,6 +210,7 @@ function M.attached(server, buffer)
   end
   if vim.g.jaxsight_hints ~= false then vim.lsp.inlay_hint.enable(true, { bufnr = buffer }) end
   local group = vim.api.nvim_create_augroup('jaxsight.' .. buffer, {})
+  hints.watch(group, buffer)
   local timer = assert(vim.uv.new_timer())
   local last
   vim.api.nvim_create_autocmd('CursorMoved', {
@@ -237,6 +239,7 @@ function M.attached(server, buffer)
     buffer = buffer,
     callback = function()
       timer:stop()
+      hints.forget(buffer)
     end,
   })
 end

@@ -83,14 +83,14 @@ def _edits(
 
 def _is_wanted(path: Path, function: Function, call: RecordedCall, settings: Settings) -> bool:
     """Return whether a function has no other example inputs, and still takes recorded ones."""
-    found = examples.of(
+    read = examples.of(
         function,
         sizes=settings.sizes,
         project=settings.examples.get(f"{module_name(str(path))}:{function.qualname}"),
         mesh=settings.mesh,
         outside=[OutsideSet("recorded", "", call.inputs)],
     )
-    return found.source == "recorded"
+    return read.source == "recorded"
 
 
 def _lines(function: Function, call: RecordedCall) -> list[str]:

@@ -70,7 +70,7 @@ class SizedInputs:
             )
         except Malformed:
             return None
-        mine = tuple((name, numbers.get(name, given)) for name, given in self.set.sizes)
+        mine = tuple((name, numbers.get(name, number)) for name, number in self.set.sizes)
         return replace(self.set, arguments=arguments, sizes=mine)
 
     @property
@@ -109,9 +109,9 @@ def sized_inputs(
         by_number: whether equal numbers in different lines are one size.
     """
     definitions = dict(example_set.definitions)
-    given = dict(example_set.sizes)
-    base = {name: n for name, n in given.items() if not _derived(definitions.get(name))}
-    declared = frozenset(given)
+    written = dict(example_set.sizes)
+    base = {name: n for name, n in written.items() if not _derived(definitions.get(name))}
+    declared = frozenset(written)
     nodes = dict(example_set.nodes)
     derived = {name: size for name, size in definitions.items() if _derived(size)}
     base |= {

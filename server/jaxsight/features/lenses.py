@@ -33,7 +33,7 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
     if document is None or not engine.projects.of(path).settings.code_lens:
         return []
     subjects = engine.documents.subjects(document)
-    found = [
+    shown = [
         lens
         for subject in subjects
         for lens in _lenses(
@@ -50,8 +50,8 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
                 start = function.range.shifted(chunk.first_line).start
                 arguments = (path, function.qualname)
                 above = Range(start, start)
-                found.append(Lens(above, "show shapes…", SHOW_PROPOSED, arguments))
-    return found
+                shown.append(Lens(above, "show shapes…", SHOW_PROPOSED, arguments))
+    return shown
 
 
 def _lenses(path: str, subject: Subject, chosen: ExampleSet | None, figures: str) -> Iterator[Lens]:

@@ -104,7 +104,7 @@ def _by_use(evidence: Evidence, annotated: str) -> str:
 def _static(evidence: Evidence, annotated: str, name: str) -> str:
     if annotated.startswith("literal "):
         return annotated
-    for pattern, found in (
+    for pattern, guess in (
         (names.AXIS, "axis"),
         (names.SHAPE, "shape"),
         (names.DTYPE, "dtype"),
@@ -113,20 +113,20 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
         (names.STRING, "literal 'name'"),
     ):
         if pattern.fullmatch(name):
-            return found
+            return guess
     return annotated if annotated == "callable" else "count"
 
 
 def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
     """Return what the name says, where the body does not use the parameter as an array."""
     if evidence.shape.find().least <= 1 and not evidence.integer and annotated != "array":
-        for pattern, found in (
+        for pattern, guess in (
             (names.SHAPE, "shape"),
             (names.DTYPE, "dtype"),
             (names.FUNCTIONS, "callables"),
         ):
             if pattern.fullmatch(name):
-                return found
+                return guess
     if evidence.array:
         return None
     if name == MESH:
@@ -155,8 +155,8 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
 
 
 def _array_kind(evidence: Evidence, annotated: str, name: str, said: Described | None) -> str:
-    found = evidence.shape.find()
-    if found.rank is not None or found.least or found.likely is not None:
+    root = evidence.shape.find()
+    if root.rank is not None or root.least or root.likely is not None:
         return "array"
     described = said is not None and (said.shape is not None or said.rank is not None)
     by_name = names.SCALAR.fullmatch(name) and evidence.array <= 1
@@ -245,16 +245,16 @@ def _function(evidence: Evidence) -> str:
     if evidence.scanned:
         return "lambda carry, x: (carry, x)"
     called = evidence.called or ("",)
-    given = [
+    parameters = [
         name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)
     ]
-    if len(set(given)) < len(given):
-        given = [f"x{i}" for i in range(len(given))]
-    if given == ["x0"]:
-        given = ["x"]
+    if len(set(parameters)) < len(parameters):
+        parameters = [f"x{i}" for i in range(len(parameters))]
+    if parameters == ["x0"]:
+        parameters = ["x"]
     if evidence.returned > 1:
-        values = (given * evidence.returned)[: evidence.returned]
-        return f"lambda {', '.join(given)}: ({', '.join(values)})"
+        values = (parameters * evidence.returned)[: evidence.returned]
+        return f"lambda {', '.join(parameters)}: ({', '.join(values)})"
     if evidence.differentiated:
-        return f"lambda {', '.join(given)}: ({given[0]} ** 2).sum()"
-    return f"lambda {', '.join(given)}: {given[0] if given else '0.0'}"
+        return f"lambda {', '.join(parameters)}: ({parameters[0]} ** 2).sum()"
+    return f"lambda {', '.join(parameters)}: {parameters[0] if parameters else '0.0'}"

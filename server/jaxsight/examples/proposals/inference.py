@@ -178,14 +178,14 @@ def _dim(size: Size, sized: dict[str, Dim]) -> Dim:
 
 def _say(shape: Shape, said: Described, sized: dict[str, Dim]) -> None:
     """Give a shape what the docstring says of it, unless the body says otherwise."""
-    found = shape.find()
+    root = shape.find()
     if said.shape is not None:
         sizes = [size for size in said.shape if size != "..."]
         if len(sizes) == len(said.shape) and not shape.set_rank(len(sizes)):
             return
         if len(sizes) < len(said.shape):
             likely = len(sizes) + (0 if len(sizes) > 1 else 1)
-            found.likely = likely if found.likely is None else found.likely
+            root.likely = likely if root.likely is None else root.likely
             sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
         for i, size in enumerate(reversed(sizes), start=1):
             number = int(size) if size.isdigit() else None
@@ -193,17 +193,17 @@ def _say(shape: Shape, said: Described, sized: dict[str, Dim]) -> None:
                 Dim(number=number) if number is not None else sized.setdefault(size, Dim(name=size))
             )
             shape.dim(-i).unify(dim)
-    elif said.rank is not None and found.rank is None and found.likely is None:
-        found.likely = said.rank
+    elif said.rank is not None and root.rank is None and root.likely is None:
+        root.likely = said.rank
         if said.square:
             shape.dim(-1).unify(shape.dim(-2))
 
 
 def _flatten_biases(evidence: Mapping[str, Evidence]) -> None:
     """Give biases one axis, if the body does not say otherwise."""
-    shapes = {name: found.shape for name, found in evidence.items() if len(name) > 2}
-    for found in evidence.values():
-        shapes |= {key.strip("'"): shape for key, shape in found.keys.items()}
+    shapes = {name: facts.shape for name, facts in evidence.items() if len(name) > 2}
+    for facts in evidence.values():
+        shapes |= {key.strip("'"): shape for key, shape in facts.keys.items()}
     for name, shape in shapes.items():
         if names.BIAS.fullmatch(name) and shape.find().likely is None:
             shape.set_rank(1)

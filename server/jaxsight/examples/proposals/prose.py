@@ -82,8 +82,8 @@ def _dedented(whole: str, text: str) -> str:
 
 
 def _shape_in(text: str) -> tuple[str, ...] | None:
-    for found in _SHAPE.finditer(text[:400]):
-        shape = _sizes(next(group for group in found.groups() if group is not None))
+    for written in _SHAPE.finditer(text[:400]):
+        shape = _sizes(next(group for group in written.groups() if group is not None))
         if shape is not None:
             return shape
     return None

@@ -57,8 +57,8 @@ class Wrong:
 
     def is_a(self, *types: str) -> bool:
         """Return whether the exception or a base of it has one of these names."""
-        found = {self.failure.type, *self.failure.bases}
-        return any(name.rpartition(".")[2] in types for name in found)
+        kinds = {self.failure.type, *self.failure.bases}
+        return any(name.rpartition(".")[2] in types for name in kinds)
 
     def having(self, name: str, guess: Guess) -> Proposal:
         """Return the proposal with another example."""
@@ -140,8 +140,8 @@ def _static(wrong: Wrong) -> Iterator[Proposal]:
 
 
 def _culprits(message: str) -> str:
-    found = re.search(r"depends on the values? of the arguments? ([^\n]*?\.)(?=\s|$)", message)
-    return found.group(1) if found else ""
+    listed = re.search(r"depends on the values? of the arguments? ([^\n]*?\.)(?=\s|$)", message)
+    return listed.group(1) if listed else ""
 
 
 def _static_guess(wrong: Wrong, name: str, guess: Guess, *, is_integer: bool) -> Guess:
@@ -168,24 +168,26 @@ def _static_guess(wrong: Wrong, name: str, guess: Guess, *, is_integer: bool) ->
 def _rank(wrong: Wrong) -> Iterator[Proposal]:
     """Give arrays the rank that the message names."""
     message = wrong.message
-    if found := re.search(r"(?:not enough|too many) values to unpack \(expected (\d+)", message):
-        ranks = [int(found.group(1))]
-    elif found := re.search(r"array is (\d+)-dimensional, but (\d+) were indexed", message):
-        ranks = [int(found.group(2))]
+    if counts := re.search(r"(?:not enough|too many) values to unpack \(expected (\d+)", message):
+        ranks = [int(counts.group(1))]
+    elif counts := re.search(r"array is (\d+)-dimensional, but (\d+) were indexed", message):
+        ranks = [int(counts.group(2))]
     elif (
-        found := re.search(
+        counts := re.search(
             r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)",
             message,
         )
     ) or (
-        found := re.search(
+        counts := re.search(
             r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b",
             message,
         )
     ):
-        ranks = [int(found.group(1))]
-    elif found := re.search(r"axis (-?\d+) is out of bounds for array of dimension (\d+)", message):
-        axis = int(found.group(1))
+        ranks = [int(counts.group(1))]
+    elif counts := re.search(
+        r"axis (-?\d+) is out of bounds for array of dimension (\d+)", message
+    ):
+        axis = int(counts.group(1))
         ranks = [axis + 1 if axis >= 0 else -axis]
     elif "subscript" in message and (terms := _terms(wrong.expression)):
         yield from _einsum(wrong, terms)
@@ -225,8 +227,8 @@ def _with_rank(wrong: Wrong, guess: ArrayGuess, rank: int) -> ArrayGuess:
 
 
 def _terms(expression: str) -> list[str]:
-    found = re.search(r"einsum\(\s*[\"']([^\"']*)[\"']", expression)
-    return found.group(1).replace(" ", "").partition("->")[0].split(",") if found else []
+    spec = re.search(r"einsum\(\s*[\"']([^\"']*)[\"']", expression)
+    return spec.group(1).replace(" ", "").partition("->")[0].split(",") if spec else []
 
 
 def _einsum(wrong: Wrong, terms: Sequence[str]) -> Iterator[Proposal]:
@@ -333,18 +335,18 @@ def _dtype(wrong: Wrong) -> Iterator[Proposal]:
 
 def _choice(wrong: Wrong) -> Iterator[Proposal]:
     """Pass the first of the strings that the message lists."""
-    found = re.search(
+    rejected = re.search(
         r"(?:one of|[Mm]ust be|expected|supported|[Vv]alid|options?|either)[^'\"]{0,60}"
         r"(['\"])([\w.-]{1,30})\1",
         wrong.message,
     )
-    if found is None:
+    if rejected is None:
         return
     for name in dict.fromkeys((*wrong.blamed, *wrong.proposal.examples)):
         guess = wrong.proposal.examples.get(name)
         is_text = isinstance(guess, LiteralGuess) and guess.text.startswith("'")
         if is_text or name in wrong.message:
-            yield wrong.having(name, LiteralGuess(repr(found.group(2))))
+            yield wrong.having(name, LiteralGuess(repr(rejected.group(2))))
 
 
 def _kind(wrong: Wrong) -> Iterator[Proposal]:
@@ -355,12 +357,12 @@ def _kind(wrong: Wrong) -> Iterator[Proposal]:
         (g for g in proposal.examples.values() if isinstance(g, ArrayGuess)), ArrayGuess((4, 8))
     )
     blamed = [n for n in wrong.blamed if n in proposal.examples] or list(proposal.examples)
-    if found := re.search(r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'", message):
+    if missing := re.search(r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'", message):
         for name in blamed:
             guess = proposal.examples[name]
             if isinstance(guess, ArrayGuess | DictGuess):
                 items = guess.items if isinstance(guess, DictGuess) else ()
-                key = repr(found.group(1))
+                key = repr(missing.group(1))
                 yield wrong.having(name, DictGuess((*items, (key, usual))))
     if re.search(r"not callable", message):
         for name in blamed:

@@ -56,11 +56,11 @@ class Sizing:
             return
         self._is_laid_out = True
         for shape in self._shapes.values():
-            found = shape.find()
-            if found.rank is None:
-                rank = found.likely if found.likely is not None else USUAL_RANK
-                extent = max([i + 1 for i in (*found.front, *found.back)], default=0)
-                shape.set_rank(min(max(rank, found.least, extent), _HIGHEST_RANK))
+            root = shape.find()
+            if root.rank is None:
+                rank = root.likely if root.likely is not None else USUAL_RANK
+                extent = max([i + 1 for i in (*root.front, *root.back)], default=0)
+                shape.set_rank(min(max(rank, root.least, extent), _HIGHEST_RANK))
         roots = {id(s.find()): s.find() for s in self._shapes.values()}
         uses: dict[int, int] = {}
         for shape in roots.values():

@@ -211,10 +211,10 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     if explored is None:
         return differing
     engine.traces.name_sizes(view)
-    found = list(sizes.of_annotations(view)) if differing else []
+    mismatches = list(sizes.of_annotations(view)) if differing else []
     if sizes.FIXED_SIZES in check.codes and explored.fixed is not None:
-        found += sizes.of_fixed_size(view, explored.fixed)
-    return found
+        mismatches += sizes.of_fixed_size(view, explored.fixed)
+    return mismatches
 
 
 async def _result(

@@ -88,7 +88,7 @@ def summary(kernels: Kernels, function: str, most: int) -> Iterator[str]:
     """
     if kernels.graph.kernel_count <= FEW:
         return
-    found = groups(kernels, most)
-    if len(found) > 1:
-        for group in found:
+    by_module = groups(kernels, most)
+    if len(by_module) > 1:
+        for group in by_module:
             yield f"{title(group, function)}: {', '.join(figures(group))}"

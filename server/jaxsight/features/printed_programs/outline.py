@@ -79,11 +79,11 @@ def _statements(program: Program, block: Block, depth: int) -> Iterator[Symbol]:
             continue
         children: list[Symbol] = []
         for inner in statement.blocks:
-            found = tuple(_statements(program, inner, depth + 2))
-            if len(statement.blocks) == 1 or not found:
-                children += found
+            inside = tuple(_statements(program, inner, depth + 2))
+            if len(statement.blocks) == 1 or not inside:
+                children += inside
             else:
-                children.append(_inner(program, inner, found))
+                children.append(_inner(program, inner, inside))
         yield _statement(program, statement, tuple(children))
 
 
@@ -139,7 +139,7 @@ class Fold:
 
 def folds(program: Program) -> list[Fold]:
     """Return the sections, blocks and statements of several lines, and runs of comments."""
-    found = {section.first: section for section in _sections(program)}
+    by_line = {section.first: section for section in _sections(program)}
     waiting = [program.root]
     while waiting:
         block = waiting.pop()
@@ -148,11 +148,11 @@ def folds(program: Program) -> list[Fold]:
         for part in parts:
             # The last line, with the closing bracket, remains visible.
             first, last = program.line(part.start), program.line(part.end) - 1
-            if last > first and (first not in found or found[first].last < last):
-                found[first] = Fold(first, last)
+            if last > first and (first not in by_line or by_line[first].last < last):
+                by_line[first] = Fold(first, last)
     for first, last in _comments(program):
-        found.setdefault(first, Fold(first, last, is_comment=True))
-    return sorted(found.values(), key=lambda fold: fold.first)
+        by_line.setdefault(first, Fold(first, last, is_comment=True))
+    return sorted(by_line.values(), key=lambda fold: fold.first)
 
 
 _SECTION = re.compile(r"(?P<indent>[ ]*)# (?P<path>\S.*?)(?: · .*)?")

@@ -207,13 +207,13 @@ class Program:
     @cached_property
     def definitions(self) -> frozenset[int]:
         """The offsets at which names are defined."""
-        found = {function.name_start for function in self.functions.values()}
+        starts = {function.name_start for function in self.functions.values()}
         waiting = [self.root]
         while waiting:
             block = waiting.pop()
-            found.update(block.defined.values())
+            starts.update(block.defined.values())
             waiting += block.blocks
-        return frozenset(found)
+        return frozenset(starts)
 
     @cached_property
     def by_path(self) -> dict[str, Block]:

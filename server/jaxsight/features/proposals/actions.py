@@ -174,10 +174,10 @@ def settings_edits(file: str, key: str, proposal: Proposal) -> tuple[Edit, ...] 
 async def _find(engine: Engine, path: str, name: str) -> tuple[Document, ModuleChunk, Function]:
     document = await engine.documents.read(path)
     functions = document.module.functions if document is not None else ()
-    found = next((pair for pair in functions if pair[1].qualname == name), None)
-    if document is None or found is None:
+    named = next((pair for pair in functions if pair[1].qualname == name), None)
+    if document is None or named is None:
         raise LookupError(f"there is no function {name} in {path}")
-    return document, *found
+    return document, *named
 
 
 async def resolve(engine: Engine, path: str, pending: str) -> tuple[Edit, ...]:

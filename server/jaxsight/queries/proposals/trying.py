@@ -262,11 +262,11 @@ class _Search:
             match node:
                 case ast.Assign(targets=targets, value=value):
                     read = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
-                    found = dict.fromkeys(
+                    sources = dict.fromkeys(
                         p for n in read for p in ((n,) if n in known else origins.get(n, ()))
                     )
                     for target in targets:
                         for inner in ast.walk(target):
                             if isinstance(inner, ast.Name) and inner.id not in known:
-                                origins.setdefault(inner.id, tuple(found))
+                                origins.setdefault(inner.id, tuple(sources))
         return origins

@@ -158,8 +158,8 @@ async def _both(
     return False
 
 
-def _usable(given: Sizes, sizes: Sizes, kept: Sequence[Relation]) -> bool:
-    fits = all(n <= max(_LARGEST, given[name]) for name, n in sizes.items())
+def _usable(original: Sizes, sizes: Sizes, kept: Sequence[Relation]) -> bool:
+    fits = all(n <= max(_LARGEST, original[name]) for name, n in sizes.items())
     return fits and all(relation.holds(sizes) for relation in kept)
 
 
@@ -171,8 +171,8 @@ async def _named(
     fixed: tuple[str, ...],
 ) -> Explored:
     """Return the names of dimensions, after breaking relations that leave a choice of formulas."""
-    given = inputs.all_sizes(inputs.sizes)
-    names = [name for name in given if name not in fixed]
+    original = inputs.all_sizes(inputs.sizes)
+    names = [name for name in original if name not in fixed]
     for seed in range(_SEEDS):
         sizes = samples.sample(inputs.sizes, kept, seed, fixed)
         if len(search.traces) >= _MOST_SAMPLES or not _usable(inputs.sizes, sizes, kept):
@@ -207,9 +207,9 @@ async def _named(
         for sizes in other_samples
         if all(relation.holds(sizes) for relation in needed)
     ]
-    choose = chooser(names, [given, *search.samples], related, divides=confirmed)
+    choose = chooser(names, [original, *search.samples], related, divides=confirmed)
     written = names_of([first, *search.traces], choose)
-    shown = tuple((name, given[name]) for name in names)
+    shown = tuple((name, original[name]) for name in names)
     return Explored(written, shown, traces=search.count)
 
 
@@ -251,15 +251,15 @@ def _names(relation: Ordered | Divides) -> set[str]:
 
 
 def _without(
-    given: Sizes, broken: Sequence[Relation], rest: Sequence[Relation], fixed: tuple[str, ...]
+    original: Sizes, broken: Sequence[Relation], rest: Sequence[Relation], fixed: tuple[str, ...]
 ) -> Iterator[Sizes]:
     """Yield sizes that do not have some relations, but the others.
 
     Of sizes that are not divisible, also such with the quotient 1.
     """
-    candidates = [samples.sample(given, rest, seed, fixed) for seed in range(_SEEDS)]
+    candidates = [samples.sample(original, rest, seed, fixed) for seed in range(_SEEDS)]
     candidates = [sizes for sizes in candidates if not all(r.holds(sizes) for r in broken)]
-    yield from [sizes for sizes in candidates if _usable(given, sizes, rest)][:1]
+    yield from [sizes for sizes in candidates if _usable(original, sizes, rest)][:1]
     for relation in broken:
         if isinstance(relation, Divides) and relation.name not in fixed and candidates:
             first = candidates[0]
@@ -267,7 +267,7 @@ def _without(
             with_quotient_one = (
                 {**first, relation.name: size} for size in range(2 * divisor - 1, divisor, -1)
             )
-            yield from [sizes for sizes in with_quotient_one if _usable(given, sizes, rest)][:1]
+            yield from [sizes for sizes in with_quotient_one if _usable(original, sizes, rest)][:1]
             # What is divided may be divisible because of the other sizes.
             part = first[relation.name] // divisor * divisor
             related = {relation.name, relation.divisor, *fixed}
@@ -280,10 +280,10 @@ def _tells(
     search: _Search, first: Traced, inputs: SizedInputs, names: Sequence[str], sizes: Sizes
 ) -> bool:
     """Return whether formulas that explain the same dimension differ for some sizes."""
-    given, others = inputs.all_sizes(inputs.sizes), inputs.all_sizes(sizes)
+    original, others = inputs.all_sizes(inputs.sizes), inputs.all_sizes(sizes)
     for numbers in dimensions([first, *search.traces]):
-        found = explanations(names, [given, *search.samples], numbers)
-        if len({formula.value(others) for formula in found}) > 1:
+        formulas = explanations(names, [original, *search.samples], numbers)
+        if len({formula.value(others) for formula in formulas}) > 1:
             return True
     return False
 

@@ -44,12 +44,12 @@ def explanations(
     """
     if len(set(dims)) == 1:
         return []
-    found = [
+    formulas = [
         formula
         for formula in _candidates(names, samples, dims)
         if all(formula.value(s) == d for s, d in zip(samples, dims, strict=True))
     ]
-    return sorted(found, key=lambda formula: formula.rank)
+    return sorted(formulas, key=lambda formula: formula.rank)
 
 
 def _candidates(

@@ -133,15 +133,15 @@ def chooser(
     """
 
     def choose(numbers: Sequence[int]) -> str:
-        found = explanations(names, samples, numbers)
-        if not found:
+        formulas = explanations(names, samples, numbers)
+        if not formulas:
             return ""
-        best = found[0]
+        best = formulas[0]
         if not divides and "//" in best.text:
             return ""
-        if len(found) > 1 and not synthetic:
+        if len(formulas) > 1 and not synthetic:
             return ""
-        for other in found[1:]:
+        for other in formulas[1:]:
             if any(other.value(sizes) != best.value(sizes) for sizes in synthetic):
                 return ""
         return best.text

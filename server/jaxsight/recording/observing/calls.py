@@ -97,8 +97,8 @@ class Calls:
             return
         key = type(made).__module__, type(made).__qualname__
         try:
-            given = [pair for pair in rest if not _is_default(made, frame.f_code, *pair)]
-            construction: _Construction | None = self._construction(frame.f_globals, given)
+            passed = [pair for pair in rest if not _is_default(made, frame.f_code, *pair)]
+            construction: _Construction | None = self._construction(frame.f_globals, passed)
         except UnwritableError:
             construction = None
         try:

@@ -67,10 +67,10 @@ class ProjectFiles:
 
     def file(self, path: str) -> str:
         """Return the path relative to the root; empty for a file that is not of the project."""
-        found = self._files.get(path)
-        if found is None:
-            found = self._files[path] = self._file(path)
-        return found
+        known = self._files.get(path)
+        if known is None:
+            known = self._files[path] = self._file(path)
+        return known
 
     def _file(self, path: str) -> str:
         if path.startswith("<"):
@@ -133,5 +133,5 @@ def arguments(frame: FrameType) -> Iterator[tuple[str, object]]:
 def _is_class_parameter(code: CodeType, first: object) -> bool:
     if not isinstance(first, type) or "." not in code.co_qualname:
         return False
-    found = inspect.getattr_static(first, code.co_name, None)
-    return isinstance(found, classmethod)
+    attribute = inspect.getattr_static(first, code.co_name, None)
+    return isinstance(attribute, classmethod)

@@ -126,16 +126,16 @@ class _Writer:
                 self.node(value, out)
 
     def node(self, value: object, out: list[str]) -> None:
-        found = parts.of(value) if self.depth < _DEEPEST else None
-        if found is None:
+        contents = parts.of(value) if self.depth < _DEEPEST else None
+        if contents is None:
             self.remaining -= 1
             self.opaque += 1
             out.append(_opaque(value))
             return
-        around = "()" if found.name and found.brackets != "()" else ""
-        out.append(f"{found.name}{around[:1]}{found.brackets[0]}")
+        around = "()" if contents.name and contents.brackets != "()" else ""
+        out.append(f"{contents.name}{around[:1]}{contents.brackets[0]}")
         self.depth += 1
-        for index, (key, child) in enumerate(found.parts):
+        for index, (key, child) in enumerate(contents.parts):
             if index:
                 out.append(", ")
             if self.remaining <= 0:
@@ -146,7 +146,7 @@ class _Writer:
         self.depth -= 1
         # A tuple of one; classes take it without a comma.
         out.append("," if type(value) is tuple and len(value) == 1 else "")
-        out.append(f"{found.brackets[1]}{around[1:]}")
+        out.append(f"{contents.brackets[1]}{around[1:]}")
 
 
 _DEEPEST = 16

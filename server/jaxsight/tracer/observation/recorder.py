@@ -276,8 +276,8 @@ class Recorder:
         function = self._imported.function(number)
         if function is not None:
             return function.parameters
-        found = self.site(number)
-        entry = found[1].entry if found is not None else None
+        place = self.site(number)
+        entry = place[1].entry if place is not None else None
         return entry.parameters if entry is not None else ()
 
     def _entered(self) -> _Context | None:

@@ -81,18 +81,18 @@ class _Builder:
             or id(value) in self._around
         ):
             return None
-        found = parts.of(value)
-        if found is None:
+        contents = parts.of(value)
+        if contents is None:
             return None
         self._around.add(id(value))
-        pairs = [(key, self.node(part, depth + 1)) for key, part in found.parts]
+        pairs = [(key, self.node(part, depth + 1)) for key, part in contents.parts]
         self._around.discard(id(value))
         present = [(key, node) for key, node in pairs if node is not None]
         if not present:
             return None
         nodes = [node for _, node in present]
         return _Node(
-            _class_text(value, found),
+            _class_text(value, contents),
             sum(node.arrays for node in nodes),
             sum(node.elements for node in nodes),
             sum(node.bytes for node in nodes),

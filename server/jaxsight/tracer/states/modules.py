@@ -42,8 +42,8 @@ Steps = tuple[tuple[str, Key], ...]
 def kind(cls: type) -> str:
     """Return `HELD` or `NAMED` for a class of modules, else an empty string."""
     for base in cls.__mro__:
-        if (found := _BASES.get((_library(base), base.__name__))) is not None:
-            return "" if _is_internal(cls) else found
+        if (of_base := _BASES.get((_library(base), base.__name__))) is not None:
+            return "" if _is_internal(cls) else of_base
     registered = registrations.flattening(cls) is not None
     return HELD if registered and code_origins.of_module(str(cls.__module__)) == "user" else ""
 
@@ -105,12 +105,12 @@ def _is_internal(cls: type) -> bool:
 def attributes(value: object) -> dict[str, object]:
     """Return the attributes in an object's `__dict__`, without those of the library itself."""
     try:
-        found = object.__getattribute__(value, "__dict__")
+        contents = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
     return {
         name: part
-        for name, part in found.items()
+        for name, part in contents.items()
         if isinstance(name, str) and not name.startswith(BOOKKEEPING)
     }
 

@@ -54,15 +54,15 @@ def mapped_call(machine: Machine, function: Closure, arguments: Sequence[Value])
 
 def _lengthen(shape: Shape, item: Shape, batch: Dim) -> None:
     """Give an array an axis before those of its items."""
-    found = item.find()
-    if found.rank is not None:
-        shape.set_rank(found.rank + 1)
-    shape.at_least(found.least + 1)
-    if found.likely is not None and shape.find().likely is None:
-        shape.find().likely = found.likely + 1
-    for i, dim in found.front.items():
+    root = item.find()
+    if root.rank is not None:
+        shape.set_rank(root.rank + 1)
+    shape.at_least(root.least + 1)
+    if root.likely is not None and shape.find().likely is None:
+        shape.find().likely = root.likely + 1
+    for i, dim in root.front.items():
         shape.dim(i + 1).unify(dim)
-    for i, dim in found.back.items():
+    for i, dim in root.back.items():
         shape.dim(-i - 1).unify(dim)
     shape.dim(0).unify(batch)
 

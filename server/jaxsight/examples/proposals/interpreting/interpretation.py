@@ -260,8 +260,8 @@ class Interpreter:
                 self.assign(target, value, scope)
                 return value
             case ast.BoolOp(values=values):
-                found = [self.value(value, scope) for value in values]
-                return found[-1]
+                operands = [self.value(value, scope) for value in values]
+                return operands[-1]
             case ast.Dict(values=values):
                 for item in values:
                     self.value(item, scope)
@@ -288,8 +288,8 @@ class Interpreter:
             uses.as_integer(value)
             constant = value.value if isinstance(value, Const) else None
             bounds.append(constant if isinstance(constant, int) else None)
-        given = sum(bound is not None for bound in (part.lower, part.upper))
-        known = part.step is None and given == sum(bound is not None for bound in bounds)
+        limits = sum(bound is not None for bound in (part.lower, part.upper))
+        known = part.step is None and limits == sum(bound is not None for bound in bounds)
         return slice(bounds[0], bounds[1], None if known else 1)
 
     def _display(self, elements: list[ast.expr], scope: dict[str, Value]) -> Value:
@@ -426,11 +426,13 @@ class Interpreter:
         ):
             if isinstance(default, ast.Constant):
                 scope[parameter.arg] = Const(default.value)
-        given = [*function.bound, *arguments]
-        scope |= {parameter.arg: value for parameter, value in zip(parameters, given, strict=False)}
+        passed = [*function.bound, *arguments]
+        scope |= {
+            parameter.arg: value for parameter, value in zip(parameters, passed, strict=False)
+        }
         scope |= dict(keywords)
         if node.args.vararg is not None:
-            scope[node.args.vararg.arg] = Items(tuple(given[len(parameters) :]))
+            scope[node.args.vararg.arg] = Items(tuple(passed[len(parameters) :]))
         self.active.append(node)
         try:
             if isinstance(node, ast.Lambda):

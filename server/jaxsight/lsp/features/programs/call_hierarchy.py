@@ -55,12 +55,12 @@ async def _prepare(context: Context, params: types.CallHierarchyPrepareParams) -
 async def _incoming(
     context: Context, params: types.CallHierarchyIncomingCallsParams
 ) -> list[types.CallHierarchyIncomingCall] | None:
-    found, name = await _calls(context, params.item.uri), _name(params.item)
-    if found is None:
+    known, name = await _calls(context, params.item.uri), _name(params.item)
+    if known is None:
         return None
-    grouped = _grouped((call.caller, call.range) for call in found.calls if call.callee == name)
+    grouped = _grouped((call.caller, call.range) for call in known.calls if call.callee == name)
     return [
-        types.CallHierarchyIncomingCall(found.item(caller), ranges)
+        types.CallHierarchyIncomingCall(known.item(caller), ranges)
         for caller, ranges in grouped.items()
     ]
 
@@ -68,12 +68,12 @@ async def _incoming(
 async def _outgoing(
     context: Context, params: types.CallHierarchyOutgoingCallsParams
 ) -> list[types.CallHierarchyOutgoingCall] | None:
-    found, name = await _calls(context, params.item.uri), _name(params.item)
-    if found is None:
+    known, name = await _calls(context, params.item.uri), _name(params.item)
+    if known is None:
         return None
-    grouped = _grouped((call.callee, call.range) for call in found.calls if call.caller == name)
+    grouped = _grouped((call.callee, call.range) for call in known.calls if call.caller == name)
     return [
-        types.CallHierarchyOutgoingCall(found.item(callee), ranges)
+        types.CallHierarchyOutgoingCall(known.item(callee), ranges)
         for callee, ranges in grouped.items()
     ]
 

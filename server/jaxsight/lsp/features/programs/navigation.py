@@ -119,12 +119,12 @@ class Navigation:
 
     async def _opened(self, path: str) -> list[tuple[ReadProgram, Sequence[Linked]]]:
         """Return the open programs of functions of a file, with their links."""
-        found = []
+        locations = []
         for uri in self._context.printed.showing(path):
             opened = await self._context.program(uri)
             if opened is not None:
-                found.append((opened, await self._links(opened)))
-        return found
+                locations.append((opened, await self._links(opened)))
+        return locations
 
     async def _links(self, opened: ReadProgram) -> Sequence[Linked]:
         if opened.shows is None:
