@@ -154,6 +154,19 @@ async def test_lenses_follow_in_the_background(project: tuple[Session, str]) -> 
     session.close(path)
 
 
+async def test_a_module_that_its_package_imports_from(project: tuple[Session, str]) -> None:
+    session, path = project
+    package = Path(path).with_name("package")
+    package.mkdir()
+    (package / "__init__.py").write_text("from package.model import attention, scaled\n", "utf-8")
+    module = package / "model.py"
+    module.write_text(MODEL, encoding="utf-8")
+    session.open(str(module), MODEL)
+    first, *_ = await proposed(session, str(module), MODEL, "attention")
+    assert first.title.startswith("Add example inputs: q: f32[")
+    session.close(str(module))
+
+
 async def test_examples_of_a_library_are_written_to_the_project(
     project: tuple[Session, str],
 ) -> None:

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from tests.perf.editor import Editor, milliseconds
 from tests.perf.measures import Figure, Goal, table
 from tests.vscode.code_server import REPOSITORY, CodeServer, code_server
 from tests.vscode.project import SHAPES, make
-from tests.vscode.window import ACTIVE, Window, chromium, window
+from tests.vscode.window import ACTIVE, Window, chromium, fresh, window
 
 RUNS = 20
 QUICK = 15
@@ -54,6 +55,7 @@ _CALL = 4
 """The column of *Developer: Startup Performance* that has the call of `activate`."""
 _SETTLE = 5.0
 """Seconds until a new window has started what it starts by itself."""
+_INSTALLATIONS = 3
 _WARM_UPS = 3
 """Edits before those that count."""
 
@@ -90,14 +92,17 @@ def main() -> None:
             code_server(Path(scratch, "code"), extensions=[_STOPWATCH]) as server,
             chromium() as browser,
         ):
-            print("hints …", file=sys.stderr, flush=True)
             figures = []
             if not options.starts:
+                print("hints …", file=sys.stderr, flush=True)
                 figures = hints(server, browser, folder, Path(scratch, "code"), runs, python)
             print("first shapes …", file=sys.stderr, flush=True)
             figures += openings(server, browser, folder, runs, python)
             print("activation …", file=sys.stderr, flush=True)
             figures += activations(server, browser, folder, runs)
+        with chromium() as browser:
+            print("installations …", file=sys.stderr, flush=True)
+            figures += installations(browser, Path(scratch), python)
     size = (REPOSITORY / "dist" / "jaxsight.vsix").stat().st_size
     figures.append(Figure("size of the .vsix", "MiB", [size / 1024**2]))
     print(table(figures))
@@ -210,30 +215,71 @@ _FIRST_HINT = """
 def openings(
     server: CodeServer, browser: Browser, folder: Path, runs: int, python: str
 ) -> list[Figure]:
-    """From the first Python file of a window, drawn, to its shapes: the extension is activated, the
-    server and the tracer start. The baseline is a Python that imports JAX, traces and prints.
+    """From the first Python file of a window, drawn, to its shapes.
+
+    In a folder that VS Code sees for the first time, the extension's server and tracer start with
+    the file; in one whose files used JAX before, with the window. The baseline is a Python that
+    imports JAX, traces and prints.
     """
-    ours: list[float] = []
+    first: list[float] = []
+    again: list[float] = []
     plain: list[float] = []
     script = f"import jax\n{TEXT}\nprint(jax.make_jaxpr(scaled)(jnp.ones((8, 64))))"
     for _ in range(runs // 2):
-        with window(browser, server.port, folder) as editor:
-            time.sleep(_SETTLE)
-            editor.page.evaluate(_FIRST_HINT, ["import jax.numpy as jnp", hint(100)])
-            editor.open(FILE)
-            ours.append(editor.page.evaluate("() => window.firstHint"))
+        with fresh(browser) as context:
+            for samples in (first, again):
+                with window(context, server.port, folder) as editor:
+                    time.sleep(_SETTLE)
+                    editor.page.evaluate(_FIRST_HINT, ["import jax.numpy as jnp", hint(100)])
+                    editor.open(FILE)
+                    samples.append(editor.page.evaluate("() => window.firstHint"))
         begin = time.perf_counter()
         subprocess.run([python, "-c", script], check=True, stdout=subprocess.DEVNULL)
         plain.append(milliseconds(begin))
+    named = {"a folder's first file → shapes": first, "the same in a known folder": again}
     return [
-        Figure(
-            "open a file → shapes, in VS Code",
-            "ms",
-            ours[1:],
-            plain[1:],
-            "python -c",
-            [Goal(factor=1.5)],
+        Figure(name, "ms", samples[1:], plain[1:], "python -c", [Goal(factor=1.5)])
+        for name, samples in named.items()
+    ]
+
+
+# Whether a hint is drawn anywhere in the window.
+_ANY_HINT = """
+() => [...document.querySelectorAll('.view-lines')]
+  .some((lines) => lines.textContent.replace(/\\u00a0/g, ' ').includes(': f32['))
+"""
+
+
+def installations(browser: Browser, scratch: Path, python: str) -> list[Figure]:
+    """From the installation of the .vsix into a VS Code without extensions to the first hint in a
+    file of a copy of optax, which has no example inputs: its server and a window start, the lens
+    *show shapes…* is drawn and clicked.
+    """
+    find = "import optax; print(optax.__path__[0])"
+    optax = subprocess.run([python, "-c", find], check=True, capture_output=True, text=True)
+    lens: list[float] = []
+    shown: list[float] = []
+    for number in range(_INSTALLATIONS):
+        folder = make(
+            scratch / f"copy{number}", {}, python=python, **{"jaxsight.proposeInputs": True}
         )
+        shutil.copytree(optax.stdout.strip(), folder / "optax")
+        file = folder / "optax" / "losses" / "_regression.py"
+        begin = time.perf_counter()
+        with (
+            code_server(scratch / f"code{number}") as server,
+            window(browser, server.port, folder, file) as editor,
+        ):
+            editor.page.set_viewport_size({"width": 1280, "height": 1600})
+            link = editor.page.locator(".codelens-decoration a", has_text="show shapes…").first
+            link.wait_for()
+            lens.append(milliseconds(begin) / 1000)
+            link.click()
+            editor.page.wait_for_function(_ANY_HINT)
+            shown.append(milliseconds(begin) / 1000)
+    return [
+        Figure("install the .vsix → a lens", "s", lens),
+        Figure("install the .vsix → the first hint", "s", shown, goals=[Goal(60)]),
     ]
 
 

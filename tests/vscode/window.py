@@ -4,6 +4,7 @@ seen.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -15,7 +16,14 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, FrameLocator, Locator, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    FrameLocator,
+    Locator,
+    Page,
+    sync_playwright,
+)
 from playwright.sync_api import TimeoutError as Late
 
 from tests.vscode.code_server import PATIENCE
@@ -447,17 +455,22 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def window(browser: Browser, port: int, folder: Path, file: Path | None = None) -> Iterator[Window]:
-    """A window with a folder or a workspace file open, and a file of it; closed with the block."""
+def window(
+    browser: Browser | BrowserContext, port: int, folder: Path, file: Path | None = None
+) -> Iterator[Window]:
+    """A window with a folder or a workspace file open, and a file of it; closed with the block.
+
+    What VS Code remembers of a workspace is in the context of the browser, of its own by default.
+    """
     kind = "workspace" if folder.suffix == ".code-workspace" else "folder"
     address = f"http://127.0.0.1:{port}/?{kind}={quote(str(folder), safe='')}"
     if file is not None:
         payload = json.dumps([["openFile", f"vscode-remote://127.0.0.1:{port}{file}"]])
         address += f"&payload={quote(payload)}"
-    context = browser.new_context(viewport=SIZE, color_scheme="light")
-    context.set_default_timeout(PATIENCE * 1000)
-    try:
+    with contextlib.ExitStack() as stack:
+        context = stack.enter_context(fresh(browser)) if isinstance(browser, Browser) else browser
         page = context.new_page()
+        stack.callback(page.close)
         page.goto(address)
         page.locator(".monaco-workbench").wait_for()
         # On a busy machine VS Code may open a workspace before it can read its file, and leave it
@@ -467,6 +480,15 @@ def window(browser: Browser, port: int, folder: Path, file: Path | None = None) 
         if file is not None:
             page.locator(f"{ACTIVE} .view-line").first.wait_for()
         yield Window(page)
+
+
+@contextmanager
+def fresh(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser in which VS Code has not run before."""
+    context = browser.new_context(viewport=SIZE, color_scheme="light")
+    context.set_default_timeout(PATIENCE * 1000)
+    try:
+        yield context
     finally:
         context.close()
 

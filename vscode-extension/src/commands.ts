@@ -17,7 +17,10 @@ export function registerCommands(
     vscode.commands.registerCommand(name, run);
   return [
     command("jaxsight.restartServer", () => server.restart()),
-    command("jaxsight.restartTracers", () => vscode.commands.executeCommand("jaxsight.restart")),
+    command("jaxsight.restartTracers", async () => {
+      await server.whenStarted();
+      await vscode.commands.executeCommand("jaxsight.restart");
+    }),
     command("jaxsight.showLogs", () => {
       logs.client.show();
     }),

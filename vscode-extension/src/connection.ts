@@ -21,6 +21,9 @@ import { explicitSettings, SECTION, settingKeys } from "./settings";
 import type { ByFolder } from "./pythons";
 import type { FileStatus, RootStatus } from "./status";
 
+/** Milliseconds that the first request for hints takes at most. */
+const START_PATIENCE = 40;
+
 /** Our commands that list what a command of the server takes. */
 const LISTS: Readonly<Record<string, string>> = {
   "jaxsight.chooseTarget": "jaxsight.pickTarget",
@@ -99,6 +102,7 @@ export function connection(start: Start, listener: Listener): LanguageClient {
 function options({ context, log, interpreters }: Start, listener: Listener, client: () => LanguageClient): LanguageClientOptions {
   const keys = settingKeys(context);
   const bars = new ProgressBars(client);
+  let starting = true;
   return {
     documentSelector: [
       { language: "python", scheme: "file" },
@@ -123,6 +127,12 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
         return list === undefined ? (next(command, given) as vscode.ProviderResult<unknown>) : vscode.commands.executeCommand(list);
       },
       provideInlayHints: async (document, range, token, next) => {
+        // VS Code waits with its next request for as long as earlier ones took. A server that is still starting answers late, but asks for
+        // another request as soon as a function has been traced.
+        if (starting) {
+          starting = false;
+          return Promise.race([next(document, range, token), later(START_PATIENCE)]);
+        }
         // VS Code would draw hints of a text that has changed on the way, at the lines of before.
         for (;;) {
           const { version } = document;
@@ -167,6 +177,10 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
       closed: () => closed(listener.died()),
     },
   };
+}
+
+async function later(milliseconds: number): Promise<undefined> {
+  await new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
 function closed(why: string | undefined): CloseHandlerResult {

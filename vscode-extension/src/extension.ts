@@ -13,10 +13,11 @@ import { Recordings } from "./recordings";
 import { Server } from "./server";
 import { Status } from "./status";
 import { Targets } from "./targets";
+import { whenWanted } from "./wanted";
 
 /** What other extensions and the tests get. */
 export interface Api {
-  /** Resolved once the server has answered `initialize`. */
+  /** Resolved once the server has answered `initialize`, or cannot. */
   readonly ready: Promise<void>;
 }
 
@@ -36,10 +37,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const commands = registerCommands(context, server, logs, pythons);
   const parts = [logs, status, pythons, targets, examples, links, membership, panel, recordings];
   context.subscriptions.push(...parts, ...commands);
-  const ready = server.start();
-  ready.catch((error: unknown) => {
-    logs.client.error(error instanceof Error ? error : String(error));
-  });
+  const ready = whenWanted(context).then(() => server?.whenStarted());
   return { ready };
 }
 

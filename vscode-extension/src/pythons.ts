@@ -6,6 +6,8 @@
  */
 
 import { execFile } from "node:child_process";
+import { stat } from "node:fs/promises";
+import { isAbsolute } from "node:path";
 import { promisify } from "node:util";
 
 import { PythonExtension } from "@vscode/python-extension";
@@ -23,6 +25,8 @@ const COMMANDS =
 const OLDEST = [3, 11] as const;
 /** The key of the workspace's memory under which the editor's choice of last time is kept. */
 const LAST_CHOICE = "interpreters";
+/** The key under which the size and time of executables are kept that are new enough. */
+const NEW_ENOUGH = "newEnough";
 
 /** Interpreters by folder URI. */
 export type ByFolder = Record<string, string>;
@@ -49,7 +53,7 @@ export class Pythons implements vscode.Disposable {
     const last = this.memory.get<ByFolder>(LAST_CHOICE);
     if (last !== undefined && vscode.workspace.isTrusted && vscode.workspace.getConfiguration("jaxsight").get<string>("serverPython", "") === "") {
       const [server] = Object.values(last);
-      if (server !== undefined && (await isNewEnough(server))) {
+      if (server !== undefined && (await this.isNewEnough(server))) {
         return { server, interpreters: last };
       }
     }
@@ -88,14 +92,14 @@ export class Pythons implements vscode.Disposable {
   async forServer(): Promise<string> {
     const setting = vscode.workspace.getConfiguration("jaxsight").get<string>("serverPython", "");
     if (setting !== "") {
-      if (await isNewEnough(setting)) {
+      if (await this.isNewEnough(setting)) {
         return setting;
       }
       throw new Error(`invalid setting jaxsight.serverPython: ${setting} is not Python 3.11 or newer`);
     }
     const own = vscode.workspace.isTrusted ? Object.values(await this.byFolder()) : [];
     for (const candidate of [...own, ...COMMANDS]) {
-      if (await isNewEnough(candidate)) {
+      if (await this.isNewEnough(candidate)) {
         return candidate;
       }
     }
@@ -106,6 +110,20 @@ export class Pythons implements vscode.Disposable {
 
   dispose(): void {
     vscode.Disposable.from(...this.subscriptions).dispose();
+  }
+
+  /** Runs a Python to ask for its version, unless this executable has answered before. */
+  private async isNewEnough(python: string): Promise<boolean> {
+    const known = this.memory.get<Record<string, string>>(NEW_ENOUGH, {});
+    const now = await stamp(python);
+    if (now !== undefined && known[python] === now) {
+      return true;
+    }
+    const newEnough = await isNewEnough(python);
+    if (newEnough && now !== undefined) {
+      await this.memory.update(NEW_ENOUGH, { ...known, [python]: now });
+    }
+    return newEnough;
   }
 
   private async open(): Promise<void> {
@@ -134,6 +152,16 @@ export class Pythons implements vscode.Disposable {
     const active = this.api.environments.getActiveEnvironmentPath(folder);
     const environment = await this.api.environments.resolveEnvironment(active);
     return environment?.executable.uri?.fsPath;
+  }
+}
+
+/** Size and time of an executable; nothing for a command that is looked up. */
+async function stamp(python: string): Promise<string | undefined> {
+  try {
+    const { size, mtimeMs } = await stat(python);
+    return isAbsolute(python) ? `${size} ${mtimeMs}` : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -7,6 +7,7 @@ import type { Listener } from "./connection";
 import type { Logs } from "./logs";
 import type { ByFolder, Pythons } from "./pythons";
 import type { Status } from "./status";
+import { rememberUse } from "./wanted";
 
 const RESTARTS = 5;
 /** Milliseconds in which so many deaths mean that it is no use. */
@@ -57,14 +58,9 @@ export class Server {
     );
   }
 
-  /** Starts the server; resolved when it has answered `initialize`. */
-  start(): Promise<void> {
-    return (this.starting = this.begin());
-  }
-
-  /** Resolved once the server that was started last answers, or cannot. */
+  /** Starts the server unless it was started; resolved once it has answered `initialize`, or cannot. */
   async whenStarted(): Promise<void> {
-    await this.starting?.catch(() => undefined); // The status says why.
+    await (this.starting ??= this.begin()).catch(() => undefined); // The status says why.
   }
 
   private async begin(): Promise<void> {
@@ -76,6 +72,7 @@ export class Server {
       await this.client.start();
       void this.sendChanged(interpreters);
     } catch (error) {
+      this.logs.client.error(error instanceof Error ? error : String(error));
       this.status.fail(error instanceof Error ? error.message : String(error));
       throw error;
     }
@@ -93,7 +90,7 @@ export class Server {
   async restart(): Promise<void> {
     this.status.restarting();
     await this.stop();
-    await this.start();
+    await (this.starting = this.begin());
   }
 
   get running(): boolean {
@@ -118,6 +115,9 @@ export class Server {
       },
       fileStatus: (status) => {
         this.status.updateFile(status);
+        if (status.usesJax) {
+          void rememberUse(this.context);
+        }
       },
       printed: (uri, text) => {
         this.logs.print(uri, text);
@@ -132,6 +132,7 @@ export class Server {
         this.status.restarting();
       },
       running: () => {
+        void vscode.commands.executeCommand("setContext", "jaxsight.running", true);
         this.started.fire();
       },
       died: () => this.died(),

@@ -175,6 +175,9 @@ class _Search:
             return _Try(proposal, traced=False, reason=f"tracing took over {patience:.0f} s")
         if answer is None:
             return None
+        if answer.wants_whole and not self.document.looked_into:
+            self.document.looked_into = True
+            return await self._try(proposal)
         match answer.reply:
             case Traced():
                 outlined = await self.sandbox.outline(answer)
