@@ -97,6 +97,7 @@ class Session:
         """Open a document; its functions are traced in the background from now on."""
         self.engine.documents.open(path, text)
         self._background.schedule(path)
+        self.look_for_recordings()
 
     def change(self, path: str, text: str, cursor: Position | None = None) -> None:
         """Replace the document's whole text; `cursor` is the place of the edit, if known."""
@@ -106,6 +107,7 @@ class Session:
         self._fixing.stop(path)
         self.engine.documents.put(path, text)
         self._background.schedule(path)
+        self.look_for_recordings()
 
     def saved(self, path: str) -> None:
         """Mark the document as saved: changes are shown relative to its programs as of now."""
@@ -126,6 +128,11 @@ class Session:
         if self.engine.projects.files_changed(paths):
             self._outdate()
         else:
+            self._retry()
+
+    def look_for_recordings(self) -> None:
+        """Take up what runs have recorded meanwhile, which not every client watches for."""
+        if self.engine.projects.look_for_recordings():
             self._retry()
 
     # What an editor shows

@@ -62,6 +62,13 @@ def main(x):
 
 def plain(x):
     return x + 1
+
+
+def save(path: str, x):
+    import os
+
+    os.makedirs(path)
+    return jnp.sin(x)
 '''
 
 
@@ -117,6 +124,13 @@ async def test_the_best_guess_says_why_it_was_not_traced(project: tuple[Session,
     (only,) = await proposed(session, path, MODEL, "impossible")
     assert only.title.startswith("Add example inputs (not traced: no JitTracer(float32[4,8]))")
     assert "x: f32[4, 8]\n" in applied(MODEL, only.edits)
+
+
+async def test_nothing_changes_on_disk(project: tuple[Session, str]) -> None:
+    session, path = project
+    (only,) = await proposed(session, path, MODEL, "save")
+    assert only.title.startswith("Add example inputs (not traced: changing files is refused with")
+    assert not Path(path).with_name("name").exists()
 
 
 async def test_shapes_are_shown_without_writing(project: tuple[Session, str]) -> None:
@@ -205,10 +219,10 @@ async def test_functions_that_use_jax_are_worth_it() -> None:
     document = Document("/project/model.py", MODEL)
     subjects = document.subjects(ExampleSettings({}, {}))
     worth = [function.qualname for _, function in worth_proposing(document, subjects)]
-    assert worth == ["attention"]
+    assert worth == ["attention", "save"]
     tests = Document("/project/test_model.py", MODEL)
     assert list(worth_proposing(tests, ())) == []
     configured = Document("/project/model.py", f"{MODEL}\njax.config.update('x', 1)\n")
-    assert [f.qualname for _, f in worth_proposing(configured, subjects)] == ["attention"]
+    assert [f.qualname for _, f in worth_proposing(configured, subjects)] == worth
     script = Document("/project/model.py", f"{MODEL}\ntrain()\n")
     assert list(worth_proposing(script, ())) == []

@@ -22,6 +22,7 @@ from jaxsight.projects.python_discovery import (
     own_interpreter,
 )
 from jaxsight.projects.recorded import recorded_calls
+from jaxsight.recording import recorded_file
 from jaxsight.settings import ProjectSettings, Settings, merge
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.trust import Policy, Trust
@@ -104,6 +105,7 @@ class Project:
         self.read = read
         self.settings: Settings = merge(read, editor)
         self._recorded_problem = ""
+        self._recorded_at: tuple[int, int] | None = None
         self.outside = self._outside()
         self._owner = owner
         self._tracers: Tracers | None = None
@@ -146,6 +148,10 @@ class Project:
         real = PurePath(os.path.realpath(PurePath(self.interpreter.path).parent))
         return not real.is_relative_to(os.path.realpath(self.folder))
 
+    def look_for_recording(self) -> bool:
+        """Read what was recorded in runs since the last time; return whether there was any."""
+        return recorded_file.stamp(self.root) != self._recorded_at and self.read_recorded()
+
     def read_recorded(self) -> bool:
         """Read again what was recorded in runs; return whether it changed."""
         outside = self._outside()
@@ -155,6 +161,7 @@ class Project:
         return True
 
     def _outside(self) -> ExampleSettings:
+        self._recorded_at = recorded_file.stamp(self.root)
         observed, problem = recorded_calls(self.root)
         if problem and problem != self._recorded_problem:
             self._owner.events.put_nowait(Message("warning", problem))

@@ -102,6 +102,11 @@ class Projects:
         for folder in self._roots:
             self.of(str(Path(folder, "__init__.py"))).start_ahead()
 
+    def look_for_recordings(self) -> bool:
+        """Read what was recorded in runs since the last time; return whether there was any."""
+        changed = [project.look_for_recording() for project in self._projects.values()]
+        return any(changed)
+
     def files_changed(self, paths: Sequence[str]) -> bool:
         """Read changed settings and recordings again; return whether any settings changed."""
         for path in filter(is_recorded_file, paths):

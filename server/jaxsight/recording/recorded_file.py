@@ -58,6 +58,15 @@ def is_recorded_file(path: str) -> bool:
     return Path(path).parts[-2:] == (FOLDER, NAME)
 
 
+def stamp(root: str | Path) -> tuple[int, int] | None:
+    """Return the time and size of the file, which another recording changes; `None` without it."""
+    try:
+        status = path_in(root).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 def read(root: str | Path) -> Functions:
     """Return what was recorded in a project; nothing if there is no such file.
 

@@ -33,7 +33,7 @@ from jaxsight.tracer.failures import UserError, failure
 from jaxsight.tracer.handlers.table import HANDLERS, Handler
 from jaxsight.tracer.importing.imports import Imports
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.isolation import file_reads
+from jaxsight.tracer.isolation import file_reads, refusals
 from jaxsight.tracer.isolation.baseline import Baseline
 from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
@@ -89,6 +89,7 @@ class Tracer:
         """Files that each file's statements have read."""
         self._edits = 0
         file_reads.watch()
+        refusals.watch()
         if connection.requests.empty():
             _warm_up()
             gc.collect()

@@ -12,6 +12,7 @@ from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError
+from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.messages.requests import Trace
@@ -36,13 +37,16 @@ class Module:
     def inputs(self, function: UserFunction) -> Iterator[Inputs]:
         """Provide the function's inputs, with their mesh as the context's.
 
+        Effects outside of the process are refused in the block, if nobody asked for the call.
+
         Raises:
             UserError: the inputs are invalid; its stage is `inputs`.
             MoreDevices: they may be valid with more devices.
         """
         with self.recorder.tracing():
             mesh = self.evaluator.mesh(self.trace, self.namespace)
-        with meshes.entered(mesh):
+        guard = refusals.refusing() if self.trace.unasked else contextlib.nullcontext()
+        with guard, meshes.entered(mesh):
             try:
                 with self.recorder.tracing():
                     inputs = self.evaluator.inputs(self.trace, function, self.namespace, mesh)

@@ -130,6 +130,14 @@ class Failure:
     notes: tuple[str, ...] = ()
     argument: str = ""
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether an effect was refused, as the inputs are not the user's."""
+        return self.type == _REFUSED or (self.cause is not None and self.cause.was_refused)
+
+
+_REFUSED = "jaxsight.tracer.isolation.refusals.RefusedError"
+
 
 @dataclass(frozen=True, slots=True)
 class Warned:

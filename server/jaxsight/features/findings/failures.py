@@ -44,11 +44,14 @@ def reported(view: View) -> Iterator[Finding]:
     A doctest may use names from outside its file, which cannot be evaluated here. It may also call
     a function with settings such as `{100: 0.1}`: their numbers are traced here, and fail where
     Python needs them. Neither is an error of the user, nor is the failure of a function that was
-    only called: it may need what its caller does around the call, or was never traced.
+    only called: it may need what its caller does around the call, or was never traced. An effect
+    that jaxsight refuses is none either.
     """
     if view.answer.question.set.may_fail:
         return
     reply = view.answer.reply
+    if isinstance(reply, Failed) and reply.failure.was_refused:
+        return
     if view.subject.is_from_caller and not isinstance(reply, Traced):
         return
     doctest = view.answer.question.subject.examples.source == "doctest"

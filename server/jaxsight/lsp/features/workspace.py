@@ -61,6 +61,9 @@ async def _register(context: Context, registrations: list[types.Registration]) -
         await context.connection.client_register_capability_async(params)
     except JsonRpcException as error:
         log.warning("client rejected registrations for changes: %s", error)
+        return
+    # A run may have ended since the tracers started.
+    context.session.look_for_recordings()
 
 
 async def ask_settings(context: Context) -> None:

@@ -9,7 +9,7 @@ import ast
 import asyncio
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight import examples
 from jaxsight.examples.proposals.inference import Inferred, infer
@@ -123,6 +123,8 @@ class _Search:
                 if len([t for t in self.tries if t.has_content]) >= MOST_OFFERED:
                     break
                 most = min(most, len(self.tries) + 3)
+            elif tried.failure is not None and tried.failure.was_refused:
+                break
             elif tried.failure is not None and not self._good:
                 stack.append(repaired(self._wrong(proposal, tried.failure)))
         return self._outcome()
@@ -209,7 +211,9 @@ class _Search:
             module=self.document.module,
         )
         question = asking()
-        return question if isinstance(question, Question) else question.reason
+        if not isinstance(question, Question):
+            return question.reason
+        return replace(question, trace=replace(question.trace, unasked=True))
 
     def _wrong(self, proposal: Proposal, failure: Failure) -> Wrong:
         expressions = [self._text(f.span) for f in failure.frames if f.span is not None]

@@ -97,6 +97,7 @@ def ask(
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
+        unasked=subject.examples.source in ("recorded", "proposed"),
     )
     key = _key(environment, needed, trace)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
@@ -144,6 +145,7 @@ def _key(environment: str, needed: Slice, trace: Trace) -> str:
             trace.mesh_is_default,
             trace.mesh_source,
             trace.mesh_names,
+            trace.unasked,
             devices,
         )
     )

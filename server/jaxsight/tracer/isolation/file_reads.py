@@ -110,17 +110,20 @@ def _audit(event: str, arguments: tuple[object, ...]) -> None:
             _opened(*arguments)
 
 
+def is_written(mode: object, flags: object) -> bool:
+    """Return whether a file is opened for writing, by the arguments of the event `open`."""
+    if isinstance(mode, str):
+        return not {"w", "a", "x", "+"}.isdisjoint(mode)
+    return isinstance(flags, int) and flags & _WRITES != 0
+
+
 def _opened(name: object, mode: object, flags: object) -> None:
     if not isinstance(name, str | bytes):
         return  # a descriptor
     path = _real(_decode(name))
     if path.endswith(_SOURCES) or path.startswith((*_NO_FILES, *_PYTHON)):
         return
-    if isinstance(mode, str):
-        writes = not {"w", "a", "x", "+"}.isdisjoint(mode)
-    else:
-        writes = isinstance(flags, int) and flags & _WRITES != 0
-    if writes:
+    if is_written(mode, flags):
         _written[path] = None
         if len(_written) > _KEPT_WRITTEN:
             del _written[next(iter(_written))]

@@ -18,7 +18,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 15
+VERSION = 16
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 

@@ -152,6 +152,8 @@ class Trace(Request[Traced]):
     """Names of the module that may be its mesh, if example inputs name axes but declare none."""
     devices: int = 0
     """The number of devices of the target; 0: as many as the program asks for."""
+    unasked: bool = False
+    """The inputs are not the user's: effects outside of the process are refused."""
     keep: bool = True
     """Later requests may be about this trace."""
 
