@@ -57,6 +57,10 @@ async def labels(session: Session, path: str, *, wait: bool) -> list[str]:
     return [hint.label for hint in await session.hints(path, wait=wait)]
 
 
+def texts(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.glob("*.txt"))
+
+
 async def refreshed(session: Session) -> None:
     while not isinstance(await asyncio.wait_for(session.events.get(), 120), Refresh):
         pass
@@ -85,6 +89,32 @@ async def test_numbers_come_first_and_names_follow_with_a_refresh(
 
 
 NAMED = [": f32[N,M]", ": f32[batch+1,width]"]
+
+
+WRITING = '''\
+import jax.numpy as jnp
+
+
+def saved(x):
+    """
+    Example inputs:
+        x: f32[N, D]
+        where N=4, D=16
+    """
+    with open(f"{FOLDER}/{len(x)}.txt", "w"):
+        pass
+    y = x + 1
+    return y
+'''
+
+
+async def test_other_sizes_have_no_effects(session: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "writing.py")
+    session.open(path, WRITING.replace("{FOLDER}", str(tmp_path)))
+    assert await labels(session, path, wait=True) == [": f32[4,16]"]
+    assert await session.findings(path) == []
+    assert texts(tmp_path) == ["4.txt"]
+    session.close(path)
 
 
 async def test_the_setting_switches_names_off(session: Session, tmp_path: Path) -> None:

@@ -110,13 +110,14 @@ class _Tracing:
         """Trace with other sizes, behind all that somebody waits for.
 
         Raises:
-            Stopped: it takes too long, or the tracer ended.
+            Stopped: it takes too long, has effects that are refused, or the tracer ended.
         """
         resized = inputs.resized(sizes)
         if resized is None or self.spent > _MOST:
             raise Stopped
         trace, hidden = self.question.trace, self.question.path
-        request = replace(trace, arguments=resized.arguments, sizes=resized.sizes, keep=False)
+        arguments, named = resized.arguments, resized.sizes
+        request = replace(trace, arguments=arguments, sizes=named, unasked=True, keep=False)
         begun: list[float] = []
         asking = asyncio.ensure_future(
             self.project.ask(
@@ -139,6 +140,8 @@ class _Tracing:
             raise Stopped
         reply = asking.result()
         if not isinstance(reply, Traced | Failed):
+            raise Stopped
+        if isinstance(reply, Failed) and reply.failure.was_refused:
             raise Stopped
         return reply
 
