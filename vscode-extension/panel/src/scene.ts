@@ -180,7 +180,8 @@ function boxNode(model: Model, box: Box, children: readonly SceneNode[] | undefi
     kind: isClosed ? "closed" : "open",
     tone: box.kind,
     title: isClosed ? `▸ ${short(box.title, LONGEST)}` : `▾ ${short(box.title, LONGEST)}   ${figures}`,
-    brief: { name: box.title, figures: [time, count(box.kernels.length, "kernel"), bytes].filter((part) => part !== "") },
+    // Where there is little room, the numbers of kernels say more than the word.
+    brief: { name: box.title.replace(/^kernels (?=\d)/, ""), figures: [time, count(box.kernels.length, "kernel"), bytes].filter((part) => part !== "") },
     sources: isClosed ? [bytes] : [],
     foot: isClosed ? figures : "",
     kernels: box.kernels,

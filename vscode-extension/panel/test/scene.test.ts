@@ -141,6 +141,7 @@ test("two thousand kernels in a row begin as sections that can be seen at once",
   assert.ok(nodes.length < 80, `${nodes.length} nodes`);
   const [first] = nodes.filter((node) => node.kind === "closed");
   assert.match(first?.title ?? "", /kernels 1–45/);
+  assert.match(first?.brief?.name ?? "", /^1–45/);
   boxes.toggle(first?.id ?? "");
   assert.equal(all(boxes.scene().nodes).filter((node) => node.kind === "kernel").length, 45);
 });
