@@ -97,7 +97,6 @@ class Session:
         """Open a document; its functions are traced in the background from now on."""
         self.engine.documents.open(path, text)
         self._background.schedule(path)
-        self.look_for_recordings()
 
     def change(self, path: str, text: str, cursor: Position | None = None) -> None:
         """Replace the document's whole text; `cursor` is the place of the edit, if known."""
@@ -107,7 +106,6 @@ class Session:
         self._fixing.stop(path)
         self.engine.documents.put(path, text)
         self._background.schedule(path)
-        self.look_for_recordings()
 
     def saved(self, path: str) -> None:
         """Mark the document as saved: changes are shown relative to its programs as of now."""

@@ -114,18 +114,15 @@ async def test_another_recorded_call_can_be_chosen(session: Session, root: Path)
     assert '    y⟦: f32[1,3]⟧ = x @ params["w"]\n' in shown
 
 
-async def test_a_recording_that_no_client_reports_is_seen_at_the_next_edit(
-    session: Session, root: Path
-) -> None:
+async def test_a_recording_that_no_client_reports(session: Session, root: Path) -> None:
     path = str(root / "model.py")
     call = RecordedCall(
         "params: {'w': f32[4, 9]}\nx: f32[8, 4]", 1, is_traced=True, date="2026-11-24"
     )
     recorded_file.write(root, {("model.py", "loss"): (call,)})
-    session.change(path, SOURCE + "\n")
+    session.look_for_recordings()
     shown = with_hints(SOURCE, await session.hints(path, wait=True))
     assert '    y⟦: f32[8,9]⟧ = x @ params["w"]\n' in shown
-    session.change(path, SOURCE)
 
 
 async def test_a_broken_file_is_one_message(session: Session, root: Path) -> None:

@@ -6,6 +6,7 @@ Beyond the standard, a client may send `jaxsight/trust` `{"trusted"}` and `jaxsi
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 TRUST = "jaxsight/trust"
 INTERPRETERS = "jaxsight/interpreters"
+_WATCH_INTERVAL = 2.0
+"""Seconds between two looks at the files of recorded runs."""
 WATCHED = ("**/*.py", "**/pyproject.toml", "**/.jaxsight/recorded.json")
 
 
@@ -46,6 +49,7 @@ async def initialized(context: Context, params: types.InitializedParams) -> None
                 register_options=types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers),
             )
         )
+    context.start(_watch_recordings(context), "watching recordings")
     registrations += programs(context.client)
     if registrations:
         context.start(_register(context, registrations), "registering capabilities")
@@ -61,9 +65,13 @@ async def _register(context: Context, registrations: list[types.Registration]) -
         await context.connection.client_register_capability_async(params)
     except JsonRpcException as error:
         log.warning("client rejected registrations for changes: %s", error)
-        return
-    # A run may have ended since the tracers started.
-    context.session.look_for_recordings()
+
+
+async def _watch_recordings(context: Context) -> None:
+    """Look for recorded runs: not every client watches files, or from its start on."""
+    while True:
+        await asyncio.sleep(_WATCH_INTERVAL)
+        context.session.look_for_recordings()
 
 
 async def ask_settings(context: Context) -> None:
