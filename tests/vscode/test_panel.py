@@ -141,10 +141,14 @@ def test_a_training_step_is_drawn_in_groups_that_are_read_at_every_zoom(
     panel.locator("h1", has_text="train_step").wait_for()
     panel.locator(".kernel-list .row[data-kernel]").nth(20).wait_for()
     graph = panel.locator(".graph-area")
-    graph.get_by_role("option").first.wait_for()
-    shown = graph.evaluate(_IN_VIEW)
-    assert any("forward pass" in text or "backward pass" in text for text in shown["texts"])
-    assert any("block 1/4" in text for text in shown["texts"])
+
+    def names_passes() -> bool:
+        # Until it is laid out, the graph of the function before is there.
+        texts = graph.evaluate(_IN_VIEW)["texts"]
+        passes = any("forward pass" in text or "backward pass" in text for text in texts)
+        return passes and any("block 1/4" in text for text in texts)
+
+    editor.until(names_passes, "no pass or block is named in the graph")
     for press in ("Expand all boxes", "Fit the graph", "Collapse all boxes", "Expand all boxes"):
         panel.get_by_role("button", name=press).click()
         for zoomed in range(4):
