@@ -1,4 +1,7 @@
-/** When there is something for a server to do: in a workspace whose files used JAX before, with the window; in others, with the first file. */
+/**
+ * When there is something for a server to do: with the window in a workspace that has Python at the top of a folder, or whose files used
+ * JAX before; with the first file in others.
+ */
 
 import * as vscode from "vscode";
 
@@ -7,12 +10,15 @@ import { MADE, PROGRAMS } from "./made";
 /** The key of the workspace's memory that says whether a file of it was seen to use JAX. */
 const USES_JAX = "usesJax";
 
+/** What a folder of a Python project has at its top. */
+const PYTHON = /\.(py|ipynb)$|^(pyproject\.toml|setup\.cfg|requirements.*\.txt|environment\.ya?ml|\.venv|venv)$/;
+
 /** Resolved once a server is wanted, maybe at once. */
 export async function whenWanted(context: vscode.ExtensionContext): Promise<void> {
   if (context.workspaceState.get<boolean>(USES_JAX) === true || vscode.workspace.textDocuments.some(isOurs)) {
     return;
   }
-  await new Promise<void>((resolve) => {
+  const opened = new Promise<void>((resolve) => {
     const listening = vscode.workspace.onDidOpenTextDocument((document) => {
       if (isOurs(document)) {
         listening.dispose();
@@ -21,6 +27,18 @@ export async function whenWanted(context: vscode.ExtensionContext): Promise<void
     });
     context.subscriptions.push(listening);
   });
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  const listed = Promise.all(folders.map(({ uri }) => hasPython(uri)));
+  const found = listed.then((has) => (has.includes(true) ? undefined : opened));
+  await Promise.race([opened, found]);
+}
+
+async function hasPython(folder: vscode.Uri): Promise<boolean> {
+  try {
+    return (await vscode.workspace.fs.readDirectory(folder)).some(([name]) => PYTHON.test(name));
+  } catch {
+    return false; // It is gone, or its file system is not there yet.
+  }
 }
 
 /** Has the server start with the window from now on. */

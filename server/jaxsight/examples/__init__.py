@@ -1,8 +1,8 @@
 """Example inputs: arguments to trace a function with, from several sources.
 
-They are read from a docstring, a class, a doctest, annotations, `pyproject.toml`, or calls that
-were observed. All of them are text: nothing here runs code, imports JAX or depends on an editor.
-`of` returns the example sets and their problems.
+They are read from a docstring, a class, a doctest, annotations, `pyproject.toml`, or calls. All of
+them are text: nothing here runs code, imports JAX or depends on an editor. `of` returns the example
+sets and their problems.
 """
 
 from jaxsight.examples.choice import of

@@ -1,8 +1,8 @@
 """Choose the source of a function's example inputs, from its docstring down to recorded calls.
 
 Explicit examples come first: the function's section, its class's, the project's table; then
-doctests, then annotations, then calls that were observed: by callers, then in recorded runs; then
-proposals that the user wants to see. Annotations also fill in arguments that the others lack.
+doctests, then annotations, then calls: at the module's top level, by callers, in recorded runs;
+then proposals that the user wants to see. Annotations also fill in arguments that the others lack.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def of(
         sizes: the settings' sizes by name.
         project: the text of the function's entry in `[tool.jaxsight.examples]`, if it has one.
         mesh: the settings' mesh, if there is one.
-        outside: calls of the function that were observed, and proposals.
+        outside: calls of the function, and proposals.
     """
     settings = _Defaults(sizes, mesh)
     signature = Signature(function)
@@ -170,7 +170,7 @@ def _of_outside(
     settings: _Defaults,
     before: Examples,
 ) -> Examples:
-    """Return the observed calls of the best origin that has some which the function still takes.
+    """Return the calls of the best origin that has some which the function still takes.
 
     A call that no longer fits the function's parameters is left out without a problem.
     """
@@ -190,14 +190,14 @@ def _of_outside(
     return before
 
 
-_OUTSIDE: tuple[OutsideOrigin, ...] = ("caller", "recorded", "proposed")
+_OUTSIDE: tuple[OutsideOrigin, ...] = ("module", "caller", "recorded", "proposed")
 """Where sets that no text declares come from, the best first."""
 
 
 def _of_call(
     signature: Signature, call: OutsideSet, shared: Declared, settings: _Defaults
 ) -> ExampleSet | None:
-    """Return an observed call as a set, whose examples all have their place at the function."""
+    """Return a call as a set, whose examples all have their place at the function."""
     declared = read_project(call.text)
     if len(declared.sets) != 1:
         return None

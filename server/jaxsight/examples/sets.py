@@ -12,13 +12,14 @@ from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument
 
-OutsideOrigin = OneOf["caller", "recorded", "proposed"]
+OutsideOrigin = OneOf["module", "caller", "recorded", "proposed"]
 Origin = OneOf[
     "docstring",
     "class",
     "project",
     "doctest",
     "annotations",
+    "module",
     "caller",
     "recorded",
     "proposed",

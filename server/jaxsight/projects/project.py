@@ -167,7 +167,13 @@ class Project:
             self._owner.events.put_nowait(Message("warning", problem))
         self._recorded_problem = problem
         settings = self.settings
-        return ExampleSettings(settings.sizes, settings.examples, settings.mesh, observed)
+        return ExampleSettings(
+            settings.sizes,
+            settings.examples,
+            settings.mesh,
+            observed,
+            from_module=settings.examples_from_module,
+        )
 
     def _held_back(self) -> str:
         trust = self._owner.trust

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxsight import examples
-from jaxsight.examples import Examples, OutsideSet
+from jaxsight.examples import Examples, OutsideSet, module_calls
 from jaxsight.files import reading
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
@@ -195,9 +195,11 @@ def _reading(
     previous = last.examples if last is not None else {}
     read: dict[_Key, Examples] = {}
     sizes = tuple(outside.sizes.items())
+    called = module_calls.calls_in(module) if outside.from_module else {}
     for chunk, function in module.functions:
         project = outside.examples.get(f"{name}:{function.qualname}")
-        calls = outside.observed.get((path, function.qualname), ())
+        calls = called.get((chunk.first_line, function.qualname), ())
+        calls += outside.observed.get((path, function.qualname), ())
         if (proposal := proposed.get(function.qualname)) is not None:
             calls = (*calls, proposal)
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)

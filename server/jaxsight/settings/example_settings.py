@@ -24,3 +24,5 @@ class ExampleSettings:
     mesh: Mesh | None = None
     observed: Mapping[tuple[str, str], tuple[OutsideSet, ...]] = field(default_factory=dict)
     """Observed calls by the path of a file and the qualified name of a function in it."""
+    from_module: bool = False
+    """Whether calls at a module's top level are example inputs."""

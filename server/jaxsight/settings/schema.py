@@ -234,6 +234,12 @@ class Settings:
         "Trace functions without example inputs with the arguments of their calls: by functions "
         "with example inputs, in open files.",
     )
+    examples_from_module: bool = _setting(
+        FLAG,
+        True,
+        "Trace functions without example inputs with the arguments of calls at the top level of "
+        "their module, as in scripts and notebooks.",
+    )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsight.examples.inlining import inlined
 from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.expressions import free_names
 from jaxsight.source.functions import Docstring, Function
@@ -20,8 +21,6 @@ from jaxsight.source.text import Range
 
 _PROMPT = re.compile(r"[ \t]*>>> (?P<code>.*)")
 _CONTINUED = re.compile(r"[ \t]*\.\.\.(?: (?P<code>.*))?")
-LONGEST = 2000
-"""Maximum length of a call with its names replaced, in characters; longer ones are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,10 @@ def calls_in(function: Function) -> tuple[Call, ...]:
             if _root(call.func) in values:
                 # A method of a value of the doctest, such as `x.sum()` in `sum`.
                 continue
-            inlined = _inline(call, values)
-            if inlined is None or not isinstance(inlined, ast.Call):
+            whole = inlined(call, values)
+            if whole is None or not isinstance(whole, ast.Call):
                 continue
-            alone = ast.Call(ast.Name(name, ast.Load()), inlined.args, inlined.keywords)
+            alone = ast.Call(ast.Name(name, ast.Load()), whole.args, whole.keywords)
             source = ast.unparse(alone)
             names = tuple(n for n in free_names(source) if n != name)
             calls.setdefault(source, Call(source, names, range))
@@ -143,7 +142,7 @@ def _remember(statement: ast.stmt, values: dict[str, ast.expr | None]) -> None:
             for alias in statement.names:
                 values.pop(alias.asname or alias.name, None)
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            values[name] = _inline(value, values)
+            values[name] = inlined(value, values)
         case _:
             for node in ast.walk(statement):
                 match node:
@@ -182,29 +181,3 @@ def _import(
 
 _USUAL = {"jax.numpy": "jnp", "numpy": "np"}
 """Names that a doctest may use without an import."""
-
-
-def _inline(value: ast.expr, values: dict[str, ast.expr | None]) -> ast.expr | None:
-    """Return a copy with known names replaced by their expressions.
-
-    Returns `None` if one of them has no expression or the result is too long.
-    """
-    replacer = _Replacer(values)
-    copy = ast.parse(ast.unparse(value), mode="eval").body
-    inlined: ast.expr = replacer.visit(copy)
-    if replacer.lost or len(ast.unparse(inlined)) > LONGEST:
-        return None
-    return inlined
-
-
-class _Replacer(ast.NodeTransformer):
-    def __init__(self, values: dict[str, ast.expr | None]) -> None:
-        self.known = values
-        self.lost = False
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self.known or not isinstance(node.ctx, ast.Load):
-            return node
-        value = self.known[node.id]
-        self.lost = self.lost or value is None
-        return node if value is None else value

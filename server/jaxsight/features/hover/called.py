@@ -1,4 +1,4 @@
-"""Words about functions whose example inputs are those of calls by other functions."""
+"""Words about functions whose example inputs are those of calls."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from jaxsight.wire.messages.replies import Traced
 def label(view: View) -> str:
     """Return the end of a hint, `` · as called by `loss` `` or `` · proposed inputs ``.
 
-    It is empty for inputs that are in the text or the settings.
+    It is empty for inputs that were written as such.
     """
-    is_outside = view.subject.examples.source in ("caller", "recorded", "proposed")
+    is_outside = view.subject.examples.source in ("module", "caller", "recorded", "proposed")
     return f" · {one_line(view.set_name)}" if is_outside else ""
 
 
 def words(view: View) -> str:
-    """Return Markdown that says by whom a function was called; empty for other functions."""
-    return prose(view.set_name) if view.subject.is_from_caller else ""
+    """Return Markdown that says by whom or where a function is called; empty for other ones."""
+    is_called = view.subject.examples.source in ("module", "caller")
+    return prose(view.set_name) if is_called else ""
 
 
 def compiled_alone(view: View) -> str:

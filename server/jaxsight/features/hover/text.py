@@ -120,8 +120,8 @@ def expression_hover(
     subject = view.answer.question.subject
     chosen = view.set_name
     inputs = f" with example inputs *{escaped(chosen)}*" if chosen else ""
-    if by_callers := called.words(view):
-        inputs = f" {by_callers}"
+    if calls := called.words(view):
+        inputs = f" {calls}"
     notes.append(f"in {span(subject.name)}{inputs}")
     notes += caveats.marks(view.caveats)
     lines.append(" · ".join(notes))

@@ -97,7 +97,7 @@ def ask(
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
-        unasked=subject.examples.source in ("recorded", "proposed"),
+        unasked=subject.examples.source in ("module", "recorded", "proposed"),
     )
     key = _key(environment, needed, trace)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)

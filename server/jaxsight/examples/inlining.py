@@ -1,0 +1,35 @@
+"""Replace names in an expression by the expressions that they were assigned."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+LONGEST = 2000
+"""Maximum length of an expression with its names replaced, in characters."""
+
+
+def inlined(value: ast.expr, values: Mapping[str, ast.expr | None]) -> ast.expr | None:
+    """Return a copy with known names replaced by their expressions.
+
+    Returns `None` if one of them has no expression or the result is too long.
+    """
+    replacer = _Replacer(values)
+    copy = ast.parse(ast.unparse(value), mode="eval").body
+    replaced: ast.expr = replacer.visit(copy)
+    if replacer.lost or len(ast.unparse(replaced)) > LONGEST:
+        return None
+    return replaced
+
+
+class _Replacer(ast.NodeTransformer):
+    def __init__(self, values: Mapping[str, ast.expr | None]) -> None:
+        self.known = values
+        self.lost = False
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self.known or not isinstance(node.ctx, ast.Load):
+            return node
+        value = self.known[node.id]
+        self.lost = self.lost or value is None
+        return node if value is None else value

@@ -1,0 +1,45 @@
+"""Which functions of a module use JAX, and are not there for something else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jaxsight.source.functions import Function
+from jaxsight.source.module import Module, ModuleChunk
+
+_LIBRARIES = frozenset({"jax", "jaxlib", "flax", "equinox", "haiku", "optax"})
+_NOT_TRACED = re.compile(r"main|test_\w*|setup\w*|pytest_\w*|_?plot\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class JaxUse:
+    """The names that a module imports from JAX and from libraries of its transformations."""
+
+    uses: re.Pattern[str] | None
+    """Matches these names, and uses of arrays; `None` if the module imports none."""
+
+    @classmethod
+    def of(cls, module: Module) -> JaxUse:
+        names = {
+            alias
+            for chunk in module.chunks
+            if chunk.broken is None
+            for alias, name in chunk.name_effects.imports
+            if name.partition(".")[0] in _LIBRARIES
+        }
+        if not names:
+            return cls(None)
+        imported = "|".join(map(re.escape, sorted(names)))
+        return cls(re.compile(rf"\b(?:{imported})\b|\.(?:shape|reshape|at\[|astype|T)\b"))
+
+    def by(self, chunk: ModuleChunk, function: Function) -> bool:
+        """Return whether a function uses JAX in its body or its decorators.
+
+        Tests, plots and `main` do not count: they are not there to be traced.
+        """
+        name = function.qualname.rpartition(".")[2]
+        if self.uses is None or _NOT_TRACED.fullmatch(name):
+            return False
+        lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
+        return self.uses.search("\n".join((*function.decorators, *lines))) is not None
