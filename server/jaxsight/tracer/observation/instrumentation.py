@@ -93,6 +93,8 @@ class _Rewriting(ast.NodeTransformer):
         self.classes: tuple[str, ...] | None = ()
         """The classes of the module around the current node; `None` inside of functions."""
         self.depth = 0
+        self.locals: frozenset[str] = frozenset()
+        """The variables of the functions around the current node, and some of functions inside."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         if self.depth >= _DEEPEST:
@@ -168,12 +170,14 @@ class _Rewriting(ast.NodeTransformer):
         docstring, body = node.body[:keep], node.body[keep:]
         parameters = self.entry(node)
         classes, self.classes = self.classes, None
+        outer_locals, self.locals = self.locals, self.locals | _bound_in(node)
         for arg in _arguments(node.args):
             end = arg.col_offset + len(arg.arg.encode())
             source_range = SourceRange("parameter", arg.lineno, arg.col_offset, arg.lineno, end)
             parameters.append(self.recording(arg.arg, arg, source_range))
         node.body = [*docstring, *parameters, *self.block(body)]
         self.scope, self.depth, self.classes = outer, depth, classes
+        self.locals = outer_locals
         return node
 
     def entry(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
@@ -197,8 +201,9 @@ class _Rewriting(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         outer, self.scope = self.scope, self.scopes
         self.scopes += 1
+        outer_locals, self.locals = self.locals, self.locals | _bound_in(node)
         node.body = self.expression(node.body)
-        self.scope = outer
+        self.scope, self.locals = outer, outer_locals
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -226,6 +231,9 @@ class _Rewriting(ast.NodeTransformer):
         match node.func:
             case ast.Name(id="super"):
                 return node
+            case func if _root(func) in self.locals:
+                # Most likely a module: `model(x)`, `self.attention(x)`.
+                node.func = self.expression(func)
             case ast.Name():
                 pass
             case func:
@@ -348,6 +356,20 @@ def _range_of(node: ast.expr, kind: Kind) -> SourceRange:
     end_line = node.end_lineno if node.end_lineno is not None else node.lineno
     end_column = node.end_col_offset if node.end_col_offset is not None else node.col_offset
     return SourceRange(kind, node.lineno, node.col_offset, end_line, end_column)
+
+
+def _bound_in(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
+    """Return the parameters of a function, and the names that it or a function inside assigns."""
+    names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
+    stored = (name.id for name in names if isinstance(name.ctx, ast.Store))
+    return frozenset((*(arg.arg for arg in _arguments(node.args)), *stored))
+
+
+def _root(node: ast.expr) -> str:
+    """Return `a` for `a` and `a.b.c`; empty for other nodes."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _arguments(args: ast.arguments) -> list[ast.arg]:

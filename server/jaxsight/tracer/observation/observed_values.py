@@ -94,6 +94,8 @@ def classify(value: object) -> int:
             return NUMBER
         case tuple() | list() | dict():
             return TREE
+        case _ if "__func__" in getattr(type(value), "__dataclass_fields__", ()):
+            return IGNORED  # a bound method of Equinox, which is a pytree
         case _ if dataclasses.is_dataclass(value) or parts.is_node(value):
             return TREE
         case _:
