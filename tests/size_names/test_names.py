@@ -96,6 +96,10 @@ async def test_coincidences_have_no_name() -> None:
     assert chooser(["B", "H"], [one, other], [{"B": 3, "H": 5}])([4, 8]) == ""
     tried = [one, other, {"B": 3, "H": 5}, {"B": 7, "H": 2}]
     assert chooser(["B", "H"], tried, [{"B": 9, "H": 4}])([4, 8, 3, 7]) == "B"
+    # It is `B//K`; `D-K+2` fits the two numbers that there are.
+    sizes = [(4, 16, 6), (3, 13, 5), (13, 3, 11), (109, 97, 107)]
+    tried = [dict(zip("KBD", row, strict=True)) for row in sizes]
+    assert chooser(["B", "D", "K"], tried, [])([4, 4, 0, 0]) == ""
 
 
 @pytest.mark.parametrize(

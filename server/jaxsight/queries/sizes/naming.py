@@ -22,6 +22,9 @@ _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
+_LEAST_DISTINCT = 3
+"""Different numbers that a formula of more than a name has to explain: its constants fit two."""
+
 Choose = Callable[[Sequence[int]], str]
 """Returns the formula of a dimension, given its number in each trace; empty if it has none."""
 
@@ -138,6 +141,8 @@ def chooser(
             return ""
         best = formulas[0]
         if not divides and "//" in best.text:
+            return ""
+        if not best.text.isidentifier() and len(set(numbers)) < _LEAST_DISTINCT:
             return ""
         if len(formulas) > 1 and not synthetic:
             return ""
