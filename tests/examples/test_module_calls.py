@@ -112,6 +112,8 @@ def test_a_call_gives_example_inputs(source: str, label: str, inputs: str) -> No
         "def other():\n    f(1.0)",
         "with open('a') as x:\n    f(x)",
         "while True:\n    x = 1.0\nf(x)",
+        "state = train(1.0)\nf(state)",
+        "state = 1.0\nstate = fit(state)\nf(state)",
         "f(1.0\n",
     ],
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -63,6 +64,8 @@ _PASS_OTHERS = frozenset({"map", "filter", "reduce", "partial", "scan", "vmap", 
 _MAIN = "main"
 """A function whose calls count as those of the top level."""
 _SLOW = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
+_TRAINS = re.compile(r"\b(?:train|fit|run|main)(?!\w*step)\w*\(")
+"""Calls that probably run a whole program, of which nobody waits for the result here."""
 _NOT_ALONE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Starred)
 """Expressions that mean something else, or nothing, in another place."""
 
@@ -364,8 +367,10 @@ class _Resolver:
     def _value(self, source: str, index: int, deepest: int) -> str | None:
         """Return an expression that has the value at the end of the module that `source` has here.
 
-        Returns `None` if there is none.
+        Returns `None` if there is none, or if it probably takes long.
         """
+        if _TRAINS.search(source):
+            return None
         values: dict[str, ast.expr | None] = {}
         for name in free_names(source):
             definers = self._bindings.definers.get(name, [])
@@ -380,7 +385,8 @@ class _Resolver:
             kind = chunk.name_effects.form.kind
             body = tree_of(chunk.text).body
             if len(definers) == 1:
-                if any(isinstance(statement, _SLOW) for statement in statements_in(body)):
+                slow = any(isinstance(statement, _SLOW) for statement in statements_in(body))
+                if slow or (kind == "assign" and _TRAINS.search(chunk.text)):
                     return None
                 continue
             if kind in ("def", "class", "import") or len(body) != 1:
