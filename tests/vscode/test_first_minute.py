@@ -134,6 +134,30 @@ attention(q, q, q)
 """
 
 
+SCRIPT = """\
+import jax
+import jax.numpy as jnp
+
+
+def loss(params, batch):
+    prediction = jnp.tanh(batch["x"] @ params["in"]) @ params["out"]
+    return jnp.mean((prediction - batch["y"]) ** 2)
+
+
+@jax.jit
+def update(params, batch):
+    gradients = jax.grad(loss)(params, batch)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+
+
+if __name__ == "__main__":
+    params = {"in": jnp.zeros((784, 512)), "out": jnp.zeros((512, 10))}
+    for step in range(1000):
+        batch = {"x": jnp.ones((128, 784)), "y": jnp.ones((128, 10))}
+        params = update(params, batch)
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     """A workspace of several projects."""
@@ -142,6 +166,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     make(scratch / "empty", {"model.py": PLAIN}, python=python, settings=SHAPES, **empty)
     recorded = {"model.py": PLAIN, "run.py": RUN}
     make(scratch / "recorded", recorded, python=python, settings=SHAPES)
+    make(scratch / "script", {"train.py": SCRIPT}, python=python, settings=SHAPES)
     make(scratch / "named", {"named.py": NAMED}, python=python, settings=SHAPES)
     make(scratch / "modules", {"modules.py": MODEL}, python=python, settings=SHAPES)
     target = '[tool.jaxsight]\ntarget = "cuda:h100"\n'
@@ -171,6 +196,12 @@ def test_a_project_without_example_inputs(opened: Window, update_fixtures: bool)
     opened.sees("scores: f32[B,H,")
     PAGE.take(opened, "first-minute-shapes.png", update=update_fixtures)
     assert opened.page.locator(".tab.active.dirty").count() == 0  # nothing was written
+
+
+@pytest.mark.parametrize("opened", ["script/train.py"], indirect=True)
+def test_a_script(opened: Window, update_fixtures: bool) -> None:
+    opened.sees("prediction: f32[128,10]")
+    PAGE.take(opened, "first-minute-script.png", update=update_fixtures)
 
 
 @pytest.mark.parametrize("opened", ["recorded/model.py"], indirect=True)
