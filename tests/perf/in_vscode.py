@@ -242,7 +242,9 @@ def openings(
         plain.append(milliseconds(begin))
     goals = [Goal(factor=1.5)]
     return [
-        Figure("a new folder's first file → shapes", "ms", opened[1:], plain[1:], "python -c", goals),
+        Figure(
+            "a new folder's first file → shapes", "ms", opened[1:], plain[1:], "python -c", goals
+        ),
         Figure("a new window's own file → shapes", "ms", restored[1:]),
     ]
 
