@@ -6,7 +6,22 @@ import ast
 import re
 
 KEY = re.compile(r"(?:.*_)?(?:key|rng|rngs|prng|rng_key|prng_key|seed_key)")
-AXIS = re.compile(r"(?:.*_)?(?:axis|dim)")
+AXIS = re.compile(
+    r"(?:.*_)?axis|dim|(?:batch|seq|sequence|time|channel|reduce|reduction|concat|stack|split|scan|"
+    r"feature|sort)_dim"
+)
+AXES = re.compile(r"(?:.*_)?axes")
+MAPPED_AXES = re.compile(r"(?:in|out|batch|scan|split)_axes")
+DIMENSION_NUMBERS = re.compile(r"(?:.*_)?dimension_numbers")
+UNSET = re.compile(r"(?:.*_)?precision|preferred_element_type|(?:out_)?sharding")
+"""Parameters of JAX's functions for which `None` is the usual value."""
+QUERY = re.compile(r"q|query|queries|v|value|values")
+"""Parameters beside which `key` is an array."""
+NORM = re.compile(
+    r"(?:.*_)?(?:loss|potential|energy|cost|objective|log_?prob|logp|log_density|norm|reduction|"
+    r"logdensity|likelihood|reward|critic|distance|metric|score)(?:_fn|_fun|_func|_function)?"
+)
+"""Functions that return a scalar."""
 SHAPE = re.compile(r"(?:.*_)?shape")
 DTYPE = re.compile(r"(?:.*_)?(?:dtype|d_type)")
 TREE = re.compile(
@@ -25,6 +40,7 @@ COUNT = re.compile(
     r"power|rank|depth|\w+_(?:size|length|steps|iters|count|dims?|features|channels|heads|classes)|"
     r"(?:in|out)_(?:size|features|channels)|features|channels|terms|window"
 )
+STEP = re.compile(r"(?:.*_)?(?:step_?size|learning_rate)")
 SCALAR = re.compile(
     r"(?:\w+_)?(?:rate|lr|scale|alpha|beta|gamma|lambda|lambd|decay|eps|epsilon|temperature|temp|"
     r"momentum|threshold|delta|tol|rtol|atol|rcond|coefficient|coef|factor|radius|clip|norm|noise|"
@@ -46,6 +62,11 @@ FUNCTION = re.compile(
     r"loss_fn|vf|vector_field"
 )
 
+CONSTRUCTED = {
+    "Scope": "CLASS({}, {'params': KEY}, mutable=True)",
+}
+"""How objects of classes of libraries are usually made, where their arguments do not say it."""
+
 _LITERALS = {
     "int": "2",
     "float": "1.0",
@@ -59,7 +80,9 @@ _ARRAYS = re.compile(r"\b(?:\w+\.)*(?:Array|ArrayLike|ndarray|Tensor|Numeric|Sca
 _TREES = re.compile(r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b")
 _INTEGERS = re.compile(r"^(?:tp\.|typing\.)?(?:Sequence|tuple|Tuple|list|List)\[int\b")
 _SHAPES = re.compile(r"^(?:\w+\.)*Shape$")
-_CALLABLES = re.compile(r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)$)")
+_CALLABLES = re.compile(r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)")
+_UNION = re.compile(r"^(?:\w+\.)*(?:Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
+_TREE_OF = re.compile(r"^(?:\w+\.)*PyTree\[((?:\w+\.)*(?:Abstract|Base)\w+)\]$")
 _MAPPINGS = re.compile(r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b")
 _FUNCTION_LISTS = re.compile(r"^(?:\w+\.)*(?:Sequence|list|List|tuple|Tuple|Iterable)\[.*Callable")
 _DTYPES = re.compile(r"^(?:\w+\.)*(?:DType\w*|dtype)$", re.IGNORECASE)
@@ -81,6 +104,10 @@ def kind_of(annotation: str | None) -> str:
         return f"literal {value}"
     if (choice := first_choice(text)) is not None:
         return f"literal {choice}"
+    if (union := _UNION.match(text)) is not None:
+        return _of_union(union.group(1))
+    if (item := _TREE_OF.match(text)) is not None:
+        return f"class {item.group(1)}"
     if _FUNCTION_LISTS.match(text):
         return "callables"
     if _MAPPINGS.match(text):
@@ -102,6 +129,20 @@ def kind_of(annotation: str | None) -> str:
     if re.fullmatch(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", first):
         return f"class {first.partition('[')[0]}"
     return ""
+
+
+def _of_union(inside: str) -> str:
+    """Return the kind of the first of several annotations that says something."""
+    try:
+        tree = ast.parse(inside, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
+    kinds = [kind for part in parts if (kind := kind_of(ast.unparse(part)))]
+    kinds = [kind for kind in kinds if kind != "literal None"]
+    arrays = [kind for kind in kinds if kind in ("array", "scalar")]
+    plain = [kind for kind in kinds if not kind.startswith("class ")]
+    return next(iter((*arrays, *plain, *kinds)), "")
 
 
 def first_choice(annotation: str) -> str | None:

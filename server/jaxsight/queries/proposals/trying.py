@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from jaxsight import examples
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
-from jaxsight.examples.proposals.repair import Wrong, alternatives, repaired, variants
+from jaxsight.examples.proposals.repair import alternatives, enriched, repaired, variants
+from jaxsight.examples.proposals.sources import Library
+from jaxsight.examples.proposals.wrong import Wrong
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.query import Question, ask
@@ -79,7 +81,8 @@ async def outcome_of(
     most: int = MOST_TRIED,
 ) -> Outcome | None:
     """Return the proposals of a function that were traced; `None` if it cannot be read."""
-    inferred = await asyncio.to_thread(infer, document.module, chunk, function)
+    library = Library(document.path, sandbox.project.environment)
+    inferred = await asyncio.to_thread(infer, document.module, chunk, function, library)
     if inferred is None:
         return None
     search = _Search(document, chunk, function, sandbox, inferred)
@@ -123,6 +126,8 @@ class _Search:
                 if len([t for t in self.tries if t.has_content]) >= MOST_OFFERED:
                     break
                 most = min(most, len(self.tries) + 3)
+            elif tried.traced and not self._good:
+                stack.append(enriched(self.inferred, proposal))
             elif tried.failure is not None and tried.failure.was_refused:
                 break
             elif tried.failure is not None and not self._good:

@@ -83,3 +83,18 @@ def among(one: Value, two: Value) -> None:
                     evidence.choices.append(repr(value.value))
         case RankOf(shape), Items((Const(int() as rank), *_)):
             shape.find().likely = rank
+
+
+def instance(evidence: Evidence, classes: str) -> None:
+    """Learn from a class that a parameter must be an instance of."""
+    names = classes.strip("()").replace(" ", "").split(",")
+    if any("rray" in name for name in names):
+        return
+    if "int" in names:
+        evidence.static = True
+    elif "str" in names:
+        evidence.choices.append("'name'")
+    elif "float" in names:
+        evidence.choices.append("0.5")
+    elif "bool" in names:
+        evidence.choices.append("True")

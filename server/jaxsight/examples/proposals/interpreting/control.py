@@ -80,7 +80,17 @@ def same(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Va
 def grad(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
     if arguments and isinstance(arguments[0], Param):
         arguments[0].evidence.differentiated = True
+        return Named("differentiated", arguments[0])
     return same(machine, arguments, keywords)
+
+
+def differentiable(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    """Call the gradient of the first argument, a parameter; it takes what that takes."""
+    if arguments and isinstance(arguments[0], Param):
+        machine.apply(arguments[0], arguments[1:], keywords)
+    return UNKNOWN
 
 
 def partial(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:

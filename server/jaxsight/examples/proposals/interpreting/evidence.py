@@ -56,6 +56,8 @@ class Evidence:
     tested: bool = False
     """It decides a branch."""
     classes: list[str] = field(default_factory=list)
+    optional: bool = False
+    """Its default is `None`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

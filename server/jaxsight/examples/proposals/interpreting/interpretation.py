@@ -7,6 +7,7 @@ calls as if they were written in its place.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,6 +34,7 @@ _DEEPEST = 3
 """Calls of the module's functions that are looked into, inside each other."""
 _MOST = 6000
 """Expressions that are interpreted."""
+_VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
 _CONTAINERS = frozenset({"dict", "list", "tuple", "Mapping", "Sequence"})
 
 
@@ -55,6 +57,9 @@ class Interpreter:
     def run(self, node: ast.FunctionDef, parameters: Mapping[str, Value]) -> None:
         """Interpret a function whose parameters have these values."""
         self.steps = 0
+        for decorator in node.decorator_list:
+            if signature := _VECTORIZED.search(ast.unparse(decorator)):
+                linear.demand([parameters[a.arg] for a in node.args.args], signature.group(1))
         try:
             self._block(node.body, dict(parameters))
         except (_Enough, RecursionError):
@@ -124,9 +129,28 @@ class Interpreter:
         if any(isinstance(statement, ast.Raise) for statement in body):
             self._fails(test, scope)
             return self._block(orelse, scope)
+        match test:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]) if (
+                isinstance(value := scope.get(name), Param) and value.evidence.optional
+            ):
+                return self._without(name, body, orelse, scope)
         skipped = self._of_other_class(test, scope)
         self._test(test, scope)
         first = None if skipped else self._block(body, scope)
+        second = self._block(orelse, scope)
+        return first if first is not None else second
+
+    def _without(
+        self,
+        name: str,
+        body: Sequence[ast.stmt],
+        orelse: Sequence[ast.stmt],
+        scope: dict[str, Value],
+    ) -> Value | None:
+        """Interpret the branch for a parameter that is `None`; it keeps its value after that."""
+        inner = dict(scope)
+        first = self._block(body, inner)
+        scope |= {**inner, name: scope[name]}
         second = self._block(orelse, scope)
         return first if first is not None else second
 
@@ -197,6 +221,9 @@ class Interpreter:
                 conditions.at_least(one, two, int(isinstance(op, ast.Gt)))
             case ast.Compare(left=left, ops=[ast.In()], comparators=[right]):
                 conditions.among(self.value(left, scope), self.value(right, scope))
+            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
+                if isinstance(asked := scope.get(name), Param):
+                    conditions.instance(asked.evidence, ast.unparse(classes))
             case _:
                 self.value(test, scope)
 

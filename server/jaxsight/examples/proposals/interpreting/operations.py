@@ -407,6 +407,7 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("arange", "range"), _range),
     **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "column_stack"), _concatenated),
     **dict.fromkeys(("jit", "checkpoint", "remat", "jvp", "wraps"), control.same),
+    "differentiated": control.differentiable,
     **dict.fromkeys(("grad", "value_and_grad"), control.grad),
     **dict.fromkeys(("vmap", "filter_vmap"), control.vmap),
     **dict.fromkeys(
@@ -441,6 +442,8 @@ OPERATIONS: dict[str, Operation] = {
     "take_along_axis": _along_axis,
     "transpose": _transpose,
     "update": _update,
+    "vectorize": linear.vectorize,
+    "vectorized": linear.vectorized,
     "while_loop": control.while_loop,
     "zip": _held("zip"),
 }
