@@ -19,6 +19,7 @@ _DEEPEST = 2
 _MOST_BESIDE = 120
 """Names that are looked up to find the subclasses of a class."""
 _MOST = 4
+_DICT = re.compile(r"(?:\w+\.)*\w*(?:[dD]ict|Mapping|Params)")
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
 _ABSTRACT = re.compile(r"(?:Abstract|Base)\w*$|ABC$|Protocol$")
 _SIZE = "8"
@@ -39,13 +40,15 @@ class Builder:
     def _made(self, written: str, depth: int) -> Iterator[tuple[int, str]]:
         """Yield expressions with their costs: arguments, and values that are not known."""
         definition = self.names.find(written)
-        if definition is None or not isinstance(definition.node, ast.ClassDef):
+        if definition is None:
+            if usual := self._usual(written, written.rpartition(".")[2]):
+                yield 0, usual
+            return
+        if not isinstance(definition.node, ast.ClassDef):
             return
         node = definition.node
-        if (usual := names.CONSTRUCTED.get(node.name)) is not None:
-            key = self._key()
-            if key or "KEY" not in usual:
-                yield -1, usual.replace("KEY", key).replace("CLASS", written)
+        if usual := self._usual(written, node.name):
+            yield -9, usual
         if member := _member(node):
             yield 0, f"{written}.{member}"
             return
@@ -56,6 +59,32 @@ class Builder:
         if self._is_abstract(definition) or _has_functions(node):
             yield from self._by_functions(written, node.name)
             yield from self._by_subclasses(written, node.name, depth)
+
+    def _usual(self, written: str, name: str) -> str:
+        """Return how objects of a library's class are usually made; empty if that is not known."""
+        prefix = written.rpartition(".")[0]
+        origin = self.names.module(prefix) if prefix else ""
+        if name == "Module" and origin in names.MODULES:
+            module, usual = origin, names.MODULES[origin]
+        elif name in names.CONSTRUCTED:
+            module, usual = names.CONSTRUCTED[name]
+        else:
+            return ""
+        by_origin = {o: alias for alias, o in self.names.source.aliases.items()}
+        if module and origin != module:
+            prefix = by_origin.get(module, "")
+        values = {
+            "PREFIX": prefix,
+            "CLASS": written,
+            "KEY": self._key(),
+            "NUMPY": by_origin.get("jax.numpy", ""),
+        }
+        needed = {value for value in values if value in usual}
+        if not all(values[value] for value in needed):
+            return ""
+        for value in needed:
+            usual = usual.replace(value, values[value])
+        return usual
 
     def _is_abstract(self, definition: Definition) -> bool:
         node = definition.node
@@ -156,7 +185,7 @@ class Builder:
         by_origin = {origin: alias for alias, origin in self.names.source.aliases.items()}
         numpy = by_origin.get("jax.numpy", "")
         kind = self.kind_of(annotation, written)
-        declared = example_of(annotation) if annotation else None
+        declared = example_of(annotation.partition(" |")[0]) if annotation else None
         if isinstance(declared, Array) and numpy:
             return _array(numpy, declared)
         if kind.startswith("class "):
@@ -170,8 +199,8 @@ class Builder:
         if "ShapeDtypeStruct" in annotation and numpy and "jax" in by_origin:
             jax = by_origin["jax"]
             return f"{jax}.ShapeDtypeStruct(({_SIZE},), {numpy}.float32)"
-        if re.match(r"(?:\w+\.)*(?:dict|Dict|Mapping|\w*Dict)\b", annotation):
-            return "{}"
+        if kind == "tree" and numpy and _DICT.match(annotation):
+            return f"{{'w': {numpy}.ones((4, 8)), 'b': {numpy}.ones(8)}}"
         if name == "rngs" and "flax.nnx" in by_origin:
             return f"{by_origin['flax.nnx']}.Rngs(0)"
         if names.KEY.fullmatch(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.values import Array, Key, Node
@@ -95,6 +95,8 @@ def _like(evidence: Evidence, name: str, known: Known) -> str:
 
 
 def _by_use(evidence: Evidence, annotated: str) -> str:
+    if annotated.startswith("class ") and evidence.called is not None:
+        return annotated
     if evidence.called is not None or (annotated == "callable" and not evidence.array):
         return "callable"
     if evidence.choices and not evidence.array:
@@ -104,7 +106,7 @@ def _by_use(evidence: Evidence, annotated: str) -> str:
     if evidence.dtype and not evidence.array:
         return "dtype"
     if evidence.shape_like and not evidence.array:
-        return "shape"
+        return "count" if evidence.number else "shape"
     if evidence.keys and not evidence.shape.find().least:
         return "dict"
     if evidence.tree and not evidence.array:
@@ -198,15 +200,17 @@ def guess(
     declared: Node | None,
     known: Known,
     sizing: Sizing,
+    place: str = "",
 ) -> Guess:
-    """Return the example of a parameter of a kind."""
+    """Return the example of a parameter of a kind; `sizing` has its shape under `place`."""
     name = parameter.name
+    place = place or name
     match declared:
         case Key():
             return KeyGuess()
         case Array(dtype):
             return (
-                ArrayGuess(sizing.shape(name), dtype) if kind == "array" else ArrayGuess((), dtype)
+                ArrayGuess(sizing.shape(place), dtype) if kind == "array" else ArrayGuess((), dtype)
             )
     match kind:
         case "callable":
@@ -231,19 +235,47 @@ def guess(
             return ArrayGuess((), _dtype_of(evidence, name, known))
         case "dict":
             return DictGuess(
-                tuple((key, ArrayGuess(sizing.shape(f"{name}[{key}]"))) for key in evidence.keys)
+                tuple((key, ArrayGuess(sizing.shape(f"{place}[{key}]"))) for key in evidence.keys)
             )
         case "tree":
             first, last = sizing.usual()
             return DictGuess((("'w'", ArrayGuess((first, last))), ("'b'", ArrayGuess((last,)))))
+        case "arrays" if evidence.parts:
+            return ListGuess(
+                tuple(_part(parameter, part, known, sizing) for part in evidence.parts),
+                is_tuple=True,
+            )
         case "arrays":
             count = min(evidence.sequence or 2, _LONGEST)
-            return ListGuess((ArrayGuess(sizing.shape(name)),) * count)
+            return ListGuess((ArrayGuess(sizing.shape(place)),) * count)
     if kind.startswith("literal "):
         return LiteralGuess(kind.removeprefix("literal "))
     if kind.startswith("class "):
         return ExpressionGuess(known.builder.expressions(kind.removeprefix("class "))[0])
-    return ArrayGuess(sizing.shape(name), _dtype_of(evidence, name, known))
+    return ArrayGuess(sizing.shape(place), _dtype_of(evidence, name, known))
+
+
+def kind_of_part(parameter: Parameter, part: Evidence, known: Known) -> str:
+    """Return the kind of an item of a list that is unpacked."""
+    return kind(replace(parameter, name=part.name, annotation=None), part, known)
+
+
+def _part(
+    parameter: Parameter, part: Evidence, known: Known, sizing: Sizing
+) -> ArrayGuess | KeyGuess | LiteralGuess | DictGuess:
+    """Return the example of an item of a list that is unpacked, in most cases an array."""
+    guessed = guess(
+        replace(parameter, name=part.name, annotation=None),
+        kind_of_part(parameter, part, known),
+        part,
+        None,
+        known,
+        sizing,
+        f"{parameter.name}/{part.name}",
+    )
+    if isinstance(guessed, ArrayGuess | KeyGuess | LiteralGuess | DictGuess):
+        return guessed
+    return ArrayGuess(sizing.shape(f"{parameter.name}/{part.name}"))
 
 
 def _numbers(sizing: Sizing, shape: tuple[int | str, ...]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
@@ -83,12 +83,17 @@ def infer(
     known = Known(source.aliases, function.static_names, words, builder, every)
     needed = _needed(signature, function)
     optional = [p for p in signature.parameters if p.default == "None"]
+    by_name = {p.name: p for p in signature.parameters}
     kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
     if signature.self_name in kinds:
         kinds[signature.self_name] = f"class {signature.class_name}"
     for name, kind in kinds.items():
         if kind == "scalar":
             evidence[name].shape.set_rank(0)
+        for part in evidence[name].parts:
+            parameter = replace(by_name[name], name=part.name)
+            if guesses.kind_of_part(parameter, part, known) == "scalar":
+                part.shape.set_rank(0)
     _flatten_biases(evidence)
     _link(interpreter.links)
     sizing = Sizing({p.name for p in function.parameters})

@@ -36,7 +36,8 @@ INTEGERS = re.compile(
     r"(?:.*_)?(?:ids?|idx|inds?|index|indices|tokens?|segments?|positions?|targets_ids|segment_ids)"
 )
 COUNT = re.compile(
-    r"(?:n|num|number|max|min)_\w+|n|m|k|i|j|size|length|steps?|iters?|count|degree|order|orders|"
+    r"(?:n|num|number)_\w+|(?:max|min)_\w*(?:len|length|steps?|iter\w*|size|count|depth|tokens|num|"
+    r"rank|order|degree|dim|bins?|level|evals?)\w*|n|m|k|i|j|size|length|steps?|iters?|count|degree|order|orders|"
     r"power|rank|depth|\w+_(?:size|length|steps|iters|count|dims?|features|channels|heads|classes)|"
     r"(?:in|out)_(?:size|features|channels)|features|channels|terms|window"
 )
@@ -63,9 +64,34 @@ FUNCTION = re.compile(
 )
 
 CONSTRUCTED = {
-    "Scope": "CLASS({}, {'params': KEY}, mutable=True)",
+    "Scope": ("", "CLASS({}, {'params': KEY}, mutable=True)"),
+    "GradientTransformation": ("optax", "PREFIX.scale(-0.1)"),
+    "GradientTransformationExtraArgs": ("optax", "PREFIX.sgd(0.1)"),
+    "Distribution": ("numpyro.distributions", "PREFIX.Normal(0.0, 1.0)"),
+    "Module": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
+    "Linear": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
+    "Optimizer": (
+        "flax.nnx",
+        "PREFIX.Optimizer(PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0)), optax.sgd(0.1))",
+    ),
+    "TrainState": (
+        "optax",
+        "CLASS.create(apply_fn=lambda variables, x: x, params={'w': NUMPY.ones(8)}, "
+        + "tx=PREFIX.sgd(0.1))",
+    ),
+    "AbstractLinearOperator": ("lineax", "PREFIX.MatrixLinearOperator(NUMPY.eye(8))"),
+    "AbstractTerm": ("diffrax", "PREFIX.ODETerm(lambda t, y, args: y)"),
 }
-"""How objects of classes of libraries are usually made, where their arguments do not say it."""
+"""How objects of a library's classes are usually made, by the name of the class.
+
+The first of a pair is the module of `PREFIX`; a class of any module of that name has none.
+"""
+MODULES = {
+    "flax.linen": "PREFIX.Dense(8)",
+    "flax.nnx": CONSTRUCTED["Module"][1],
+    "equinox": "PREFIX.nn.Linear(8, 8, key=KEY)",
+}
+"""How a module of neural networks is made, by the library of the class `Module`."""
 
 _LITERALS = {
     "int": "2",

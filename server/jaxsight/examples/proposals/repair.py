@@ -83,6 +83,8 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
                     proposal.with_example(name, LiteralGuess(choice))
                     for choice in [c for c in choices if c != text][:2]
                 )
+            case ExpressionGuess("lambda x: x"):
+                yield proposal.with_example(name, ExpressionGuess("lambda x: x ** 2"))
             case ExpressionGuess(source) if source.endswith(".float32"):
                 yield proposal.with_example(name, ExpressionGuess(source.replace("32", "16")))
     if others:
@@ -182,6 +184,15 @@ def _static_guess(wrong: Wrong, name: str, guess: Guess, *, is_integer: bool) ->
 # Ranks
 
 
+_RANKS = (
+    re.compile(
+        r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)"
+    ),
+    re.compile(r"ndim of [^,.]{3,30}, got (\d)\b"),
+    re.compile(r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b"),
+)
+
+
 def _rank(wrong: Wrong) -> Iterator[Proposal]:
     """Give arrays the rank that the message names."""
     message = wrong.message
@@ -189,17 +200,7 @@ def _rank(wrong: Wrong) -> Iterator[Proposal]:
         ranks = [int(counts.group(1))]
     elif counts := re.search(r"array is (\d+)-dimensional, but (\d+) were indexed", message):
         ranks = [int(counts.group(2))]
-    elif (
-        counts := re.search(
-            r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)",
-            message,
-        )
-    ) or (
-        counts := re.search(
-            r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b",
-            message,
-        )
-    ):
+    elif counts := next((c for c in (p.search(message) for p in _RANKS) if c is not None), None):
         ranks = [int(counts.group(1))]
     elif counts := re.search(
         r"axis (-?\d+) is out of bounds for array of dimension (\d+)", message
@@ -269,7 +270,7 @@ def _einsum(wrong: Wrong, terms: Sequence[str]) -> Iterator[Proposal]:
 
 _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
-    r"hapes? (?:must|should|do)|size mismatch|mismatch|must be equal|cannot reshape|"
+    r"hapes? (?:must|should|do)|do not match|size mismatch|mismatch|must be equal|cannot reshape|"
     r"leading axis sizes|not equal|does not match|inconsistent|must match|"
     r"must be the same|differing|concatenate|must be (?:a )?scalar|\(scalar\)|carry"
 )
@@ -319,6 +320,43 @@ def _all_like(
 ) -> Proposal:
     changed = {name: replace(guess, shape=leader.shape) for name, guess in group}
     return replace(proposal, examples={**proposal.examples, **changed})
+
+
+_PAIRS = (
+    re.compile(r"\(([\d, ]+)\)[^()]{1,12}\(([\d, ]+)\)"),
+    re.compile(r"(\d+) (?:vs\.?|!=|and|but got) (\d+)"),
+    re.compile(r"operand \d+ \((\d+)\) does not match previous terms \((\d+)\)"),
+)
+
+
+def _equal_sizes(wrong: Wrong) -> Iterator[Proposal]:
+    """Make the two sizes the same that the message compares; others keep theirs."""
+    for pattern in _PAIRS:
+        for one, two in pattern.findall(wrong.message)[:2]:
+            first, second = ([int(n) for n in text.split(",") if n.strip()] for text in (one, two))
+            for size, other in zip(reversed(first), reversed(second), strict=False):
+                if size != other and 1 not in (size, other):
+                    yield _with_size(wrong.proposal, size, other)
+                    yield _with_size(wrong.proposal, other, size)
+
+
+def _with_size(proposal: Proposal, size: int, other: int) -> Proposal:
+    """Return a proposal in which all sizes of one number have another one."""
+
+    def changed(guess: Guess) -> Guess:
+        match guess:
+            case ArrayGuess(shape):
+                return replace(guess, shape=tuple(other if n == size else n for n in shape))
+            case DictGuess(items):
+                return DictGuess(tuple((key, changed(item)) for key, item in items))  # type: ignore[misc]
+            case ListGuess(items):
+                return replace(guess, items=tuple(changed(item) for item in items))  # type: ignore[misc]
+        return guess
+
+    return Proposal(
+        {name: changed(guess) for name, guess in proposal.examples.items()},
+        {name: other if number == size else number for name, number in proposal.sizes.items()},
+    )
 
 
 def _divisor(wrong: Wrong) -> Iterator[Proposal]:
@@ -408,6 +446,7 @@ _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     values.nullable,
     _rank,
     _divisor,
+    _equal_sizes,
     _misfit,
     values.choice,
     _dtype,

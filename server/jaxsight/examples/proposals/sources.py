@@ -214,7 +214,7 @@ class Names:
         for name, origin in self.source.aliases.items():
             if name[:1].isupper():
                 yield name, origin
-        if prefix and (origin := self._module(prefix)):
+        if prefix and (origin := self.module(prefix)):
             source = self.library.module(origin)
             if source is not None:
                 for name in source.classes:
@@ -223,7 +223,8 @@ class Names:
                     if name[:1].isupper():
                         yield f"{prefix}.{name}", other
 
-    def _module(self, prefix: str) -> str:
+    def module(self, prefix: str) -> str:
+        """Return the dotted name of the module that a prefix stands for."""
         root, _, rest = prefix.partition(".")
         origin = self.source.aliases.get(root, "")
         return f"{origin}.{rest}" if rest and origin else origin
@@ -233,5 +234,5 @@ class Names:
         prefix = written.rpartition(".")[0]
         if not prefix:
             return self.source.functions
-        source = self.library.module(self._module(prefix))
+        source = self.library.module(self.module(prefix))
         return {f"{prefix}.{n}": f for n, f in source.functions.items()} if source else {}

@@ -89,6 +89,19 @@ async def outcome_of(
     return await search.run(most)
 
 
+@dataclass(frozen=True, slots=True)
+class _Repairs:
+    """Proposals that follow from a failed one, with the line where it failed and the message."""
+
+    proposals: Iterator[Proposal]
+    line: int = -1
+    message: str = ""
+
+    def are_worse_than(self, others: _Repairs) -> bool:
+        """Return whether the proposal before them failed earlier than that before others."""
+        return self.line < others.line or (self.line, self.message) == (others.line, others.message)
+
+
 class _Search:
     """The proposals of one function that were tried, and those that are to be tried."""
 
@@ -110,7 +123,7 @@ class _Search:
     async def run(self, most: int) -> Outcome:
         """Try proposals, each followed by those that its error suggests."""
         first = self.inferred.proposal
-        stack: list[Iterator[Proposal]] = [iter([first])]
+        stack: list[_Repairs] = [_Repairs(iter([first]))]
         later = alternatives(self.inferred, first)
         while len(self.tries) < most and not self.is_slow:
             proposal = self._next(stack, later)
@@ -127,21 +140,34 @@ class _Search:
                     break
                 most = min(most, len(self.tries) + 3)
             elif tried.traced and not self._good:
-                stack.append(enriched(self.inferred, proposal))
+                stack.append(_Repairs(enriched(self.inferred, proposal)))
             elif tried.failure is not None and tried.failure.was_refused:
                 break
             elif tried.failure is not None and not self._good:
-                stack.append(repaired(self._wrong(proposal, tried.failure)))
+                repairs = _Repairs(
+                    repaired(self._wrong(proposal, tried.failure)),
+                    self._place(tried.failure),
+                    tried.failure.message,
+                )
+                if stack and repairs.are_worse_than(stack[-1]):
+                    stack.insert(0, repairs)
+                else:
+                    stack.append(repairs)
         return self._outcome()
 
     @property
     def _good(self) -> bool:
         return any(tried.has_content for tried in self.tries)
 
-    def _next(self, stack: list[Iterator[Proposal]], later: Iterator[Proposal]) -> Proposal | None:
+    def _place(self, failure: Failure) -> int:
+        """Return the line of the function that failed, 0 for its inputs."""
+        lines = [f.span.line for f in failure.frames if f.span and f.span.chunk == self.chunk.id]
+        return lines[0] if lines and failure.stage == "trace" else 0
+
+    def _next(self, stack: list[_Repairs], later: Iterator[Proposal]) -> Proposal | None:
         """Return the next proposal that was not tried yet; repairs of the last one come first."""
         while stack:
-            for proposal in stack[-1]:
+            for proposal in stack[-1].proposals:
                 if self._is_new(proposal):
                     return proposal
             stack.pop()

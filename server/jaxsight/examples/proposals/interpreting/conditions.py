@@ -30,8 +30,10 @@ def equal(machine: Machine, one: Value, two: Value) -> None:
     match one, two:
         case (RankOf(shape), Const(int() as rank)) | (Const(int() as rank), RankOf(shape)):
             shape.set_rank(rank)
-        case (RankOf(shape), RankOf(other)):
+        case (RankOf(shape, more), RankOf(other, less)) if more == less:
             machine.links.append((shape, other))
+        case (RankOf(shape, more), RankOf(other, less)):
+            _ranks_differ(shape.find(), other.find(), less - more)
         case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
             shape.unify(other)
         case (ShapeOf(shape, None, None), ShapeOf(_, None | 0, int() as stop)) | (
@@ -56,6 +58,19 @@ def equal(machine: Machine, one: Value, two: Value) -> None:
             dim.unify(Dim(number=number))
         case (Param(evidence), Const(value)):
             choose(evidence, value)
+
+
+def _ranks_differ(one: Shape, two: Shape, more: int) -> None:
+    """Make the rank of `one` greater than that of `two` by `more`."""
+    first = one.rank if one.rank is not None else one.likely
+    second = two.rank if two.rank is not None else two.likely
+    if first is None and second is None:
+        second = max(1, two.least, 1 - more, one.least - more)
+    if second is None:
+        two.likely = max((first or 0) - more, 0)
+    else:
+        two.likely = second
+        one.likely = max(second + more, 0)
 
 
 def _sizes(value: ShapeOf) -> Iterator[Dim]:

@@ -17,6 +17,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Arr,
     Closure,
     Const,
+    Evidence,
     Items,
     Named,
     Param,
@@ -40,6 +41,10 @@ _CONTAINERS = frozenset({"dict", "list", "tuple", "Mapping", "Sequence"})
 
 class _Enough(Exception):
     """The function is too long to be interpreted further."""
+
+
+def _are_names(targets: Sequence[ast.expr]) -> bool:
+    return all(isinstance(target, ast.Name) for target in targets)
 
 
 @dataclass(eq=False, slots=True)
@@ -238,6 +243,16 @@ class Interpreter:
                 scope[name] = value
                 if isinstance(value, Size) and not value.dim.find().name:
                     value.dim.find().name = name
+            case ast.Tuple(elts=targets) | ast.List(elts=targets) if (
+                isinstance(value, Param) and _are_names(targets) and not value.evidence.array
+            ):
+                parts = value.evidence.parts
+                if len(parts) != len(targets):
+                    named = [ast.unparse(target) for target in targets]
+                    parts = value.evidence.parts = tuple(map(Evidence, named))
+                value.evidence.sequence = len(targets)
+                for inner, part in zip(targets, parts, strict=True):
+                    self.assign(inner, Param(part), scope)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 starred = any(isinstance(target, ast.Starred) for target in targets)
                 values = uses.unpacked(value, len(targets), starred=starred)
@@ -374,7 +389,9 @@ class Interpreter:
                 (ShapeOf() | Items()),
             ):
                 return uses.joined(left, right)
-        return uses.arithmetic(self, left, right)
+        if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):
+            return UNKNOWN
+        return uses.arithmetic(self, left, right, is_sum=isinstance(op, ast.Add))
 
     def _comparison(
         self,

@@ -30,7 +30,8 @@ def matmul(machine: Machine, left: Value, right: Value) -> Value:
         two.at_least(1)
     if one is None or two is None:
         return Arr(Shape(), loose=True)
-    if two.find().rank == 1:
+    is_vector = two.find().likely == 1 and two.find().least <= 1
+    if two.find().rank == 1 or (two.find().rank is None and is_vector):
         one.dim(-1).unify(two.dim(-1))
         dims = one.dims
         return Arr(Shape.of(dims[:-1])) if dims else Arr(Shape(), loose=True)
