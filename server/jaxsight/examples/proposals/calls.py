@@ -66,10 +66,21 @@ def scalar_result(wrong: Wrong) -> Iterator[Proposal]:
                 yield wrong.having(name, ExpressionGuess("lambda *args: (args[0] ** 2).sum()"))
 
 
+def carry_result(wrong: Wrong) -> Iterator[Proposal]:
+    """Return another argument from a function whose result is a carry."""
+    if "carry" not in wrong.message:
+        return
+    for name, guess in wrong.proposal.examples.items():
+        parameters = _taken(guess) if is_lambda(guess) else []
+        if len(parameters) > 1:
+            source = f"lambda {', '.join(parameters)}: {parameters[1]}"
+            yield wrong.having(name, ExpressionGuess(source))
+
+
 def pair_result(wrong: Wrong) -> Iterator[Proposal]:
     """Return two values from a function whose result is unpacked, or one."""
     if not re.search(
-        r"unpack|has_aux|pair|(?:length|len) 2|2-tuple|two|tuple|structure|scan body", wrong.message
+        r"unpack non-iterable|has_aux|\bpair\b|(?:length|len) 2|2-tuple|scan body", wrong.message
     ):
         return
     for name, guess in wrong.proposal.examples.items():

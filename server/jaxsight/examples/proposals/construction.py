@@ -59,6 +59,9 @@ class Builder:
         if self._is_abstract(definition) or _has_functions(node):
             yield from self._by_functions(written, node.name)
             yield from self._by_subclasses(written, node.name, depth)
+            for other in self._implementing(node):
+                if (implementing := self.names.find(other)) is not None:
+                    yield self._constructed(other, implementing, depth + 1)
 
     def _usual(self, written: str, name: str) -> str:
         """Return how objects of a library's class are usually made; empty if that is not known."""
@@ -276,12 +279,24 @@ class Builder:
         for candidate in (*own, *imported):
             if candidate.strip("_").lower() == wanted:
                 return candidate
+        by_origin = {origin: alias for alias, origin in self.names.source.aliases.items()}
+        for known, module, library_class in names.LIKE:
+            if attributes and attributes <= known and module in by_origin:
+                return f"{by_origin[module]}.{library_class}"
         suited = [
             candidate
             for candidate, node in own.items()
             if attributes and attributes <= _members(node)
         ]
         return min(suited, key=lambda c: len(_members(own[c])), default="")
+
+    def _implementing(self, protocol: ast.ClassDef) -> Iterator[str]:
+        """Yield the classes of the module that have the methods of a protocol."""
+        wanted = _members(protocol)
+        if wanted and any("Protocol" in ast.unparse(base) for base in protocol.bases):
+            for name, node in self.names.source.classes.items():
+                if node is not protocol and wanted <= _members(node):
+                    yield name
 
 
 def _array(numpy: str, declared: Array) -> str:

@@ -13,7 +13,7 @@ AXIS = re.compile(
 AXES = re.compile(r"(?:.*_)?axes")
 MAPPED_AXES = re.compile(r"(?:in|out|batch|scan|split)_axes")
 DIMENSION_NUMBERS = re.compile(r"(?:.*_)?dimension_numbers")
-UNSET = re.compile(r"(?:.*_)?precision|preferred_element_type|(?:out_)?sharding")
+UNSET = re.compile(r"(?:.*_)?(?:precision|policy)|preferred_element_type|(?:out_)?sharding")
 """Parameters of JAX's functions for which `None` is the usual value."""
 QUERY = re.compile(r"q|query|queries|v|value|values")
 """Parameters beside which `key` is an array."""
@@ -37,7 +37,7 @@ INTEGERS = re.compile(
 )
 COUNT = re.compile(
     r"(?:n|num|number)_\w+|(?:max|min)_\w*(?:len|length|steps?|iter\w*|size|count|depth|tokens|num|"
-    r"rank|order|degree|dim|bins?|level|evals?)\w*|n|m|k|i|j|size|length|steps?|iters?|count|degree|order|orders|"
+    r"rank|order|degree|dim|bins?|level|evals?)\w*|n|m|k|i|j|size|length|steps?|(?:max|n)?_?iters?|count|degree|order|orders|"
     r"power|rank|depth|\w+_(?:size|length|steps|iters|count|dims?|features|channels|heads|classes)|"
     r"(?:in|out)_(?:size|features|channels)|features|channels|terms|window"
 )
@@ -86,6 +86,15 @@ CONSTRUCTED = {
 
 The first of a pair is the module of `PREFIX`; a class of any module of that name has none.
 """
+LIKE = (
+    (frozenset({"init", "update"}), "optax", "GradientTransformation"),
+    (
+        frozenset({"log_prob", "sample", "mean", "batch_shape", "event_shape", "support"}),
+        "numpyro.distributions",
+        "Distribution",
+    ),
+)
+"""Attributes of objects of libraries that parameters without annotation are likely to be."""
 MODULES = {
     "flax.linen": "PREFIX.Dense(8)",
     "flax.nnx": CONSTRUCTED["Module"][1],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from jaxsight.examples.proposals import calls, names, values
 from jaxsight.examples.proposals.inference import Inferred
@@ -28,12 +29,17 @@ from jaxsight.examples.proposals.wrong import Wrong
 
 _FRESH = (4, 8, 16, 32, 64, 24)
 _HIGHEST_RANK = 6
+_FIRST = 3
+"""Proposals of one kind of repair before those of the next kinds."""
 
 
 def repaired(wrong: Wrong) -> Iterator[Proposal]:
     """Yield changed proposals, the most likely first."""
-    for repair in _REPAIRS:
-        yield from repair(wrong)
+    begun = [repair(wrong) for repair in _REPAIRS]
+    for proposals in begun:
+        yield from islice(proposals, _FIRST)
+    for proposals in begun:
+        yield from proposals
 
 
 def variants(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
@@ -140,11 +146,12 @@ def _static(wrong: Wrong) -> Iterator[Proposal]:
         r"interpreted as an integer|1D sequences", wrong.message
     )
     whole = wrong.proposal
-    for name in blamed:
+    for name in sorted(blamed, key=lambda n: not isinstance(whole.examples[n], ListGuess)):
         guess = wrong.proposal.examples[name]
         if isinstance(guess, ListGuess):
             numbers = ", ".join(("8", "4")[i % 2] for i in range(len(guess.items)))
-            yield wrong.having(name, LiteralGuess(f"({numbers},)"))
+            comma = "," if len(guess.items) == 1 else ""
+            yield wrong.having(name, LiteralGuess(f"({numbers}{comma})"))
         if not isinstance(guess, ArrayGuess | DictGuess):
             continue
         static = _static_guess(wrong, name, guess, is_integer=bool(integer))
@@ -322,9 +329,11 @@ def _all_like(
     return replace(proposal, examples={**proposal.examples, **changed})
 
 
+_LARGEST = 64
 _PAIRS = (
     re.compile(r"\(([\d, ]+)\)[^()]{1,12}\(([\d, ]+)\)"),
     re.compile(r"(\d+) (?:vs\.?|!=|and|but got) (\d+)"),
+    re.compile(r"\w\[([\d,]+)\][^\[\]]{1,120}\w\[([\d,]+)\]"),
     re.compile(r"operand \d+ \((\d+)\) does not match previous terms \((\d+)\)"),
 )
 
@@ -335,7 +344,7 @@ def _equal_sizes(wrong: Wrong) -> Iterator[Proposal]:
         for one, two in pattern.findall(wrong.message)[:2]:
             first, second = ([int(n) for n in text.split(",") if n.strip()] for text in (one, two))
             for size, other in zip(reversed(first), reversed(second), strict=False):
-                if size != other and 1 not in (size, other):
+                if size != other and 1 not in (size, other) and max(size, other) <= _LARGEST:
                     yield _with_size(wrong.proposal, size, other)
                     yield _with_size(wrong.proposal, other, size)
 
@@ -445,6 +454,7 @@ _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     values.optional,
     values.nullable,
     _rank,
+    calls.carry_result,
     _divisor,
     _equal_sizes,
     _misfit,

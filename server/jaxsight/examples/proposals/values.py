@@ -58,6 +58,13 @@ def count(wrong: Wrong) -> Iterator[Proposal]:
             if isinstance(guess, ListGuess) and 0 < length <= _MOST_ITEMS:
                 items = (*guess.items, *[guess.items[-1]] * length)[:length]
                 yield wrong.having(name, replace(guess, items=items))
+    if re.search(r"(?i)less than or equal|exceed|larger than|too large|greater than", message):
+        smaller = {
+            n: LiteralGuess(re.sub(r"\d+", "2", g.text))
+            for n, g in wrong.proposal.examples.items()
+            if isinstance(g, LiteralGuess) and re.fullmatch(r"[\d, ()]+", g.text)
+        }
+        yield replace(wrong.proposal, examples={**wrong.proposal.examples, **smaller})
     if re.search(r"(?i)negative|positive|must be (?:>|greater|at least)", message):
         negative = {
             n: LiteralGuess("4")
@@ -153,6 +160,13 @@ def fewer(wrong: Wrong) -> Iterator[Proposal]:
     if re.search(r"unsupported operand|'dict'|bad operand", wrong.message) and dicts:
         leaves = dict.fromkeys(dicts, wrong.usual)
         yield replace(wrong.proposal, examples={**wrong.proposal.examples, **leaves})
+    if "structure" in wrong.message:
+        for name, listed in wrong.proposal.examples.items():
+            if isinstance(listed, ListGuess) and any(
+                isinstance(i, DictGuess) for i in listed.items
+            ):
+                items = tuple(wrong.usual if isinstance(i, DictGuess) else i for i in listed.items)
+                yield wrong.having(name, replace(listed, items=items))
     for name in wrong.blamed:
         guess = wrong.proposal.examples.get(name)
         if isinstance(guess, DictGuess) and wrong.is_a("TypeError", "AttributeError"):

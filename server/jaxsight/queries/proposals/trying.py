@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight import examples
@@ -97,9 +97,13 @@ class _Repairs:
     line: int = -1
     message: str = ""
 
-    def are_worse_than(self, others: _Repairs) -> bool:
-        """Return whether the proposal before them failed earlier than that before others."""
-        return self.line < others.line or (self.line, self.message) == (others.line, others.message)
+    def position(self, stack: Sequence[_Repairs]) -> int:
+        """Return where they belong: first, after the others of the last failure, or last."""
+        if not stack or self.line > stack[-1].line:
+            return len(stack)
+        if self.line < stack[-1].line:
+            return 0
+        return len(stack) - (self.message == stack[-1].message)
 
 
 class _Search:
@@ -149,10 +153,7 @@ class _Search:
                     self._place(tried.failure),
                     tried.failure.message,
                 )
-                if stack and repairs.are_worse_than(stack[-1]):
-                    stack.insert(0, repairs)
-                else:
-                    stack.append(repairs)
+                stack.insert(repairs.position(stack), repairs)
         return self._outcome()
 
     @property

@@ -96,6 +96,8 @@ def among(one: Value, two: Value) -> None:
             for value in values:
                 if isinstance(value, Const) and isinstance(value.value, str):
                     evidence.choices.append(repr(value.value))
+        case Size(dim), Items((*_, Const(int() as number))):
+            dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):
             shape.find().likely = rank
 

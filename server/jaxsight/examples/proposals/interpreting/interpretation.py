@@ -336,6 +336,7 @@ class Interpreter:
 
     def _display(self, elements: list[ast.expr], scope: dict[str, Value]) -> Value:
         values: list[Value] = []
+        known = True
         for element in elements:
             if isinstance(element, ast.Starred):
                 inner = self.value(element.value, scope)
@@ -345,10 +346,10 @@ class Interpreter:
                 elif dims is not None:
                     values += map(Size, dims)
                 else:
-                    return UNKNOWN
+                    known = False
             else:
                 values.append(self.value(element, scope))
-        return Items(tuple(values))
+        return Items(tuple(values)) if known else UNKNOWN
 
     def _comprehension(
         self,

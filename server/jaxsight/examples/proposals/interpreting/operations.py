@@ -223,6 +223,8 @@ def _swapaxes(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     shape = as_array(arguments[0]) if arguments else None
     if shape is None:
         return UNKNOWN
+    for axis in arguments[1:3]:
+        _axis(axis)
     numbers = [a.value for a in arguments[1:3] if isinstance(a, Const) and isinstance(a.value, int)]
     for number in numbers:
         shape.dim(number)
@@ -399,6 +401,14 @@ def _equal_shapes(
     return UNKNOWN
 
 
+def _resized(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    shape = as_shape(arguments[1] if len(arguments) > 1 else keywords.get("shape", UNKNOWN))
+    image = as_array(arguments[0]) if arguments else None
+    if image is not None and (rank := shape.find().rank) is not None:
+        image.set_rank(rank)
+    return Arr(shape)
+
+
 def _segments(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
     ids = arguments[1] if len(arguments) > 1 else keywords.get("segment_ids", UNKNOWN)
     count = arguments[2] if len(arguments) > 2 else keywords.get("num_segments")
@@ -468,6 +478,7 @@ OPERATIONS: dict[str, Operation] = {
     "scan": control.scan,
     "shape": _shape,
     "swapaxes": _swapaxes,
+    "resize": _resized,
     "take": _take,
     "take_along_axis": _along_axis,
     "transpose": _transpose,
