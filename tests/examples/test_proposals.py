@@ -221,7 +221,7 @@ Y = TypeVar("Y")
 def f(x, axes: Axes, objective: Objective, y: Y):
     return jnp.sum(x, axes) + objective(y, 2.0)
 """,
-        "x: f32[4, 8]; axes: -1; objective = lambda y, x1: (y ** 2).sum(); y: f32[4, 8]",
+        "x: f32[4, 8]; axes: (-1,); objective = lambda y, x1: (y ** 2).sum(); y: f32[4, 8]",
     ),
     "types of libraries": (
         """

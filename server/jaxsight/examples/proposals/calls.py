@@ -12,6 +12,9 @@ from jaxsight.examples.proposals.wrong import Wrong, is_lambda
 
 _HEAD = re.compile(r"lambda ?([\w, ]*): (.*)", re.DOTALL)
 _MOST = 12
+_UNPACKED = re.compile(
+    r"unpack non-iterable|iteration over a 0-d|has_aux|\bpair\b|(?:length|len) 2|2-tuple|scan body"
+)
 
 
 def arity(wrong: Wrong) -> Iterator[Proposal]:
@@ -80,7 +83,8 @@ def carry_result(wrong: Wrong) -> Iterator[Proposal]:
 def pair_result(wrong: Wrong) -> Iterator[Proposal]:
     """Return two values from a function whose result is unpacked, or one."""
     if not re.search(
-        r"unpack non-iterable|has_aux|\bpair\b|(?:length|len) 2|2-tuple|scan body", wrong.message
+        r"unpack non-iterable|iteration over a 0-d|has_aux|\bpair\b|(?:length|len) 2|2-tuple|scan body",
+        wrong.message,
     ):
         return
     for name, guess in wrong.proposal.examples.items():

@@ -109,6 +109,10 @@ class Builder:
         needed = list(self._needed(definition, 0))
         values = [self._value(name, kind, written, depth) for name, kind in needed]
         cost = len(values) + 9 * values.count("None") - sum(".ones(" in v for v in values)
+        cost += 5 * any(
+            isinstance(s, ast.FunctionDef) and s.name == "__init__" and s.args.vararg is not None
+            for s in definition.node.body
+        )
         written_out = ", ".join(f"{n}={v}" for (n, _), v in zip(needed, values, strict=True))
         return cost, f"{written}({written_out})"
 

@@ -60,6 +60,9 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
     name = parameter.name
     if name in ("key", "keys") and any(map(names.QUERY.fullmatch, known.parameters)):
         return "array"
+    is_array = evidence.array or annotated == "array"
+    if names.AXES.fullmatch(name) and not is_array and parameter.annotation != "int":
+        return "literal 0" if names.MAPPED_AXES.fullmatch(name) else "literal (-1,)"
     if example := _by_use(evidence, annotated):
         return example
     if names.DIMENSION_NUMBERS.fullmatch(name):
@@ -68,6 +71,8 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return "literal None"
     if name in known.static:
         return _static(evidence, annotated, name)
+    if annotated == "literal 2" and names.AXIS.fullmatch(name) and not evidence.number:
+        return "axis"
     if annotated.startswith("literal ") or annotated in (
         "callable",
         "callables",
@@ -155,10 +160,6 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
         return None
     if names.AXIS.fullmatch(name) and not evidence.number:
         return "axis"
-    if names.MAPPED_AXES.fullmatch(name):
-        return "literal 0"
-    if names.AXES.fullmatch(name):
-        return "literal (-1,)"
     if names.STEP.fullmatch(name):
         return "scalar"
     if annotated == "tree" or names.TREE.fullmatch(name):

@@ -217,12 +217,15 @@ def _rank(wrong: Wrong) -> Iterator[Proposal]:
     elif "subscript" in message and (terms := _terms(wrong.expression)):
         yield from _einsum(wrong, terms)
         return
+    elif counts := re.search(r"subscript '(\w+)' does not contain the correct", message):
+        ranks = [len(counts.group(1))]
     elif re.search(
         r"tuple index out of range|[Ii]teration over a 0-d|len\(\) of unsized|0-d array", message
     ):
         ranks = []
         for name, guess in wrong.arrays:
-            yield wrong.having(name, _with_rank(wrong, guess, len(guess.shape) + 1))
+            if len(guess.shape) < _HIGHEST_RANK:
+                yield wrong.having(name, _with_rank(wrong, guess, len(guess.shape) + 1))
     else:
         return
     arrays = list(wrong.arrays) or [
@@ -292,9 +295,18 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
         r"(?i)must be (?:a )?scalar|rank[- ]?0|\(scalar\)|scalar (?:index|value|predicate)",
         wrong.message,
     ):
+        if len(arrays) > 1:
+            yield _all_like(wrong.proposal, arrays, ArrayGuess(()))
         for name, guess in arrays:
             yield wrong.having(name, replace(guess, shape=()))
     everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
+    if any(isinstance(guess, DictGuess) for guess in wrong.proposal.examples.values()):
+        vectors = {
+            n: ArrayGuess((8,))
+            for n, g in wrong.proposal.examples.items()
+            if isinstance(g, ArrayGuess | DictGuess)
+        }
+        yield replace(wrong.proposal, examples={**wrong.proposal.examples, **vectors})
     for group in (arrays, everything) if len(arrays) < len(everything) else (arrays,):
         if len(group) > 1:
             for _, leader in sorted(group, key=lambda pair: -len(pair[1].shape)):
@@ -313,13 +325,6 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
             yield replace(wrong.proposal, examples={**wrong.proposal.examples, **same})
     square = {n: replace(g, shape=(8,) * len(g.shape)) for n, g in everything}
     yield replace(wrong.proposal, examples={**wrong.proposal.examples, **square})
-    if len(everything) < len(wrong.proposal.examples):
-        vectors = {
-            n: ArrayGuess((8,))
-            for n, g in wrong.proposal.examples.items()
-            if isinstance(g, ArrayGuess | DictGuess)
-        }
-        yield replace(wrong.proposal, examples={**wrong.proposal.examples, **vectors})
 
 
 def _all_like(
@@ -414,7 +419,8 @@ def _dtype(wrong: Wrong) -> Iterator[Proposal]:
     wanted = ""
     if re.search(
         r"(?i)integer or boolean|must be (?:of )?(?:an )?integer|integer (?:type|dtype|array)|"
-        r"indices|integers?\b.*expected|requires? integer|only integer|nvalid integer|with iinfo",
+        r"\bindices\b(?! for operand)|integers?\b.*expected|requires? integer|only integer|"
+        r"nvalid integer|with iinfo",
         message,
     ):
         wanted = "int32"
@@ -451,6 +457,7 @@ _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     _static,
     calls.scalar_result,
     values.count,
+    calls.pair_result,
     values.optional,
     values.nullable,
     _rank,
@@ -460,7 +467,6 @@ _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     _misfit,
     values.choice,
     _dtype,
-    calls.pair_result,
     values.kind,
     values.fewer,
 )

@@ -17,20 +17,23 @@ from jaxsight.examples.proposals.proposal import (
 from jaxsight.examples.proposals.wrong import Wrong
 
 _MOST_ITEMS = 16
+_MISSING = re.compile(r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'(?! object)")
+"""A key that a dict lacks."""
 
 
 def construction(wrong: Wrong) -> Iterator[Proposal]:
     """Make an object in another way, or pass `None` or an array in its place."""
-    name = wrong.failure.argument
-    guess = wrong.proposal.examples.get(name)
-    if wrong.failure.stage != "inputs" or not isinstance(guess, ExpressionGuess):
+    if wrong.failure.stage != "inputs":
         return
-    kind = wrong.inferred.kinds.get(name, "")
-    if kind.startswith("class "):
-        for expression in wrong.inferred.known.builder.expressions(kind.removeprefix("class ")):
-            yield wrong.having(name, ExpressionGuess(expression))
-    yield wrong.having(name, wrong.usual)
-    yield wrong.having(name, LiteralGuess("None"))
+    for name, guess in wrong.proposal.examples.items():
+        if not isinstance(guess, ExpressionGuess) or wrong.failure.argument not in ("", name):
+            continue
+        kind = wrong.inferred.kinds.get(name, "")
+        if kind.startswith("class "):
+            for expression in wrong.inferred.known.builder.expressions(kind.removeprefix("class ")):
+                yield wrong.having(name, ExpressionGuess(expression))
+            yield wrong.having(name, wrong.usual)
+            yield wrong.having(name, LiteralGuess("None"))
 
 
 def attribute(wrong: Wrong) -> Iterator[Proposal]:
@@ -120,7 +123,9 @@ def kind(wrong: Wrong) -> Iterator[Proposal]:
     proposal = wrong.proposal
     usual = wrong.usual
     blamed = [n for n in wrong.blamed if n in proposal.examples] or list(proposal.examples)
-    if missing := re.search(r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'", message):
+    if missing := re.search(
+        r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'(?! object)", message
+    ):
         for name in blamed:
             guess = proposal.examples[name]
             if isinstance(guess, ArrayGuess | DictGuess):
