@@ -82,10 +82,7 @@ def carry_result(wrong: Wrong) -> Iterator[Proposal]:
 
 def pair_result(wrong: Wrong) -> Iterator[Proposal]:
     """Return two values from a function whose result is unpacked, or one."""
-    if not re.search(
-        r"unpack non-iterable|iteration over a 0-d|has_aux|\bpair\b|(?:length|len) 2|2-tuple|scan body",
-        wrong.message,
-    ):
+    if not _UNPACKED.search(wrong.message):
         return
     for name, guess in wrong.proposal.examples.items():
         if is_lambda(guess) and (parameters := _taken(guess)):

@@ -53,10 +53,11 @@ class Builder:
             yield 0, f"{written}.{member}"
             return
         if not self._is_abstract(definition):
-            yield self._constructed(written, definition, depth)
+            cost, constructed = self._constructed(written, definition, depth)
+            yield cost + (20 if _is_unfinished(node) else 0), constructed
         if depth > 1:
             return
-        if self._is_abstract(definition) or _has_functions(node):
+        if self._is_abstract(definition) or _has_functions(node) or _is_unfinished(node):
             yield from self._by_functions(written, node.name)
             yield from self._by_subclasses(written, node.name, depth)
             for other in self._implementing(node):
@@ -107,7 +108,8 @@ class Builder:
     def _constructed(self, written: str, definition: Definition, depth: int) -> tuple[int, str]:
         assert isinstance(definition.node, ast.ClassDef)
         needed = list(self._needed(definition, 0))
-        values = [self._value(name, kind, written, depth) for name, kind in needed]
+        around = Names(definition.source, self.names.library)
+        values = [self._value(name, kind, written, depth, around) for name, kind in needed]
         cost = len(values) + 9 * values.count("None") - sum(".ones(" in v for v in values)
         cost += 5 * any(
             isinstance(s, ast.FunctionDef) and s.name == "__init__" and s.args.vararg is not None
@@ -125,7 +127,7 @@ class Builder:
             if returned != name:
                 continue
             needed = list(_parameters(node.args, 0))
-            values = [self._value(n, kind, written, 1) for n, kind in needed]
+            values = [self._value(n, kind, written, 1, self.names) for n, kind in needed]
             is_generator = any(isinstance(n, ast.Yield) for n in ast.walk(node))
             if "None" not in values and not is_generator:
                 inside = ", ".join(f"{n}={v}" for (n, _), v in zip(needed, values, strict=True))
@@ -187,11 +189,14 @@ class Builder:
                     if is_field and not _has_default(value):
                         yield field, text
 
-    def _value(self, name: str, annotation: str, written: str, depth: int) -> str:
-        """Return an argument; `written` is the name of the class or function that takes it."""
+    def _value(self, name: str, annotation: str, written: str, depth: int, around: Names) -> str:
+        """Return an argument.
+
+        `written` is the name of the class or function that takes it, and `around` its module.
+        """
         by_origin = {origin: alias for alias, origin in self.names.source.aliases.items()}
         numpy = by_origin.get("jax.numpy", "")
-        kind = self.kind_of(annotation, written)
+        kind = self._kind(annotation, around, 0)
         declared = example_of(annotation.partition(" |")[0]) if annotation else None
         if isinstance(declared, Array) and numpy:
             return _array(numpy, declared)
@@ -246,7 +251,7 @@ class Builder:
         numpy = by_origin.get("jax.numpy", "")
         return f"{numpy}.zeros(2, {numpy}.uint32)" if numpy else ""
 
-    def kind_of(self, annotation: str | None, written: str = "") -> str:
+    def kind_of(self, annotation: str | None) -> str:
         """Return the kind of an annotation in a word, with the definitions of its names."""
         return self._kind(annotation, self.names, 0)
 
@@ -345,6 +350,16 @@ def _has_functions(node: ast.ClassDef) -> bool:
         names.kind_of(ast.unparse(field.annotation)) == "callable"
         for field in node.body
         if isinstance(field, ast.AnnAssign)
+    )
+
+
+def _is_unfinished(node: ast.ClassDef) -> bool:
+    """Return whether the body of a method is only to raise `NotImplementedError`."""
+    return any(
+        isinstance(method, ast.FunctionDef)
+        and isinstance(method.body[-1], ast.Raise)
+        and "NotImplementedError" in ast.unparse(method.body[-1])
+        for method in node.body
     )
 
 

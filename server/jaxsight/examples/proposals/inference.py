@@ -111,8 +111,8 @@ def infer(
 
     examples = guessed(needed)
     stars = signature.variadic
-    if stars and any(kind.startswith("callable") for kind in kinds.values()):
-        arrays = tuple(ArrayGuess(sizing.usual()) for _ in range(1))
+    if stars and (not examples or any(kind.startswith("callable") for kind in kinds.values())):
+        arrays = (ArrayGuess(sizing.usual()),) * (1 if examples else 2)
         examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
     extras = guessed(optional)
     return Inferred(

@@ -214,7 +214,11 @@ def _rank(wrong: Wrong) -> Iterator[Proposal]:
     ):
         axis = int(counts.group(1))
         ranks = [axis + 1 if axis >= 0 else -axis]
-    elif "subscript" in message and (terms := _terms(wrong.expression)):
+    elif (
+        "subscript" in message
+        and (terms := _terms(wrong.expression))
+        and len(terms) == len([*wrong.arrays])
+    ):
         yield from _einsum(wrong, terms)
         return
     elif counts := re.search(r"subscript '(\w+)' does not contain the correct", message):
