@@ -230,10 +230,7 @@ import optax
 def update(optimizer: optax.GradientTransformation, grads, state):
     return optimizer.update(grads, state)
 """,
-        (
-            "optimizer = optax.scale(-0.1); grads: {'w': f32[4, 8], 'b': f32[8]}; "
-            "state: f32[4, 8]"
-        ),
+        ("optimizer = optax.scale(-0.1); grads: {'w': f32[4, 8], 'b': f32[8]}; state: f32[4, 8]"),
     ),
     "annotated functions": (
         """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
-from jaxsight.examples.notation.values import Array, Named, Number, Size
+from jaxsight.examples.notation.values import Array, Named, Node, Number, Size
 from jaxsight.examples.proposals import guesses, names
 from jaxsight.examples.proposals.construction import Builder
 from jaxsight.examples.proposals.guesses import Known
@@ -68,32 +68,17 @@ def infer(
     interpreter = Interpreter(source.functions, source.aliases)
     declared = {p.name: example_of(p.annotation) for p in signature.parameters}
     words = _described(function)
-    sized: dict[str, Dim] = {}
-    for name, node_of in declared.items():
-        if isinstance(node_of, Array):
-            _declare(evidence[name].shape, node_of, sized)
-    for _ in range(_PASSES):
-        interpreter.links.clear()
-        interpreter.run(node, _values(signature, evidence))
-    for name, said in words.items():
-        if name in evidence and not isinstance(declared[name], Array):
-            _say(evidence[name].shape, said, sized)
+    _interpret(interpreter, node, signature, evidence, declared, words)
     every = frozenset(p.name for p in signature.parameters)
     builder = Builder(Names(source, library))
     known = Known(source.aliases, function.static_names, words, builder, every)
     needed = _needed(signature, function)
     optional = [p for p in signature.parameters if p.default == "None"]
-    by_name = {p.name: p for p in signature.parameters}
     kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
     if signature.self_name in kinds:
         kinds[signature.self_name] = f"class {signature.class_name}"
-    for name, kind in kinds.items():
-        if kind == "scalar":
-            evidence[name].shape.set_rank(0)
-        for part in evidence[name].parts:
-            parameter = replace(by_name[name], name=part.name)
-            if guesses.kind_of_part(parameter, part, known) == "scalar":
-                part.shape.set_rank(0)
+    for p in (*needed, *optional):
+        _fix_scalars(p, kinds[p.name], evidence[p.name], known)
     _flatten_biases(evidence)
     _link(interpreter.links)
     sizing = Sizing({p.name for p in function.parameters})
@@ -124,6 +109,36 @@ def infer(
         tuple(p.name for p in needed if _NULLABLE.search(p.annotation or "")),
         bool(_KEYS.search(chunk.text)),
     )
+
+
+def _interpret(
+    interpreter: Interpreter,
+    node: ast.FunctionDef,
+    signature: Signature,
+    evidence: Mapping[str, Evidence],
+    declared: Mapping[str, Node | None],
+    words: Mapping[str, Described],
+) -> None:
+    """Collect what annotations, the body and the docstring say, in this order."""
+    sized: dict[str, Dim] = {}
+    for name, array in declared.items():
+        if isinstance(array, Array):
+            _declare(evidence[name].shape, array, sized)
+    for _ in range(_PASSES):
+        interpreter.links.clear()
+        interpreter.run(node, _values(signature, evidence))
+    for name, said in words.items():
+        if name in evidence and not isinstance(declared[name], Array):
+            _say(evidence[name].shape, said, sized)
+
+
+def _fix_scalars(parameter: Parameter, kind: str, evidence: Evidence, known: Known) -> None:
+    """Give scalars rank 0, also those in a list."""
+    if kind == "scalar":
+        evidence.shape.set_rank(0)
+    for part in evidence.parts:
+        if guesses.kind_of_part(parameter, part, known) == "scalar":
+            part.shape.set_rank(0)
 
 
 def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | None:

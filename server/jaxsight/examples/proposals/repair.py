@@ -286,7 +286,8 @@ _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
     r"hapes? (?:must|should|do)|do not match|size mismatch|mismatch|must be equal|cannot reshape|"
     r"leading axis sizes|not equal|does not match|inconsistent|must match|"
-    r"must be the same|differing|concatenate|must be (?:a )?scalar|\(scalar\)|carry"
+    r"must be the same|differing|concatenate|must be (?:a )?scalar|\(scalar\)|"
+    r"carry|boolean scalar"
 )
 
 
@@ -295,15 +296,20 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
     if not _MISFIT.search(wrong.message) and not wrong.is_a("AssertionError"):
         return
     arrays = list(wrong.arrays)
+    everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
+    if re.search(r"carry|boolean scalar", wrong.message):
+        for shape in ((), (8,)):
+            same = {n: replace(g, shape=shape) for n, g in everything}
+            yield replace(wrong.proposal, examples={**wrong.proposal.examples, **same})
     if re.search(
-        r"(?i)must be (?:a )?scalar|rank[- ]?0|\(scalar\)|scalar (?:index|value|predicate)",
+        r"(?i)must be (?:a )?scalar|boolean scalar|rank[- ]?0|\(scalar\)|"
+        r"scalar (?:index|value|predicate)",
         wrong.message,
     ):
         if len(arrays) > 1:
             yield _all_like(wrong.proposal, arrays, ArrayGuess(()))
         for name, guess in arrays:
             yield wrong.having(name, replace(guess, shape=()))
-    everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
     if any(isinstance(guess, DictGuess) for guess in wrong.proposal.examples.values()):
         vectors = {
             n: ArrayGuess((8,))
@@ -323,10 +329,6 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
             yield wrong.having(name, replace(guess, shape=guess.shape[-1:]))
             yield wrong.having(name, replace(guess, shape=guess.shape[:1]))
             yield wrong.having(name, replace(guess, shape=guess.shape[:-1]))
-    if "carry" in wrong.message:
-        for shape in ((), (8,)):
-            same = {n: replace(g, shape=shape) for n, g in everything}
-            yield replace(wrong.proposal, examples={**wrong.proposal.examples, **same})
     square = {n: replace(g, shape=(8,) * len(g.shape)) for n, g in everything}
     yield replace(wrong.proposal, examples={**wrong.proposal.examples, **square})
 
@@ -367,6 +369,8 @@ def _with_size(proposal: Proposal, size: int, other: int) -> Proposal:
                 return replace(guess, shape=tuple(other if n == size else n for n in shape))
             case DictGuess(items):
                 return DictGuess(tuple((key, changed(item)) for key, item in items))  # type: ignore[misc]
+            case LiteralGuess(text) if text == str(size):
+                return LiteralGuess(str(other))
             case ListGuess(items):
                 return replace(guess, items=tuple(changed(item) for item in items))  # type: ignore[misc]
         return guess

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 
@@ -103,9 +104,7 @@ def _read(path: str, package: str, changed: float) -> Source:
     """Return what a file defines; `changed` is its time of modification."""
     source = Source()
     try:
-        file = Path(path)
-        if file.stat().st_size <= _LARGEST:
-            _collect(ast.parse(file.read_text(encoding="utf-8")).body, source, package)
+        _collect(ast.parse(reading.text(path, _LARGEST)).body, source, package)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return Source()
     return source

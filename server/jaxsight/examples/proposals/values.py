@@ -139,14 +139,16 @@ def kind(wrong: Wrong) -> Iterator[Proposal]:
         for name in blamed:
             yield wrong.having(name, DictGuess((("'w'", usual), ("'b'", usual))))
     if re.search(
-        r"is not a valid JAX|not a valid JAX array type|hashable|Value '.*' of type", message
+        r"not a valid JAX|as a JAX value|hashable|Value '.*' of type",
+        message,
     ):
         for name in blamed:
             if not isinstance(proposal.examples[name], ArrayGuess):
                 yield wrong.having(name, usual)
     if re.search(r"expected str|must be str|got .*Tracer|not a string|startswith|'str'", message):
         for name in blamed:
-            if isinstance(proposal.examples[name], ArrayGuess) and "name" in name:
+            is_array = isinstance(proposal.examples[name], ArrayGuess)
+            if is_array and ("name" in name or message.startswith("expected str")):
                 yield wrong.having(name, LiteralGuess("'name'"))
     if re.search(r"structure|pytree|sequence|iterable|list|tuple", message):
         for name in blamed:
