@@ -146,6 +146,7 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
         for pattern, guess in (
             (names.SHAPE, "shape"),
             (names.DTYPE, "dtype"),
+            (names.PADDING, "literal 'SAME'"),
             (names.FUNCTIONS, "callables"),
         ):
             if pattern.fullmatch(name):

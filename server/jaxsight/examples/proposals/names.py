@@ -22,7 +22,8 @@ NORM = re.compile(
     r"logdensity|likelihood|reward|critic|distance|metric|score)(?:_fn|_fun|_func|_function)?"
 )
 """Functions that return a scalar."""
-SHAPE = re.compile(r"(?:.*_)?shape")
+SHAPE = re.compile(r"(?:.*_)?(?:shape|strides|dilations?)|kernel_size")
+PADDING = re.compile(r"padding")
 DTYPE = re.compile(r"(?:.*_)?(?:dtype|d_type)")
 TREE = re.compile(
     r"(?:.*_)?(?:params|parameters|weights|tree|pytree|grads|gradients|updates|variables)"

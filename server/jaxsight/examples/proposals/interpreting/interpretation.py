@@ -303,6 +303,9 @@ class Interpreter:
                 return value
             case ast.BoolOp(values=values):
                 operands = [self.value(value, scope) for value in values]
+                match operands:
+                    case [Param(evidence), Items() | ShapeOf()]:
+                        evidence.shape_like = True
                 return operands[-1]
             case ast.Dict(values=values):
                 for item in values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import conditions, control, linear
+from jaxsight.examples.proposals.interpreting import control, layers, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -401,45 +401,12 @@ def _equal_shapes(
     return UNKNOWN
 
 
-def _resized(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    shape = as_shape(arguments[1] if len(arguments) > 1 else keywords.get("shape", UNKNOWN))
-    image = as_array(arguments[0]) if arguments else None
-    if image is not None and (rank := shape.find().rank) is not None:
-        image.set_rank(rank)
-    return Arr(shape)
-
-
-def _segments(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    ids = arguments[1] if len(arguments) > 1 else keywords.get("segment_ids", UNKNOWN)
-    count = arguments[2] if len(arguments) > 2 else keywords.get("num_segments")
-    as_integer(count)
-    as_index(ids)
-    shapes = [as_array(value) for value in (*arguments[:1], ids)]
-    match shapes:
-        case [Shape() as data, Shape() as labels]:
-            labels.set_rank(1)
-            labels.dim(0).unify(data.dim(0))
-    return Arr(Shape(), loose=True)
-
-
-def _labelled(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    """Return a loss of logits and of integer labels, which have an axis less."""
-    for value in arguments[1:2]:
-        as_index(value)
-    match [as_array(value) for value in arguments[:2]]:
-        case [None, Shape() as labels] if labels.find().likely is None:
-            labels.find().likely = 1
-        case [Shape() as logits, Shape() as labels]:
-            conditions.equal(machine, RankOf(logits), RankOf(labels, 1))
-            return Arr(labels)
-    return Arr(Shape(), loose=True)
-
-
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(
-        ("segment_sum", "segment_max", "segment_min", "segment_prod", "segment_mean"), _segments
+        ("segment_sum", "segment_max", "segment_min", "segment_prod", "segment_mean"),
+        layers.segments,
     ),
-    "softmax_cross_entropy_with_integer_labels": _labelled,
+    "softmax_cross_entropy_with_integer_labels": layers.labelled,
     **dict.fromkeys(("matmul", "dot"), linear.matmul_call),
     **dict.fromkeys(("vdot", "inner"), linear.inner),
     **dict.fromkeys(("zeros", "ones", "full", "empty"), _created),
@@ -478,7 +445,8 @@ OPERATIONS: dict[str, Operation] = {
     "scan": control.scan,
     "shape": _shape,
     "swapaxes": _swapaxes,
-    "resize": _resized,
+    "reduce_window": layers.windows,
+    "resize": layers.resized,
     "take": _take,
     "take_along_axis": _along_axis,
     "transpose": _transpose,
