@@ -237,8 +237,8 @@ class Builder:
             return "0.5"
         if kind == "dtype" and numpy:
             return f"{numpy}.float32"
-        if numpy and kind in ("tree", "") and not kind.startswith("class "):
-            return f"{numpy}.ones(({_SIZE}, {_SIZE}))"
+        if numpy and kind in ("tree", ""):
+            return f"{numpy}.ones({_SIZE})" if annotation else f"{numpy}.ones(({_SIZE}, {_SIZE}))"
         return "None"
 
     def _key(self) -> str:

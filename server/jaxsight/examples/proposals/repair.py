@@ -299,8 +299,8 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
     everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
     if re.search(r"carry|boolean scalar", wrong.message):
         for shape in ((), (8,)):
-            same = {n: replace(g, shape=shape) for n, g in everything}
-            yield replace(wrong.proposal, examples={**wrong.proposal.examples, **same})
+            same = {n: _of_shape(g, shape) for n, g in wrong.proposal.examples.items()}
+            yield replace(wrong.proposal, examples=same)
     if re.search(
         r"(?i)must be (?:a )?scalar|boolean scalar|rank[- ]?0|\(scalar\)|"
         r"scalar (?:index|value|predicate)",
@@ -331,6 +331,15 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
             yield wrong.having(name, replace(guess, shape=guess.shape[:-1]))
     square = {n: replace(g, shape=(8,) * len(g.shape)) for n, g in everything}
     yield replace(wrong.proposal, examples={**wrong.proposal.examples, **square})
+
+
+def _of_shape(guess: Guess, shape: tuple[Length, ...]) -> Guess:
+    match guess:
+        case ArrayGuess():
+            return replace(guess, shape=shape)
+        case ListGuess(items):
+            return replace(guess, items=tuple(_of_shape(item, shape) for item in items))  # type: ignore[misc]
+    return guess
 
 
 def _all_like(
