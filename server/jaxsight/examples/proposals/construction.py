@@ -74,14 +74,13 @@ class Builder:
             module, usual = names.CONSTRUCTED[name]
         else:
             return ""
-        by_origin = {o: alias for alias, o in self.names.source.aliases.items()}
         if module and origin != module:
-            prefix = by_origin.get(module, "")
+            prefix = self._alias(module)
         values = {
             "PREFIX": prefix,
             "CLASS": written,
             "KEY": self._key(),
-            "NUMPY": by_origin.get("jax.numpy", ""),
+            "NUMPY": self._alias("jax.numpy"),
         }
         needed = {value for value in values if value in usual}
         if not all(values[value] for value in needed):
@@ -89,6 +88,15 @@ class Builder:
         for value in needed:
             usual = usual.replace(value, values[value])
         return usual
+
+    def _alias(self, module: str) -> str:
+        """Return how the module writes another one; empty if it does not import that."""
+        for alias, origin in self.names.source.aliases.items():
+            if origin == module:
+                return alias
+        package, _, name = module.rpartition(".")
+        alias = self._alias(package) if package else ""
+        return f"{alias}.{name}" if alias else ""
 
     def _is_abstract(self, definition: Definition) -> bool:
         node = definition.node
@@ -195,7 +203,7 @@ class Builder:
         `written` is the name of the class or function that takes it, and `around` its module.
         """
         by_origin = {origin: alias for alias, origin in self.names.source.aliases.items()}
-        numpy = by_origin.get("jax.numpy", "")
+        numpy = self._alias("jax.numpy")
         kind = self._kind(annotation, around, 0)
         declared = example_of(annotation.partition(" |")[0]) if annotation else None
         if isinstance(declared, Array) and numpy:

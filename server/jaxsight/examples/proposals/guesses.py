@@ -169,7 +169,7 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
         return "shape"
     if evidence.sequence and not evidence.number:
         return "arrays"
-    if names.FUNCTION.fullmatch(name) and not evidence.number:
+    if names.FUNCTION.fullmatch(name) and not evidence.number and not evidence.attributes:
         return "callable"
     if names.BOOLEAN.fullmatch(name) and (evidence.tested or not evidence.number):
         return "literal True"

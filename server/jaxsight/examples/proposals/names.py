@@ -61,7 +61,7 @@ COUNTS = re.compile(r"(?:.*_)?(?:dims|sizes|features|widths|strides|window_dims)
 STRING = re.compile(r"name|label_name|mode|method|\w+_name")
 FUNCTION = re.compile(
     r"f|fn|fun|func|function|g|(?:.*_)?(?:fn|fun|func|function|callback|activation|act)|apply|"
-    r"loss_fn|vf|vector_field"
+    r"loss_fn|vf|vector_field|model|sampler"
 )
 
 CONSTRUCTED = {
@@ -90,7 +90,9 @@ The first of a pair is the module of `PREFIX`; a class of any module of that nam
 LIKE = (
     (frozenset({"init", "update"}), "optax", "GradientTransformation"),
     (
-        frozenset({"log_prob", "sample", "mean", "batch_shape", "event_shape", "support"}),
+        frozenset(
+            {"log_prob", "sample", "mean", "batch_shape", "event_shape", "event_dim", "support"}
+        ),
         "numpyro.distributions",
         "Distribution",
     ),

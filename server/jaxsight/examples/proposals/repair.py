@@ -89,8 +89,8 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
                     proposal.with_example(name, LiteralGuess(choice))
                     for choice in [c for c in choices if c != text][:2]
                 )
-            case ExpressionGuess("lambda x: x"):
-                yield proposal.with_example(name, ExpressionGuess("lambda x: x ** 2"))
+            case ExpressionGuess(source) if re.fullmatch(r"lambda [\w, ]+: \w+", source):
+                yield proposal.with_example(name, ExpressionGuess(f"{source} ** 2"))
             case ExpressionGuess(source) if source.endswith(".float32"):
                 yield proposal.with_example(name, ExpressionGuess(source.replace("32", "16")))
     if others:
