@@ -85,6 +85,21 @@ def reduce(x, mode):
 """,
         "x: f32[4, 8], mode: 'sum'",
     ),
+    "numbers that may be arrays": (
+        """
+def as_key(seed: int | jax.Array):
+    return jax.random.key(seed)
+""",
+        "seed: i32[]",
+    ),
+    "axes that are not the same": (
+        """
+def moved(x, source, destination):
+    assert x.ndim == 3 and isinstance(source, int) and isinstance(destination, int)
+    return jnp.transpose(x, ((0, 1, 2), (1, 0, 2))[source != destination])
+""",
+        "x: f32[4, 8, 16], source: 0, destination: 4",
+    ),
     "the items of a tuple": (
         """
 def noise(key, size):

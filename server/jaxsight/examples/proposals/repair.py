@@ -95,6 +95,10 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
                 yield proposal.with_example(name, ExpressionGuess(source.replace("32", "16")))
     if others:
         yield replace(proposal, examples={**examples, **others})
+    integers = [n for n, g in examples.items() if isinstance(g, LiteralGuess) and g.text in "24"]
+    for name in integers[:1]:
+        yield proposal.with_example(name, LiteralGuess("0"))
+        yield proposal.with_example(name, ArrayGuess((), "int32"))
     if inferred.converts_keys:
         yield replace(proposal, examples={n: _key(g) for n, g in examples.items()})
     for dtype in ("int32", "complex64"):
