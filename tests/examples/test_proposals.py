@@ -149,6 +149,151 @@ class Linear:
 """,
         "self = Linear(n_in=8, n_out=8, key=jax.random.key(0)); x: f32[4, 8]",
     ),
+    "a class with methods that are called": (
+        """
+class Dense(NamedTuple):
+    w: Float[Array, "i o"]
+    mode: Mode
+
+    def __call__(self, x):
+        return x @ self.w
+
+class Mode(enum.Enum):
+    FAST = 1
+
+def loss(model: Dense, x):
+    return model(x).sum()
+""",
+        "model = Dense(w=jnp.ones((8, 8)), mode=Mode.FAST); x: f32[4, 8]",
+    ),
+    "subclasses of an abstract class": (
+        """
+class AbstractSolver(ABC):
+    @abstractmethod
+    def step(self, x): ...
+
+class Newton(AbstractSolver):
+    def __init__(self, damping, matrix, tolerance: float): ...
+
+class Euler(AbstractSolver):
+    def step(self, x):
+        return x
+
+def solve(solver: AbstractSolver, x):
+    return solver.step(x)
+""",
+        "solver = Euler(); x: f32[4, 8]",
+    ),
+    "functions that return an object": (
+        """
+class Transform(NamedTuple):
+    init: Callable
+    update: Callable
+
+def scale(factor=1.0) -> Transform:
+    return Transform(lambda p: (), lambda g, s: (g * factor, s))
+
+def step(transform: Transform, grads):
+    return transform.update(grads, ())
+""",
+        "transform = scale(); grads: {'w': f32[4, 8], 'b': f32[8]}",
+    ),
+    "attributes": (
+        """
+class _Stats(NamedTuple):
+    hits: int
+    misses: int
+
+class _Other(NamedTuple):
+    hits: int
+
+def hit(stats, is_hit: Bool[Array, ""]):
+    return _Stats(stats.hits + is_hit, stats.misses + 1 - is_hit)
+""",
+        "stats = _Stats(hits=8, misses=8); is_hit: bool[]",
+    ),
+    "types of the module": (
+        """
+Axes = Union[int, Sequence[int]]
+Objective = Callable[[Array, float], float]
+Y = TypeVar("Y")
+
+def f(x, axes: Axes, objective: Objective, y: Y):
+    return jnp.sum(x, axes) + objective(y, 2.0)
+""",
+        "x: f32[4, 8]; axes: (-1,); objective = lambda y, x1: (y ** 2).sum(); y: f32[4, 8]",
+    ),
+    "types of libraries": (
+        """
+import optax
+
+def update(optimizer: optax.GradientTransformation, grads, state):
+    return optimizer.update(grads, state)
+""",
+        ("optimizer = optax.scale(-0.1); grads: {'w': f32[4, 8], 'b': f32[8]}; state: f32[4, 8]"),
+    ),
+    "annotated functions": (
+        """
+def integrate(field: Callable[[ScalarLike, Array, Any], Array], norm: Callable, y):
+    return norm(field(0.0, y, None))
+""",
+        "field = lambda x0, y, x2: y; norm = lambda x: (x ** 2).sum(); y: f32[4, 8]",
+    ),
+    "signatures": (
+        """
+@partial(jnp.vectorize, signature="(n,n),(n)->(n)")
+def product(matrix, vector):
+    return matrix.dot(vector)
+""",
+        "matrix: f32[n, n]; vector: f32[n]; where n=4",
+    ),
+    "tuples": (
+        """
+def loss(params, batch):
+    inputs, mask, key = batch
+    kept = jax.random.bernoulli(key, 0.5, inputs.shape)
+    return jnp.sum(jnp.where(mask & kept, inputs @ params["w"], 0.0))
+""",
+        "params: {'w': f32[N, N]}; batch: (f32[4, N], bool[4, N], key<fry>[]); where N=16",
+    ),
+    "ranks that differ": (
+        """
+def cross_entropy(logits, labels):
+    assert logits.ndim == labels.ndim + 1
+    picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
+    return -picked.mean()
+""",
+        "logits: f32[4, 8]; labels: i32[8]",
+    ),
+    "instances": (
+        """
+def repeat(x, size, name):
+    assert isinstance(size, int) and isinstance(name, str)
+    return jnp.repeat(x, size)
+""",
+        "x: f32[4, 8]; size: 4; name: 'name'",
+    ),
+    "siblings of `key`, and arguments of JAX's functions": (
+        """
+def attention(query, key, value, dimension_numbers, precision):
+    scores = jax.lax.dot_general(query, key, dimension_numbers, precision=precision)
+    return scores @ value
+""",
+        (
+            "query: f32[4, N]; key: f32[N, 16]; value: f32[4, 16]; "
+            "dimension_numbers: (((1,), (0,)), ((), ())); precision: None; where N=8"
+        ),
+    ),
+    "branches for parameters that are `None`": (
+        """
+def scaled(x, y, scale=None):
+    if scale is None:
+        B, L = x.shape
+        return x @ y
+    return x * scale
+""",
+        "x: f32[B, L]; y: f32[L, 16]; where B=4, L=8",
+    ),
     "a mesh": ("def f(x, mesh):\n    return x\n", "x: f32[4, 8]; mesh: data=2"),
 }
 

@@ -14,11 +14,11 @@ import jax
 
 from jaxsight.queries.proposals.trying import Outcome
 from jaxsight.session import Session
-from tests.proposals.choosing import PARTS, Chosen, chosen
+from tests.proposals.choosing import LISTS, PARTS, Chosen, chosen
 from tests.quiet import QUIET
 from tests.truth.measure import scratch
 
-LISTS = Path(__file__).parent
+FOLDER = Path(__file__).parent
 PACKAGES = Path(jax.__file__).parents[1]
 
 
@@ -46,7 +46,7 @@ class Measured:
 
 def load(name: str) -> list[Chosen]:
     """Return the functions of a list."""
-    text = (Path(name) if name.endswith(".txt") else LISTS / f"{name}.txt").read_text(
+    text = (Path(name) if name.endswith(".txt") else FOLDER / f"{name}.txt").read_text(
         encoding="utf-8"
     )
     return [Chosen.read(line) for line in text.splitlines()]
@@ -83,19 +83,17 @@ async def _measured(session: Session, function: Chosen) -> Measured:
 
 
 def main() -> None:
-    """Measure the lists that are named, by default both."""
+    """Measure the lists that are named, by default all."""
     parser = argparse.ArgumentParser(prog="python -m tests.proposals", description=__doc__)
-    parser.add_argument("lists", nargs="*", default=["first", "second"])
+    parser.add_argument("lists", nargs="*", default=[*LISTS])
     parser.add_argument("--only", default="", help="functions whose line has this text")
     parser.add_argument("--choose", action="store_true", help="write the lists again")
     parser.add_argument("--quiet", action="store_true", help="print the tables alone")
     options = parser.parse_args()
     if options.choose:
-        for name, functions in zip(("first", "second"), chosen(PACKAGES), strict=True):
+        for name, functions in chosen(PACKAGES).items():
             text = "".join(f"{function}\n" for function in functions)
-            (Path(name) if name.endswith(".txt") else LISTS / f"{name}.txt").write_text(
-                text, encoding="utf-8"
-            )
+            (FOLDER / f"{name}.txt").write_text(text, encoding="utf-8")
     for name in options.lists:
         functions = [f for f in load(name) if options.only in str(f)]
         _show(name, asyncio.run(measure(functions)), quiet=options.quiet)

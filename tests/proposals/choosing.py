@@ -3,7 +3,8 @@
 All public functions at the top level of a library's files that use JAX, compute with an argument
 that they require, and have no example inputs by themselves are put in the order of their files and
 lines. Of `n` such functions, each `k`-th is chosen, with `k = n // wanted`, from `k // 3` on. The
-second list is chosen in the same way from those that are not in the first.
+second list is chosen in the same way from those that are not in the first, and the third from those
+that are in neither.
 """
 
 from __future__ import annotations
@@ -19,17 +20,21 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import Module
 
 PARTS = {
-    "optax": ("optax", 14, 10),
-    "equinox": ("equinox", 6, 4),
-    "flax": ("flax", 8, 5),
-    "jax.nn": ("jax/_src/nn", 5, 3),
-    "jax.scipy": ("jax/_src/scipy", 8, 7),
-    "numpyro": ("numpyro", 11, 8),
-    "diffrax": ("diffrax", 2, 2),
-    "lineax": ("lineax", 3, 2),
-    "optimistix": ("optimistix", 3, 2),
+    "optax": ("optax", 14, 10, 16),
+    "equinox": ("equinox", 6, 4, 0),
+    "flax": ("flax", 8, 5, 11),
+    "jax.nn": ("jax/_src/nn", 5, 3, 2),
+    "jax.scipy": ("jax/_src/scipy", 8, 7, 11),
+    "numpyro": ("numpyro", 11, 8, 16),
+    "diffrax": ("diffrax", 2, 2, 2),
+    "lineax": ("lineax", 3, 2, 0),
+    "optimistix": ("optimistix", 3, 2, 2),
 }
-"""The folder of each library, and how many of its functions are in each list: 60 and 40."""
+"""The folder of each library, and how many of its functions are in each list: 60, 40 and 60.
+
+The third list has none of the libraries whose functions are all in the first two.
+"""
+LISTS = ("first", "second", "third")
 
 _SKIPPED = re.compile(r"(?:^|/)(?:tests?|testing|conftest|examples?|benchmarks?|docs?)(?:[/._]|$)")
 _TEST = re.compile(r"_test\.py$")
@@ -125,15 +130,16 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def chosen(packages: Path) -> tuple[list[Chosen], list[Chosen]]:
-    """Return the two lists."""
-    first: list[Chosen] = []
-    second: list[Chosen] = []
-    for library, (_, many, few) in PARTS.items():
-        functions = eligible(packages, library)
-        first += _each(functions, many)
-        second += _each([function for function in functions if function not in first], few)
-    return first, second
+def chosen(packages: Path) -> dict[str, list[Chosen]]:
+    """Return the lists by name."""
+    lists: dict[str, list[Chosen]] = {name: [] for name in LISTS}
+    for library, (_, *counts) in PARTS.items():
+        left = eligible(packages, library)
+        for functions, wanted in zip(lists.values(), counts, strict=True):
+            if wanted:
+                functions += _each(left, wanted)
+                left = [function for function in left if function not in functions]
+    return lists
 
 
 def _each(functions: list[Chosen], wanted: int) -> list[Chosen]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxsight.examples.notation.meshes import NAME as MESH
 from jaxsight.examples.notation.values import Array, Key, Node
-from jaxsight.examples.proposals import names
-from jaxsight.examples.proposals.construction import construct
+from jaxsight.examples.proposals import functions, names
+from jaxsight.examples.proposals.construction import Builder
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -25,6 +24,8 @@ from jaxsight.examples.proposals.prose import Described
 from jaxsight.examples.proposals.sizing import Sizing
 from jaxsight.source.functions import Parameter
 
+_LONGEST = 16
+"""Items of a list of arrays."""
 _NUMPY = ("jax.numpy", "numpy")
 _COUNTS = re.compile(r"^(?:n|num)_?|_?(?:heads|groups|layers)$")
 
@@ -37,7 +38,9 @@ class Known:
     static: tuple[str, ...]
     """Parameters that a `jax.jit` makes static."""
     words: Mapping[str, Described]
-    classes: Mapping[str, ast.ClassDef]
+    builder: Builder
+    parameters: frozenset[str]
+    """The names of all parameters."""
 
     def module(self, *dotted: str) -> str:
         """Return the name under which the module has imported one of these modules."""
@@ -53,12 +56,23 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
 
     The uses in the body come first, then the annotation, then the name.
     """
-    annotated = names.kind_of(parameter.annotation)
+    annotated = known.builder.kind_of(parameter.annotation)
     name = parameter.name
+    if name in ("key", "keys") and any(map(names.QUERY.fullmatch, known.parameters)):
+        return "array"
+    is_array = evidence.array or annotated == "array"
+    if names.AXES.fullmatch(name) and not is_array and parameter.annotation != "int":
+        return "literal 0" if names.MAPPED_AXES.fullmatch(name) else "literal (-1,)"
     if example := _by_use(evidence, annotated):
         return example
+    if names.DIMENSION_NUMBERS.fullmatch(name):
+        return "dimension numbers"
+    if names.UNSET.fullmatch(name) and not annotated.startswith("literal "):
+        return "literal None"
     if name in known.static:
         return _static(evidence, annotated, name)
+    if annotated == "literal 2" and names.AXIS.fullmatch(name) and not evidence.number:
+        return "axis"
     if annotated.startswith("literal ") or annotated in (
         "callable",
         "callables",
@@ -75,10 +89,19 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return by_name
     if annotated.startswith("class ") and not evidence.array:
         return annotated
+    if not annotated and not evidence.array and (like := _like(evidence, name, known)):
+        return f"class {like}"
     return _array_kind(evidence, annotated, name, known.words.get(name))
 
 
+def _like(evidence: Evidence, name: str, known: Known) -> str:
+    """Return the class whose attributes a parameter is asked for; empty for an array."""
+    return known.builder.like(name, evidence.attributes) if evidence.attributes else ""
+
+
 def _by_use(evidence: Evidence, annotated: str) -> str:
+    if annotated.startswith("class ") and evidence.called is not None:
+        return annotated
     if evidence.called is not None or (annotated == "callable" and not evidence.array):
         return "callable"
     if evidence.choices and not evidence.array:
@@ -88,11 +111,11 @@ def _by_use(evidence: Evidence, annotated: str) -> str:
     if evidence.dtype and not evidence.array:
         return "dtype"
     if evidence.shape_like and not evidence.array:
-        return "shape"
+        return "count" if evidence.number else "shape"
     if evidence.keys and not evidence.shape.find().least:
         return "dict"
     if evidence.tree and not evidence.array:
-        return "tree"
+        return annotated if annotated.startswith("class ") else "tree"
     has_axes = evidence.shape.find().least > 0 or evidence.integer
     if evidence.axis and not has_axes:
         return "axis"
@@ -123,6 +146,7 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
         for pattern, guess in (
             (names.SHAPE, "shape"),
             (names.DTYPE, "dtype"),
+            (names.PADDING, "literal 'SAME'"),
             (names.FUNCTIONS, "callables"),
         ):
             if pattern.fullmatch(name):
@@ -137,13 +161,15 @@ def _by_name(evidence: Evidence, annotated: str, name: str) -> str | None:
         return None
     if names.AXIS.fullmatch(name) and not evidence.number:
         return "axis"
+    if names.STEP.fullmatch(name):
+        return "scalar"
     if annotated == "tree" or names.TREE.fullmatch(name):
         return "tree"
     if names.COUNTS.fullmatch(name) and evidence.sequence:
         return "shape"
     if evidence.sequence and not evidence.number:
         return "arrays"
-    if names.FUNCTION.fullmatch(name) and not evidence.number:
+    if names.FUNCTION.fullmatch(name) and not evidence.number and not evidence.attributes:
         return "callable"
     if names.BOOLEAN.fullmatch(name) and (evidence.tested or not evidence.number):
         return "literal True"
@@ -159,7 +185,9 @@ def _array_kind(evidence: Evidence, annotated: str, name: str, said: Described |
     if root.rank is not None or root.least or root.likely is not None:
         return "array"
     described = said is not None and (said.shape is not None or said.rank is not None)
-    by_name = names.SCALAR.fullmatch(name) and evidence.array <= 1
+    by_name = evidence.array <= 1 and (
+        names.SCALAR.fullmatch(name) or (annotated == "array" and names.COUNT.fullmatch(name))
+    )
     if annotated == "scalar" or (not described and ((said is not None and said.scalar) or by_name)):
         return "scalar"
     if annotated == "tree":
@@ -174,19 +202,21 @@ def guess(
     declared: Node | None,
     known: Known,
     sizing: Sizing,
+    place: str = "",
 ) -> Guess:
-    """Return the example of a parameter of a kind."""
+    """Return the example of a parameter of a kind; `sizing` has its shape under `place`."""
     name = parameter.name
+    place = place or name
     match declared:
         case Key():
             return KeyGuess()
         case Array(dtype):
             return (
-                ArrayGuess(sizing.shape(name), dtype) if kind == "array" else ArrayGuess((), dtype)
+                ArrayGuess(sizing.shape(place), dtype) if kind == "array" else ArrayGuess((), dtype)
             )
     match kind:
         case "callable":
-            return ExpressionGuess(_function(evidence))
+            return ExpressionGuess(functions.function(name, evidence, parameter.annotation or ""))
         case "callables":
             return ExpressionGuess("[lambda x: x, lambda x: x]")
         case "key":
@@ -201,23 +231,53 @@ def guess(
             return LiteralGuess("2" if _COUNTS.search(name) else "4")
         case "mesh":
             return LiteralGuess("data=2")
+        case "dimension numbers":
+            return LiteralGuess("(((1,), (0,)), ((), ()))")
         case "scalar":
             return ArrayGuess((), _dtype_of(evidence, name, known))
         case "dict":
             return DictGuess(
-                tuple((key, ArrayGuess(sizing.shape(f"{name}[{key}]"))) for key in evidence.keys)
+                tuple((key, ArrayGuess(sizing.shape(f"{place}[{key}]"))) for key in evidence.keys)
             )
         case "tree":
             first, last = sizing.usual()
             return DictGuess((("'w'", ArrayGuess((first, last))), ("'b'", ArrayGuess((last,)))))
+        case "arrays" if evidence.parts:
+            return ListGuess(
+                tuple(_part(parameter, part, known, sizing) for part in evidence.parts),
+                is_tuple=True,
+            )
         case "arrays":
-            count = max(min(evidence.sequence, 8), 2)
-            return ListGuess((ArrayGuess(sizing.shape(name)),) * count)
+            count = min(evidence.sequence or 2, _LONGEST)
+            return ListGuess((ArrayGuess(sizing.shape(place)),) * count)
     if kind.startswith("literal "):
         return LiteralGuess(kind.removeprefix("literal "))
     if kind.startswith("class "):
-        return ExpressionGuess(construct(kind.removeprefix("class "), known.classes, known.aliases))
-    return ArrayGuess(sizing.shape(name), _dtype_of(evidence, name, known))
+        return ExpressionGuess(known.builder.expressions(kind.removeprefix("class "))[0])
+    return ArrayGuess(sizing.shape(place), _dtype_of(evidence, name, known))
+
+
+def kind_of_part(parameter: Parameter, part: Evidence, known: Known) -> str:
+    """Return the kind of an item of a list that is unpacked."""
+    return kind(replace(parameter, name=part.name, annotation=None), part, known)
+
+
+def _part(
+    parameter: Parameter, part: Evidence, known: Known, sizing: Sizing
+) -> ArrayGuess | KeyGuess | LiteralGuess | DictGuess:
+    """Return the example of an item of a list that is unpacked, in most cases an array."""
+    guessed = guess(
+        replace(parameter, name=part.name, annotation=None),
+        kind_of_part(parameter, part, known),
+        part,
+        None,
+        known,
+        sizing,
+        f"{parameter.name}/{part.name}",
+    )
+    if isinstance(guessed, ArrayGuess | KeyGuess | LiteralGuess | DictGuess):
+        return guessed
+    return ArrayGuess(sizing.shape(f"{parameter.name}/{part.name}"))
 
 
 def _numbers(sizing: Sizing, shape: tuple[int | str, ...]) -> list[int]:
@@ -238,23 +298,3 @@ def _dtype_of(evidence: Evidence, name: str, known: Known) -> str:
 def _dtype(known: Known) -> Guess:
     numpy = known.module(*_NUMPY)
     return ExpressionGuess(f"{numpy}.float32") if numpy else LiteralGuess("'float32'")
-
-
-def _function(evidence: Evidence) -> str:
-    """Return a function that takes what the parameter is called with."""
-    if evidence.scanned:
-        return "lambda carry, x: (carry, x)"
-    called = evidence.called or ("",)
-    parameters = [
-        name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)
-    ]
-    if len(set(parameters)) < len(parameters):
-        parameters = [f"x{i}" for i in range(len(parameters))]
-    if parameters == ["x0"]:
-        parameters = ["x"]
-    if evidence.returned > 1:
-        values = (parameters * evidence.returned)[: evidence.returned]
-        return f"lambda {', '.join(parameters)}: ({', '.join(values)})"
-    if evidence.differentiated:
-        return f"lambda {', '.join(parameters)}: ({parameters[0]} ** 2).sum()"
-    return f"lambda {', '.join(parameters)}: {parameters[0] if parameters else '0.0'}"

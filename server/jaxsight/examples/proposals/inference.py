@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import read_docstring
-from jaxsight.examples.notation.values import Array, Named, Number, Size
+from jaxsight.examples.notation.values import Array, Named, Node, Number, Size
 from jaxsight.examples.proposals import guesses, names
+from jaxsight.examples.proposals.construction import Builder
 from jaxsight.examples.proposals.guesses import Known
 from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
 from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
@@ -18,13 +19,15 @@ from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
 from jaxsight.examples.proposals.prose import Described, described
 from jaxsight.examples.proposals.sizing import Sizing
+from jaxsight.examples.proposals.sources import Library, Names, source_of
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function, Parameter
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 
 _LONGEST_DOCSTRING = 20_000
-_MODULES_KEPT = 4
+_NULLABLE = re.compile(r"\bOptional\[|\| None\b|\bNone \|")
+_KEYS = re.compile(r"prng_key|key_data|wrap_key")
 _PASSES = 2
 """Times that a body is interpreted: the second time with the ranks that the first one found."""
 
@@ -35,57 +38,107 @@ class Inferred:
 
     proposal: Proposal
     evidence: Mapping[str, Evidence]
-    optional: tuple[str, ...]
-    """Parameters whose default is `None`."""
+    optional: Mapping[str, Guess]
+    """Examples of the parameters whose default is `None`."""
     known: Known
+    kinds: Mapping[str, str]
+    """The kinds of the parameters, as `guesses.kind` returns them."""
+    nullable: tuple[str, ...]
+    """Parameters without a default whose annotation allows `None`."""
+    converts_keys: bool
+    """The body asks whether an array has keys, or for their data."""
 
 
-def infer(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | None:
-    """Return a proposal for a function; `None` if its text cannot be read."""
+def infer(
+    module: Module, chunk: ModuleChunk, function: Function, library: Library | None = None
+) -> Inferred | None:
+    """Return a proposal for a function; `None` if its text cannot be read.
+
+    Definitions of imported names are read from the files of `library`.
+    """
     node = _definition(chunk, function)
     if node is None:
         return None
     signature = Signature(function)
-    functions, classes, aliases = _surroundings(module)
-    evidence = {p.name: Evidence(p.name) for p in signature.parameters}
-    interpreter = Interpreter(functions, aliases)
+    library = library or Library()
+    source = source_of(module, library.package)
+    evidence = {
+        p.name: Evidence(p.name, optional=p.default == "None") for p in signature.parameters
+    }
+    interpreter = Interpreter(source.functions, source.aliases)
     declared = {p.name: example_of(p.annotation) for p in signature.parameters}
     words = _described(function)
+    _interpret(interpreter, node, signature, evidence, declared, words)
+    every = frozenset(p.name for p in signature.parameters)
+    builder = Builder(Names(source, library))
+    known = Known(source.aliases, function.static_names, words, builder, every)
+    needed = _needed(signature, function)
+    optional = [p for p in signature.parameters if p.default == "None"]
+    kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
+    if signature.self_name in kinds:
+        kinds[signature.self_name] = f"class {signature.class_name}"
+    for p in (*needed, *optional):
+        _fix_scalars(p, kinds[p.name], evidence[p.name], known)
+    _flatten_biases(evidence)
+    _link(interpreter.links)
+    sizing = Sizing({p.name for p in function.parameters})
+
+    def guessed(parameters: list[Parameter]) -> dict[str, Guess]:
+        for p in parameters:
+            if kinds[p.name] in ("array", "arrays", "tree", "dict"):
+                sizing.add(p.name, evidence[p.name], kinds[p.name])
+        return {
+            p.name: guesses.guess(
+                p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing
+            )
+            for p in parameters
+        }
+
+    examples = guessed(needed)
+    stars = signature.variadic
+    if stars and (not examples or any(kind.startswith("callable") for kind in kinds.values())):
+        arrays = (ArrayGuess(sizing.usual()),) * (1 if examples else 2)
+        examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
+    extras = guessed(optional)
+    return Inferred(
+        Proposal(examples, sizing.sizes),
+        evidence,
+        extras,
+        known,
+        kinds,
+        tuple(p.name for p in needed if _NULLABLE.search(p.annotation or "")),
+        bool(_KEYS.search(chunk.text)),
+    )
+
+
+def _interpret(
+    interpreter: Interpreter,
+    node: ast.FunctionDef,
+    signature: Signature,
+    evidence: Mapping[str, Evidence],
+    declared: Mapping[str, Node | None],
+    words: Mapping[str, Described],
+) -> None:
+    """Collect what annotations, the body and the docstring say, in this order."""
     sized: dict[str, Dim] = {}
-    for name, node_of in declared.items():
-        if isinstance(node_of, Array):
-            _declare(evidence[name].shape, node_of, sized)
+    for name, array in declared.items():
+        if isinstance(array, Array):
+            _declare(evidence[name].shape, array, sized)
     for _ in range(_PASSES):
         interpreter.links.clear()
         interpreter.run(node, _values(signature, evidence))
     for name, said in words.items():
         if name in evidence and not isinstance(declared[name], Array):
             _say(evidence[name].shape, said, sized)
-    known = Known(aliases, function.static_names, words, classes)
-    needed = _needed(signature, function)
-    kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in needed}
-    if signature.self_name in kinds:
-        kinds[signature.self_name] = f"class {signature.class_name}"
-    for name, kind in kinds.items():
-        if kind == "scalar":
-            evidence[name].shape.set_rank(0)
-    _flatten_biases(evidence)
-    _link(interpreter.links)
-    sizing = Sizing({p.name for p in function.parameters})
-    for p in needed:
-        if kinds[p.name] in ("array", "arrays", "tree", "dict"):
-            sizing.add(p.name, evidence[p.name], kinds[p.name])
-    examples: dict[str, Guess] = {}
-    for p in needed:
-        examples[p.name] = guesses.guess(
-            p, kinds[p.name], evidence[p.name], declared[p.name], known, sizing
-        )
-    stars = signature.variadic
-    if stars and any(kind.startswith("callable") for kind in kinds.values()):
-        arrays = tuple(ArrayGuess(sizing.usual()) for _ in range(1))
-        examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
-    optional = tuple(p.name for p in signature.parameters if p.default == "None")
-    return Inferred(Proposal(examples, sizing.sizes), evidence, optional, known)
+
+
+def _fix_scalars(parameter: Parameter, kind: str, evidence: Evidence, known: Known) -> None:
+    """Give scalars rank 0, also those in a list."""
+    if kind == "scalar":
+        evidence.shape.set_rank(0)
+    for part in evidence.parts:
+        if guesses.kind_of_part(parameter, part, known) == "scalar":
+            part.shape.set_rank(0)
 
 
 def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | None:
@@ -100,37 +153,6 @@ def _definition(chunk: ModuleChunk, function: Function) -> ast.FunctionDef | Non
         if isinstance(node, ast.FunctionDef) and node.name == name and node.end_lineno == end:
             return node
     return None
-
-
-@functools.lru_cache(maxsize=_MODULES_KEPT)
-def _surroundings(
-    module: Module,
-) -> tuple[dict[str, ast.FunctionDef], dict[str, ast.ClassDef], dict[str, str]]:
-    """Return the module's functions and classes by name, and what its imports bind."""
-    functions: dict[str, ast.FunctionDef] = {}
-    classes: dict[str, ast.ClassDef] = {}
-    aliases: dict[str, str] = {}
-    for chunk in module.chunks:
-        is_class = chunk.text.startswith(("class ", "@"))
-        if chunk.broken is not None or not (
-            chunk.functions or is_class or chunk.name_effects.imports
-        ):
-            continue
-        for node in tree_of(chunk.text).body:
-            match node:
-                case ast.FunctionDef(name=name):
-                    functions[name] = node
-                case ast.ClassDef(name=name):
-                    classes[name] = node
-                case ast.Import(names=imported):
-                    for alias in imported:
-                        aliases[alias.asname or alias.name.partition(".")[0]] = (
-                            alias.name if alias.asname else alias.name.partition(".")[0]
-                        )
-                case ast.ImportFrom(module=str() as origin, names=imported):
-                    for alias in imported:
-                        aliases[alias.asname or alias.name] = f"{origin}.{alias.name}"
-    return functions, classes, aliases
 
 
 def _values(signature: Signature, evidence: Mapping[str, Evidence]) -> dict[str, Value]:

@@ -6,8 +6,24 @@ import ast
 import re
 
 KEY = re.compile(r"(?:.*_)?(?:key|rng|rngs|prng|rng_key|prng_key|seed_key)")
-AXIS = re.compile(r"(?:.*_)?(?:axis|dim)")
-SHAPE = re.compile(r"(?:.*_)?shape")
+AXIS = re.compile(
+    r"(?:.*_)?axis|dim|(?:batch|seq|sequence|time|channel|reduce|reduction|concat|stack|split|scan|"
+    r"feature|sort)_dim"
+)
+AXES = re.compile(r"(?:.*_)?axes")
+MAPPED_AXES = re.compile(r"(?:in|out|batch|scan|split)_axes")
+DIMENSION_NUMBERS = re.compile(r"(?:.*_)?dimension_numbers")
+UNSET = re.compile(r"(?:.*_)?(?:precision|policy)|preferred_element_type|(?:out_)?sharding")
+"""Parameters of JAX's functions for which `None` is the usual value."""
+QUERY = re.compile(r"q|query|queries|v|value|values")
+"""Parameters beside which `key` is an array."""
+NORM = re.compile(
+    r"(?:.*_)?(?:loss|potential|energy|cost|objective|log_?prob|logp|log_density|norm|reduction|"
+    r"logdensity|likelihood|reward|critic|distance|metric|score)(?:_fn|_fun|_func|_function)?"
+)
+"""Functions that return a scalar."""
+SHAPE = re.compile(r"(?:.*_)?(?:shape|strides|dilations?)|kernel_size")
+PADDING = re.compile(r"padding")
 DTYPE = re.compile(r"(?:.*_)?(?:dtype|d_type)")
 TREE = re.compile(
     r"(?:.*_)?(?:params|parameters|weights|tree|pytree|grads|gradients|updates|variables)"
@@ -21,10 +37,12 @@ INTEGERS = re.compile(
     r"(?:.*_)?(?:ids?|idx|inds?|index|indices|tokens?|segments?|positions?|targets_ids|segment_ids)"
 )
 COUNT = re.compile(
-    r"(?:n|num|number|max|min)_\w+|n|m|k|i|j|size|length|steps?|iters?|count|degree|order|orders|"
+    r"(?:n|num|number)_\w+|(?:max|min)_\w*(?:len|length|steps?|iter\w*|size|count|depth|tokens|num|"
+    r"rank|order|degree|dim|bins?|level|evals?)\w*|n|m|k|i|j|size|length|steps?|(?:max|n)?_?iters?|count|degree|order|orders|"
     r"power|rank|depth|\w+_(?:size|length|steps|iters|count|dims?|features|channels|heads|classes)|"
     r"(?:in|out)_(?:size|features|channels)|features|channels|terms|window"
 )
+STEP = re.compile(r"(?:.*_)?(?:step_?size|learning_rate)")
 SCALAR = re.compile(
     r"(?:\w+_)?(?:rate|lr|scale|alpha|beta|gamma|lambda|lambd|decay|eps|epsilon|temperature|temp|"
     r"momentum|threshold|delta|tol|rtol|atol|rcond|coefficient|coef|factor|radius|clip|norm|noise|"
@@ -43,8 +61,49 @@ COUNTS = re.compile(r"(?:.*_)?(?:dims|sizes|features|widths|strides|window_dims)
 STRING = re.compile(r"name|label_name|mode|method|\w+_name")
 FUNCTION = re.compile(
     r"f|fn|fun|func|function|g|(?:.*_)?(?:fn|fun|func|function|callback|activation|act)|apply|"
-    r"loss_fn|vf|vector_field"
+    r"loss_fn|vf|vector_field|model|sampler"
 )
+
+CONSTRUCTED = {
+    "Scope": ("", "CLASS({}, {'params': KEY}, mutable=True)"),
+    "GradientTransformation": ("optax", "PREFIX.scale(-0.1)"),
+    "GradientTransformationExtraArgs": ("optax", "PREFIX.sgd(0.1)"),
+    "Distribution": ("numpyro.distributions", "PREFIX.Normal(0.0, 1.0)"),
+    "Module": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
+    "Linear": ("flax.nnx", "PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0))"),
+    "Optimizer": (
+        "flax.nnx",
+        "PREFIX.Optimizer(PREFIX.Linear(8, 8, rngs=PREFIX.Rngs(0)), optax.sgd(0.1))",
+    ),
+    "TrainState": (
+        "optax",
+        "CLASS.create(apply_fn=lambda variables, x: x, params={'w': NUMPY.ones(8)}, "
+        + "tx=PREFIX.sgd(0.1))",
+    ),
+    "AbstractLinearOperator": ("lineax", "PREFIX.MatrixLinearOperator(NUMPY.eye(8))"),
+    "AbstractTerm": ("diffrax", "PREFIX.ODETerm(lambda t, y, args: y)"),
+}
+"""How objects of a library's classes are usually made, by the name of the class.
+
+The first of a pair is the module of `PREFIX`; a class of any module of that name has none.
+"""
+LIKE = (
+    (frozenset({"init", "update"}), "optax", "GradientTransformation"),
+    (
+        frozenset(
+            {"log_prob", "sample", "mean", "batch_shape", "event_shape", "event_dim", "support"}
+        ),
+        "numpyro.distributions",
+        "Distribution",
+    ),
+)
+"""Attributes of objects of libraries that parameters without annotation are likely to be."""
+MODULES = {
+    "flax.linen": "PREFIX.Dense(8)",
+    "flax.nnx": CONSTRUCTED["Module"][1],
+    "equinox": "PREFIX.nn.Linear(8, 8, key=KEY)",
+}
+"""How a module of neural networks is made, by the library of the class `Module`."""
 
 _LITERALS = {
     "int": "2",
@@ -59,7 +118,9 @@ _ARRAYS = re.compile(r"\b(?:\w+\.)*(?:Array|ArrayLike|ndarray|Tensor|Numeric|Sca
 _TREES = re.compile(r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b")
 _INTEGERS = re.compile(r"^(?:tp\.|typing\.)?(?:Sequence|tuple|Tuple|list|List)\[int\b")
 _SHAPES = re.compile(r"^(?:\w+\.)*Shape$")
-_CALLABLES = re.compile(r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)$)")
+_CALLABLES = re.compile(r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)")
+_UNION = re.compile(r"^(?:\w+\.)*(?:Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
+_TREE_OF = re.compile(r"^(?:\w+\.)*PyTree\[((?:\w+\.)*(?:Abstract|Base)\w+)\]$")
 _MAPPINGS = re.compile(r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b")
 _FUNCTION_LISTS = re.compile(r"^(?:\w+\.)*(?:Sequence|list|List|tuple|Tuple|Iterable)\[.*Callable")
 _DTYPES = re.compile(r"^(?:\w+\.)*(?:DType\w*|dtype)$", re.IGNORECASE)
@@ -81,6 +142,10 @@ def kind_of(annotation: str | None) -> str:
         return f"literal {value}"
     if (choice := first_choice(text)) is not None:
         return f"literal {choice}"
+    if (union := _UNION.match(text)) is not None:
+        return _of_union(union.group(1))
+    if (item := _TREE_OF.match(text)) is not None:
+        return f"class {item.group(1)}"
     if _FUNCTION_LISTS.match(text):
         return "callables"
     if _MAPPINGS.match(text):
@@ -102,6 +167,20 @@ def kind_of(annotation: str | None) -> str:
     if re.fullmatch(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", first):
         return f"class {first.partition('[')[0]}"
     return ""
+
+
+def _of_union(inside: str) -> str:
+    """Return the kind of the first of several annotations that says something."""
+    try:
+        tree = ast.parse(inside, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
+    kinds = [kind for part in parts if (kind := kind_of(ast.unparse(part)))]
+    kinds = [kind for kind in kinds if kind != "literal None"]
+    arrays = [kind for kind in kinds if kind in ("array", "scalar")]
+    plain = [kind for kind in kinds if not kind.startswith("class ")]
+    return next(iter((*arrays, *plain, *kinds)), "")
 
 
 def first_choice(annotation: str) -> str | None:

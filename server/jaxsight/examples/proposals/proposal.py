@@ -66,9 +66,9 @@ class DictGuess:
 
 @dataclass(frozen=True, slots=True)
 class ListGuess:
-    """A list or a tuple of arrays."""
+    """A list or a tuple, in most cases of arrays."""
 
-    items: tuple[ArrayGuess, ...]
+    items: tuple[ArrayGuess | KeyGuess | LiteralGuess | DictGuess, ...]
     is_tuple: bool = False
 
     @property
@@ -90,7 +90,7 @@ def arrays_in(guess: Guess) -> tuple[ArrayGuess, ...]:
         case DictGuess(items):
             return tuple(array for _, item in items for array in arrays_in(item))
         case ListGuess(items):
-            return items
+            return tuple(array for item in items for array in arrays_in(item))
     return ()
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import islice
 
-from jaxsight.examples.proposals import names
+from jaxsight.examples.proposals import calls, names, values
 from jaxsight.examples.proposals.inference import Inferred
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -24,51 +25,21 @@ from jaxsight.examples.proposals.proposal import (
     Proposal,
     arrays_in,
 )
-from jaxsight.wire.observations import Failure
+from jaxsight.examples.proposals.wrong import Wrong
 
 _FRESH = (4, 8, 16, 32, 64, 24)
 _HIGHEST_RANK = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """A proposal that could not be traced, and why.
-
-    `blamed` are the parameters that the failing expression uses, directly or through variables.
-    """
-
-    inferred: Inferred
-    proposal: Proposal
-    failure: Failure
-    blamed: tuple[str, ...]
-    expression: str
-
-    @property
-    def message(self) -> str:
-        return self.failure.message
-
-    @property
-    def arrays(self) -> Iterator[tuple[str, ArrayGuess]]:
-        """The blamed parameters that are arrays."""
-        for name in self.blamed:
-            guess = self.proposal.examples.get(name)
-            if isinstance(guess, ArrayGuess):
-                yield name, guess
-
-    def is_a(self, *types: str) -> bool:
-        """Return whether the exception or a base of it has one of these names."""
-        kinds = {self.failure.type, *self.failure.bases}
-        return any(name.rpartition(".")[2] in types for name in kinds)
-
-    def having(self, name: str, guess: Guess) -> Proposal:
-        """Return the proposal with another example."""
-        return self.proposal.with_example(name, guess)
+_FIRST = 3
+"""Proposals of one kind of repair before those of the next kinds."""
 
 
 def repaired(wrong: Wrong) -> Iterator[Proposal]:
     """Yield changed proposals, the most likely first."""
-    for repair in _REPAIRS:
-        yield from repair(wrong)
+    begun = [repair(wrong) for repair in _REPAIRS]
+    for proposals in begun:
+        yield from islice(proposals, _FIRST)
+    for proposals in begun:
+        yield from proposals
 
 
 def variants(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
@@ -91,6 +62,61 @@ def alternatives(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
     yield replace(proposal, examples={**proposal.examples, **leaves})
     changed = {n: replace(g, shape=()) for n, g in list(arrays.items())[1:]}
     yield replace(proposal, examples={**proposal.examples, **changed})
+
+
+def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
+    """Yield proposals for a trace without content: more arguments, other dtypes and choices."""
+    examples = proposal.examples
+    arrays = {
+        name: guess
+        for name, guess in inferred.optional.items()
+        if isinstance(guess, ArrayGuess | DictGuess | KeyGuess) and name not in examples
+    }
+    if arrays:
+        yield replace(proposal, examples={**examples, **arrays})
+    if len(arrays) > 1:
+        for name, array in arrays.items():
+            yield proposal.with_example(name, array)
+    others: dict[str, Guess] = {}
+    for name, guess in examples.items():
+        match guess:
+            case LiteralGuess("True"):
+                others[name] = LiteralGuess("False")
+            case LiteralGuess(text) if text.startswith("'"):
+                evidence = inferred.evidence.get(name)
+                choices = dict.fromkeys(evidence.choices) if evidence is not None else ()
+                yield from (
+                    proposal.with_example(name, LiteralGuess(choice))
+                    for choice in [c for c in choices if c != text][:2]
+                )
+            case ExpressionGuess(source) if re.fullmatch(r"lambda [\w, ]+: \w+", source):
+                yield proposal.with_example(name, ExpressionGuess(f"{source} ** 2"))
+            case ExpressionGuess(source) if source.endswith(".float32"):
+                yield proposal.with_example(name, ExpressionGuess(source.replace("32", "16")))
+    if others:
+        yield replace(proposal, examples={**examples, **others})
+    integers = [n for n, g in examples.items() if isinstance(g, LiteralGuess) and g.text in "24"]
+    for name in integers[:1]:
+        yield proposal.with_example(name, LiteralGuess("0"))
+        yield proposal.with_example(name, ArrayGuess((), "int32"))
+    if inferred.converts_keys:
+        yield replace(proposal, examples={n: _key(g) for n, g in examples.items()})
+    for dtype in ("int32", "complex64"):
+        changed = {n: _of_dtype(g, dtype) for n, g in examples.items()}
+        yield replace(proposal, examples=changed)
+
+
+def _of_dtype(guess: Guess, dtype: str) -> Guess:
+    match guess:
+        case ArrayGuess():
+            return replace(guess, dtype=dtype)
+        case DictGuess(items):
+            return DictGuess(tuple((key, _of_dtype(item, dtype)) for key, item in items))  # type: ignore[misc]
+    return guess
+
+
+def _key(guess: Guess) -> Guess:
+    return KeyGuess() if isinstance(guess, ArrayGuess | DictGuess) else guess
 
 
 def _is_certain(inferred: Inferred, name: str) -> bool:
@@ -124,8 +150,12 @@ def _static(wrong: Wrong) -> Iterator[Proposal]:
         r"interpreted as an integer|1D sequences", wrong.message
     )
     whole = wrong.proposal
-    for name in blamed:
+    for name in sorted(blamed, key=lambda n: not isinstance(whole.examples[n], ListGuess)):
         guess = wrong.proposal.examples[name]
+        if isinstance(guess, ListGuess):
+            numbers = ", ".join(("8", "4")[i % 2] for i in range(len(guess.items)))
+            comma = "," if len(guess.items) == 1 else ""
+            yield wrong.having(name, LiteralGuess(f"({numbers}{comma})"))
         if not isinstance(guess, ArrayGuess | DictGuess):
             continue
         static = _static_guess(wrong, name, guess, is_integer=bool(integer))
@@ -165,6 +195,15 @@ def _static_guess(wrong: Wrong, name: str, guess: Guess, *, is_integer: bool) ->
 # Ranks
 
 
+_RANKS = (
+    re.compile(
+        r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)"
+    ),
+    re.compile(r"ndim of [^,.]{3,30}, got (\d)\b"),
+    re.compile(r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b"),
+)
+
+
 def _rank(wrong: Wrong) -> Iterator[Proposal]:
     """Give arrays the rank that the message names."""
     message = wrong.message
@@ -172,32 +211,29 @@ def _rank(wrong: Wrong) -> Iterator[Proposal]:
         ranks = [int(counts.group(1))]
     elif counts := re.search(r"array is (\d+)-dimensional, but (\d+) were indexed", message):
         ranks = [int(counts.group(2))]
-    elif (
-        counts := re.search(
-            r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)",
-            message,
-        )
-    ) or (
-        counts := re.search(
-            r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b",
-            message,
-        )
-    ):
+    elif counts := next((c for c in (p.search(message) for p in _RANKS) if c is not None), None):
         ranks = [int(counts.group(1))]
     elif counts := re.search(
         r"axis (-?\d+) is out of bounds for array of dimension (\d+)", message
     ):
         axis = int(counts.group(1))
         ranks = [axis + 1 if axis >= 0 else -axis]
-    elif "subscript" in message and (terms := _terms(wrong.expression)):
+    elif (
+        "subscript" in message
+        and (terms := _terms(wrong.expression))
+        and len(terms) == len([*wrong.arrays])
+    ):
         yield from _einsum(wrong, terms)
         return
+    elif counts := re.search(r"subscript '(\w+)' does not contain the correct", message):
+        ranks = [len(counts.group(1))]
     elif re.search(
         r"tuple index out of range|[Ii]teration over a 0-d|len\(\) of unsized|0-d array", message
     ):
         ranks = []
         for name, guess in wrong.arrays:
-            yield wrong.having(name, _with_rank(wrong, guess, len(guess.shape) + 1))
+            if len(guess.shape) < _HIGHEST_RANK:
+                yield wrong.having(name, _with_rank(wrong, guess, len(guess.shape) + 1))
     else:
         return
     arrays = list(wrong.arrays) or [
@@ -252,9 +288,10 @@ def _einsum(wrong: Wrong, terms: Sequence[str]) -> Iterator[Proposal]:
 
 _MISFIT = re.compile(
     r"ncompatible shapes|contracting dim|broadcast|must have same|same shape|"
-    r"hapes? (?:must|should|do)|size mismatch|mismatch|must be equal|cannot reshape|"
+    r"hapes? (?:must|should|do)|do not match|size mismatch|mismatch|must be equal|cannot reshape|"
     r"leading axis sizes|not equal|does not match|inconsistent|must match|"
-    r"must be the same|differing|concatenate|must be (?:a )?scalar|\(scalar\)"
+    r"must be the same|differing|concatenate|must be (?:a )?scalar|\(scalar\)|"
+    r"carry|boolean scalar"
 )
 
 
@@ -263,17 +300,33 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
     if not _MISFIT.search(wrong.message) and not wrong.is_a("AssertionError"):
         return
     arrays = list(wrong.arrays)
+    everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
+    if re.search(r"carry|boolean scalar", wrong.message):
+        for shape in ((), (8,)):
+            same = {n: _of_shape(g, shape) for n, g in wrong.proposal.examples.items()}
+            yield replace(wrong.proposal, examples=same)
     if re.search(
-        r"(?i)must be (?:a )?scalar|rank[- ]?0|\(scalar\)|scalar (?:index|value|predicate)",
+        r"(?i)must be (?:a )?scalar|boolean scalar|rank[- ]?0|\(scalar\)|"
+        r"scalar (?:index|value|predicate)",
         wrong.message,
     ):
+        if len(arrays) > 1:
+            yield _all_like(wrong.proposal, arrays, ArrayGuess(()))
         for name, guess in arrays:
             yield wrong.having(name, replace(guess, shape=()))
-    everything = [(n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)]
+    if any(isinstance(guess, DictGuess) for guess in wrong.proposal.examples.values()):
+        vectors = {
+            n: ArrayGuess((8,))
+            for n, g in wrong.proposal.examples.items()
+            if isinstance(g, ArrayGuess | DictGuess)
+        }
+        yield replace(wrong.proposal, examples={**wrong.proposal.examples, **vectors})
     for group in (arrays, everything) if len(arrays) < len(everything) else (arrays,):
         if len(group) > 1:
             for _, leader in sorted(group, key=lambda pair: -len(pair[1].shape)):
                 yield _all_like(wrong.proposal, group, leader)
+            others = group[1:]
+            yield _all_like(wrong.proposal, others, ArrayGuess(()))
     for name, guess in arrays:
         if guess.shape:
             yield wrong.having(name, replace(guess, shape=()))
@@ -284,11 +337,81 @@ def _misfit(wrong: Wrong) -> Iterator[Proposal]:
     yield replace(wrong.proposal, examples={**wrong.proposal.examples, **square})
 
 
+def _of_shape(guess: Guess, shape: tuple[Length, ...]) -> Guess:
+    match guess:
+        case ArrayGuess():
+            return replace(guess, shape=shape)
+        case ListGuess(items):
+            return replace(guess, items=tuple(_of_shape(item, shape) for item in items))  # type: ignore[misc]
+    return guess
+
+
 def _all_like(
     proposal: Proposal, group: Sequence[tuple[str, ArrayGuess]], leader: ArrayGuess
 ) -> Proposal:
     changed = {name: replace(guess, shape=leader.shape) for name, guess in group}
     return replace(proposal, examples={**proposal.examples, **changed})
+
+
+_LARGEST = 64
+_PAIRS = (
+    re.compile(r"\(([\d, ]+)\)[^()]{1,12}\(([\d, ]+)\)"),
+    re.compile(r"(\d+) (?:vs\.?|!=|and|but got) (\d+)"),
+    re.compile(r"\w\[([\d,]+)\][^\[\]]{1,120}\w\[([\d,]+)\]"),
+    re.compile(r"operand \d+ \((\d+)\) does not match previous terms \((\d+)\)"),
+)
+
+
+def _equal_sizes(wrong: Wrong) -> Iterator[Proposal]:
+    """Make the two sizes the same that the message compares; others keep theirs."""
+    for pattern in _PAIRS:
+        for one, two in pattern.findall(wrong.message)[:2]:
+            first, second = ([int(n) for n in text.split(",") if n.strip()] for text in (one, two))
+            for size, other in zip(reversed(first), reversed(second), strict=False):
+                if size != other and 1 not in (size, other) and max(size, other) <= _LARGEST:
+                    yield _with_size(wrong.proposal, size, other)
+                    yield _with_size(wrong.proposal, other, size)
+
+
+def _with_size(proposal: Proposal, size: int, other: int) -> Proposal:
+    """Return a proposal in which all sizes of one number have another one."""
+
+    def changed(guess: Guess) -> Guess:
+        match guess:
+            case ArrayGuess(shape):
+                return replace(guess, shape=tuple(other if n == size else n for n in shape))
+            case DictGuess(items):
+                return DictGuess(tuple((key, changed(item)) for key, item in items))  # type: ignore[misc]
+            case LiteralGuess(text) if text == str(size):
+                return LiteralGuess(str(other))
+            case ListGuess(items):
+                return replace(guess, items=tuple(changed(item) for item in items))  # type: ignore[misc]
+        return guess
+
+    return Proposal(
+        {name: changed(guess) for name, guess in proposal.examples.items()},
+        {name: other if number == size else number for name, number in proposal.sizes.items()},
+    )
+
+
+def _divisor(wrong: Wrong) -> Iterator[Proposal]:
+    """Choose sizes that divide each other: all the same, or large ones."""
+    if not re.search(
+        r"divisible|multiple of|divide|\(size 0\)|core dimension|square", wrong.message
+    ):
+        return
+    for size in (8, 64):
+        changed: dict[str, Guess] = {
+            name: replace(guess, shape=(size,) * len(guess.shape))
+            for name, guess in wrong.proposal.examples.items()
+            if isinstance(guess, ArrayGuess)
+        }
+        yield replace(wrong.proposal, examples={**wrong.proposal.examples, **changed})
+    leaders = [n for n, _ in wrong.arrays] or list(wrong.proposal.examples)
+    for name in leaders:
+        guess = wrong.proposal.examples[name]
+        if isinstance(guess, ArrayGuess) and guess.shape:
+            yield wrong.having(name, replace(guess, shape=(*guess.shape[:-1], 64)))
 
 
 # Dtypes
@@ -302,10 +425,23 @@ def _dtype(wrong: Wrong) -> Iterator[Proposal]:
                 names.KEY.fullmatch(name) or name in wrong.blamed
             ):
                 yield wrong.having(name, KeyGuess())
+    if re.search(r"key<|typed PRNG key|key types", message):
+        for name, guess in wrong.proposal.examples.items():
+            if isinstance(guess, KeyGuess) and (name in wrong.blamed or "key<" in message):
+                yield wrong.having(name, wrong.usual)
+    if re.search(r"(?i)not compatible with finfo|floating|inexact|must have equal types", message):
+        for name, guess in wrong.proposal.examples.items():
+            if isinstance(guess, LiteralGuess) and re.fullmatch(r"\d+", guess.text):
+                yield wrong.having(name, ArrayGuess((), "float32"))
+    if "equal types" in message:
+        for name, array in wrong.arrays:
+            yield wrong.having(name, LiteralGuess("4"))
+            yield wrong.having(name, replace(array, dtype="int32"))
     wanted = ""
     if re.search(
         r"(?i)integer or boolean|must be (?:of )?(?:an )?integer|integer (?:type|dtype|array)|"
-        r"indices|integers?\b.*expected|requires? integer|only integer",
+        r"\bindices\b(?! for operand)|integers?\b.*expected|requires? integer|only integer|"
+        r"nvalid integer|with iinfo",
         message,
     ):
         wanted = "int32"
@@ -321,6 +457,11 @@ def _dtype(wrong: Wrong) -> Iterator[Proposal]:
         wanted = "float32"
     if not wanted:
         return
+    for name, expression in wrong.proposal.examples.items():
+        if isinstance(expression, ExpressionGuess) and wanted != "float32":
+            source, dot, dtype = expression.source.rpartition(".")
+            if dot and dtype == "float32":
+                yield wrong.having(name, ExpressionGuess(f"{source}.{wanted}"))
     for name, guess in list(wrong.arrays) or [
         (n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)
     ]:
@@ -330,114 +471,23 @@ def _dtype(wrong: Wrong) -> Iterator[Proposal]:
                 yield wrong.having(name, ArrayGuess((), wanted))
 
 
-# Other kinds of values
-
-
-def _choice(wrong: Wrong) -> Iterator[Proposal]:
-    """Pass the first of the strings that the message lists."""
-    rejected = re.search(
-        r"(?:one of|[Mm]ust be|expected|supported|[Vv]alid|options?|either)[^'\"]{0,60}"
-        r"(['\"])([\w.-]{1,30})\1",
-        wrong.message,
-    )
-    if rejected is None:
-        return
-    for name in dict.fromkeys((*wrong.blamed, *wrong.proposal.examples)):
-        guess = wrong.proposal.examples.get(name)
-        is_text = isinstance(guess, LiteralGuess) and guess.text.startswith("'")
-        if is_text or name in wrong.message:
-            yield wrong.having(name, LiteralGuess(repr(rejected.group(2))))
-
-
-def _kind(wrong: Wrong) -> Iterator[Proposal]:
-    """Pass a dict, a list, a function or a string in place of an array."""
-    message = wrong.message
-    proposal = wrong.proposal
-    usual = next(
-        (g for g in proposal.examples.values() if isinstance(g, ArrayGuess)), ArrayGuess((4, 8))
-    )
-    blamed = [n for n in wrong.blamed if n in proposal.examples] or list(proposal.examples)
-    if missing := re.search(r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'", message):
-        for name in blamed:
-            guess = proposal.examples[name]
-            if isinstance(guess, ArrayGuess | DictGuess):
-                items = guess.items if isinstance(guess, DictGuess) else ()
-                key = repr(missing.group(1))
-                yield wrong.having(name, DictGuess((*items, (key, usual))))
-    if re.search(r"not callable", message):
-        for name in blamed:
-            yield wrong.having(name, ExpressionGuess("lambda *args: args[0]"))
-    if re.search(r"no attribute '(?:items|keys|values|get)'", message):
-        for name in blamed:
-            yield wrong.having(name, DictGuess((("'w'", usual), ("'b'", usual))))
-    if "positional argument" in message or "unexpected keyword" in message:
-        any_call = ExpressionGuess("lambda *args, **kwargs: args[0]")
-        lambdas = {n: any_call for n, g in proposal.examples.items() if _is_lambda(g)}
-        yield replace(proposal, examples={**proposal.examples, **lambdas})
-    if re.search(
-        r"is not a valid JAX|not a valid JAX array type|hashable|Value '.*' of type", message
-    ):
-        for name in blamed:
-            if not isinstance(proposal.examples[name], ArrayGuess):
-                yield wrong.having(name, usual)
-    if re.search(r"expected str|must be str|got .*Tracer|not a string|startswith|'str'", message):
-        for name in blamed:
-            if isinstance(proposal.examples[name], ArrayGuess) and "name" in name:
-                yield wrong.having(name, LiteralGuess("'name'"))
-    if re.search(r"structure|pytree|sequence|iterable|list|tuple", message):
-        for name in blamed:
-            match proposal.examples[name]:
-                case DictGuess():
-                    yield wrong.having(name, usual)
-                case ArrayGuess() as array:
-                    yield wrong.having(name, ListGuess((array, array)))
-                case ListGuess(arrays):
-                    yield wrong.having(name, arrays[0])
-
-
-def _is_lambda(guess: Guess) -> bool:
-    return isinstance(guess, ExpressionGuess) and guess.source.startswith("lambda")
-
-
-def _scalar_result(wrong: Wrong) -> Iterator[Proposal]:
-    """Return a scalar from a function that is differentiated."""
-    if "scalar-output" in wrong.message or "Gradient only defined" in wrong.message:
-        for name, guess in wrong.proposal.examples.items():
-            if _is_lambda(guess):
-                yield wrong.having(name, ExpressionGuess("lambda *args: (args[0] ** 2).sum()"))
-
-
-def _fewer(wrong: Wrong) -> Iterator[Proposal]:
-    """Pass an array in place of a pytree."""
-    for name in wrong.blamed:
-        guess = wrong.proposal.examples.get(name)
-        if isinstance(guess, DictGuess) and wrong.is_a("TypeError", "AttributeError"):
-            yield wrong.having(name, dict(guess.items).get("'w'", ArrayGuess((4, 8))))
-        if isinstance(guess, ListGuess) and wrong.is_a("TypeError", "AttributeError"):
-            yield wrong.having(name, guess.items[0])
-
-
-def _optional(wrong: Wrong) -> Iterator[Proposal]:
-    """Pass an array for a parameter that must not be `None`."""
-    said = [n for n in wrong.inferred.optional if re.search(rf"\b{re.escape(n)}\b", wrong.message)]
-    if "NoneType" in wrong.message:
-        said += [n for n in wrong.blamed if n in wrong.inferred.optional]
-    arrays = [g for g in wrong.proposal.examples.values() if isinstance(g, ArrayGuess)]
-    like = max(arrays, key=lambda g: len(g.shape), default=ArrayGuess((4, 8)))
-    for name in dict.fromkeys(said):
-        if name not in wrong.proposal.examples:
-            guess: Guess = KeyGuess() if names.KEY.fullmatch(name) else like
-            yield wrong.having(name, guess)
-
-
 _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
+    values.construction,
+    values.attribute,
+    calls.arity,
     _static,
-    _scalar_result,
+    calls.scalar_result,
+    values.count,
+    calls.pair_result,
+    values.optional,
+    values.nullable,
     _rank,
-    _optional,
+    calls.carry_result,
+    _divisor,
+    _equal_sizes,
     _misfit,
-    _choice,
+    values.choice,
     _dtype,
-    _kind,
-    _fewer,
+    values.kind,
+    values.fewer,
 )

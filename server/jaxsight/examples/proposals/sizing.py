@@ -35,9 +35,13 @@ class Sizing:
 
     def add(self, name: str, evidence: Evidence, kind: str) -> None:
         """Take the shape of a parameter."""
+        self._is_laid_out = False
         self._shapes[name] = evidence.items if kind == "arrays" else evidence.shape
         for key, shape in evidence.keys.items():
             self._shapes[f"{name}[{key}]"] = shape
+        if kind == "arrays":
+            for part in evidence.parts:
+                self.add(f"{name}/{part.name}", part, "array")
 
     def shape(self, name: str) -> tuple[Length, ...]:
         """Return the shape of a parameter that was added."""
@@ -83,9 +87,18 @@ class Sizing:
             for distance, dim in enumerate(reversed(shape.dims or ())):
                 root = dim.find()
                 is_free = uses[id(root)] == 1 and not root.name and root.number is None
+                if id(root) in self._written:
+                    continue
                 others = self._others(shape, distance)
                 if is_free and not any(other.find() is root for other in others):
-                    root.unify(self._usual[distance])
+                    self._as_usual(root, self._usual[distance])
+
+    def _as_usual(self, dim: Dim, usual: Dim) -> None:
+        """Make a size the usual one, which may have been chosen already."""
+        if id(usual.find()) in self._written:
+            usual.unify(dim)
+        else:
+            dim.unify(usual)
 
     def _others(self, shape: Shape, distance: int) -> list[Dim]:
         dims = list(reversed(shape.dims or ()))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import ast
 import asyncio
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight import examples
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
-from jaxsight.examples.proposals.repair import Wrong, alternatives, repaired, variants
+from jaxsight.examples.proposals.repair import alternatives, enriched, repaired, variants
+from jaxsight.examples.proposals.sources import Library
+from jaxsight.examples.proposals.wrong import Wrong
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.query import Question, ask
@@ -79,11 +81,29 @@ async def outcome_of(
     most: int = MOST_TRIED,
 ) -> Outcome | None:
     """Return the proposals of a function that were traced; `None` if it cannot be read."""
-    inferred = await asyncio.to_thread(infer, document.module, chunk, function)
+    library = Library(document.path, sandbox.project.environment)
+    inferred = await asyncio.to_thread(infer, document.module, chunk, function, library)
     if inferred is None:
         return None
     search = _Search(document, chunk, function, sandbox, inferred)
     return await search.run(most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repairs:
+    """Proposals that follow from a failed one, with the line where it failed and the message."""
+
+    proposals: Iterator[Proposal]
+    line: int = -1
+    message: str = ""
+
+    def position(self, stack: Sequence[_Repairs]) -> int:
+        """Return where they belong: first, after the others of the last failure, or last."""
+        if not stack or self.line > stack[-1].line:
+            return len(stack)
+        if self.line < stack[-1].line:
+            return 0
+        return len(stack) - (self.message == stack[-1].message)
 
 
 class _Search:
@@ -107,7 +127,7 @@ class _Search:
     async def run(self, most: int) -> Outcome:
         """Try proposals, each followed by those that its error suggests."""
         first = self.inferred.proposal
-        stack: list[Iterator[Proposal]] = [iter([first])]
+        stack: list[_Repairs] = [_Repairs(iter([first]))]
         later = alternatives(self.inferred, first)
         while len(self.tries) < most and not self.is_slow:
             proposal = self._next(stack, later)
@@ -123,20 +143,32 @@ class _Search:
                 if len([t for t in self.tries if t.has_content]) >= MOST_OFFERED:
                     break
                 most = min(most, len(self.tries) + 3)
+            elif tried.traced and not self._good:
+                stack.append(_Repairs(enriched(self.inferred, proposal)))
             elif tried.failure is not None and tried.failure.was_refused:
                 break
             elif tried.failure is not None and not self._good:
-                stack.append(repaired(self._wrong(proposal, tried.failure)))
+                repairs = _Repairs(
+                    repaired(self._wrong(proposal, tried.failure)),
+                    self._place(tried.failure),
+                    tried.failure.message,
+                )
+                stack.insert(repairs.position(stack), repairs)
         return self._outcome()
 
     @property
     def _good(self) -> bool:
         return any(tried.has_content for tried in self.tries)
 
-    def _next(self, stack: list[Iterator[Proposal]], later: Iterator[Proposal]) -> Proposal | None:
+    def _place(self, failure: Failure) -> int:
+        """Return the line of the function that failed, 0 for its inputs."""
+        lines = [f.span.line for f in failure.frames if f.span and f.span.chunk == self.chunk.id]
+        return lines[0] if lines and failure.stage == "trace" else 0
+
+    def _next(self, stack: list[_Repairs], later: Iterator[Proposal]) -> Proposal | None:
         """Return the next proposal that was not tried yet; repairs of the last one come first."""
         while stack:
-            for proposal in stack[-1]:
+            for proposal in stack[-1].proposals:
                 if self._is_new(proposal):
                     return proposal
             stack.pop()

@@ -30,8 +30,10 @@ def equal(machine: Machine, one: Value, two: Value) -> None:
     match one, two:
         case (RankOf(shape), Const(int() as rank)) | (Const(int() as rank), RankOf(shape)):
             shape.set_rank(rank)
-        case (RankOf(shape), RankOf(other)):
+        case (RankOf(shape, more), RankOf(other, less)) if more == less:
             machine.links.append((shape, other))
+        case (RankOf(shape, more), RankOf(other, less)):
+            _ranks_differ(shape.find(), other.find(), less - more)
         case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
             shape.unify(other)
         case (ShapeOf(shape, None, None), ShapeOf(_, None | 0, int() as stop)) | (
@@ -58,6 +60,19 @@ def equal(machine: Machine, one: Value, two: Value) -> None:
             choose(evidence, value)
 
 
+def _ranks_differ(one: Shape, two: Shape, more: int) -> None:
+    """Make the rank of `one` greater than that of `two` by `more`."""
+    first = one.rank if one.rank is not None else one.likely
+    second = two.rank if two.rank is not None else two.likely
+    if first is None and second is None:
+        second = max(1, two.least, 1 - more, one.least - more)
+    if second is None:
+        two.likely = max((first or 0) - more, 0)
+    else:
+        two.likely = second
+        one.likely = max(second + more, 0)
+
+
 def _sizes(value: ShapeOf) -> Iterator[Dim]:
     """Yield the sizes of a slice of a shape whose rank need not be known."""
     known = uses.sizes_of(value)
@@ -81,5 +96,22 @@ def among(one: Value, two: Value) -> None:
             for value in values:
                 if isinstance(value, Const) and isinstance(value.value, str):
                     evidence.choices.append(repr(value.value))
+        case Size(dim), Items((*_, Const(int() as number))):
+            dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):
             shape.find().likely = rank
+
+
+def instance(evidence: Evidence, classes: str) -> None:
+    """Learn from a class that a parameter must be an instance of."""
+    names = classes.strip("()").replace(" ", "").split(",")
+    if any("rray" in name for name in names):
+        return
+    if "int" in names:
+        evidence.static = True
+    elif "str" in names:
+        evidence.choices.append("'name'")
+    elif "float" in names:
+        evidence.choices.append("0.5")
+    elif "bool" in names:
+        evidence.choices.append("True")

@@ -9,6 +9,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Closure,
+    Evidence,
     Items,
     Machine,
     Named,
@@ -80,7 +81,17 @@ def same(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Va
 def grad(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
     if arguments and isinstance(arguments[0], Param):
         arguments[0].evidence.differentiated = True
+        return Named("differentiated", arguments[0])
     return same(machine, arguments, keywords)
+
+
+def differentiable(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    """Call the gradient of the first argument, a parameter; it takes what that takes."""
+    if arguments and isinstance(arguments[0], Param):
+        machine.apply(arguments[0], arguments[1:], keywords)
+    return UNKNOWN
 
 
 def partial(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
@@ -115,20 +126,30 @@ def _scanned(machine: Machine, function: Closure, init: Value, items: Value) -> 
         match value:
             case Items(values):
                 return Items(tuple(map(item, values)))
-            case Param() | Arr():
-                shape = as_array(value)
-                if shape is not None:
-                    shape.dim(0).unify(batch)
-                    dims = shape.dims
-                    inner = Shape.of(dims[1:]) if dims else Shape()
-                    pairs.append((shape, inner))
-                    return Arr(inner)
+            case Param(evidence):
+                inner = Evidence(evidence.name)
+                scanned.append((evidence, inner))
+                return Param(inner)
+            case Arr(shape):
+                shape.dim(0).unify(batch)
+                dims = shape.dims
+                part = Shape.of(dims[1:]) if dims else Shape()
+                pairs.append((shape, part))
+                return Arr(part)
         return UNKNOWN
 
     pairs: list[tuple[Shape, Shape]] = []
+    scanned: list[tuple[Evidence, Evidence]] = []
     machine.apply(function, [init, item(items)])
-    for shape, inner in pairs:
-        _lengthen(shape, inner, batch)
+    for evidence, inner in scanned:
+        for key, shape in inner.keys.items():
+            pairs.append((evidence.keys.setdefault(key, Shape()), shape))
+        if not inner.keys and not inner.tree:
+            evidence.array += 1
+            evidence.integer = evidence.integer or inner.integer
+            pairs.append((evidence.shape, inner.shape))
+    for shape, part in pairs:
+        _lengthen(shape, part, batch)
 
 
 def fori_loop(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:

@@ -52,10 +52,14 @@ class Evidence:
     """Number of items of a list that it is iterated over as or unpacked into."""
     items: Shape = field(default_factory=Shape)
     """The shape of the items of that list."""
+    parts: tuple[Evidence, ...] = ()
+    """What is known of the items that it is unpacked into."""
     attributes: set[str] = field(default_factory=set)
     tested: bool = False
     """It decides a branch."""
     classes: list[str] = field(default_factory=list)
+    optional: bool = False
+    """Its default is `None`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +76,8 @@ class Arr:
     shape: Shape
     loose: bool = False
     """It may be broadcast: nothing follows from operations with it."""
+    origin: Evidence | None = None
+    """The parameter that its elements are from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +98,10 @@ class ShapeOf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankOf:
-    """`x.ndim`."""
+    """`x.ndim`, or a number more than it."""
 
     shape: Shape
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

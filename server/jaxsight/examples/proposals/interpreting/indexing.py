@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jaxsight.examples.proposals.interpreting import uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Evidence,
     Items,
     Named,
     Param,
@@ -37,7 +39,13 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
                 _taken(shape, parts)
             return Named("at.", bound)
     shape = uses.as_array(value)
-    return _taken(shape, parts) if shape is not None else UNKNOWN
+    if shape is None:
+        return UNKNOWN
+    taken = _taken(shape, parts)
+    match value, taken:
+        case ((Param(evidence) | Arr(origin=Evidence() as evidence)), Arr()):
+            return replace(taken, origin=evidence)
+    return taken
 
 
 def _of_shape(value: ShapeOf, part: Part) -> Value:

@@ -7,6 +7,7 @@ calls as if they were written in its place.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Arr,
     Closure,
     Const,
+    Evidence,
     Items,
     Named,
     Param,
@@ -33,11 +35,16 @@ _DEEPEST = 3
 """Calls of the module's functions that are looked into, inside each other."""
 _MOST = 6000
 """Expressions that are interpreted."""
+_VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
 _CONTAINERS = frozenset({"dict", "list", "tuple", "Mapping", "Sequence"})
 
 
 class _Enough(Exception):
     """The function is too long to be interpreted further."""
+
+
+def _are_names(targets: Sequence[ast.expr]) -> bool:
+    return all(isinstance(target, ast.Name) for target in targets)
 
 
 @dataclass(eq=False, slots=True)
@@ -55,6 +62,9 @@ class Interpreter:
     def run(self, node: ast.FunctionDef, parameters: Mapping[str, Value]) -> None:
         """Interpret a function whose parameters have these values."""
         self.steps = 0
+        for decorator in node.decorator_list:
+            if signature := _VECTORIZED.search(ast.unparse(decorator)):
+                linear.demand([parameters[a.arg] for a in node.args.args], signature.group(1))
         try:
             self._block(node.body, dict(parameters))
         except (_Enough, RecursionError):
@@ -124,9 +134,28 @@ class Interpreter:
         if any(isinstance(statement, ast.Raise) for statement in body):
             self._fails(test, scope)
             return self._block(orelse, scope)
+        match test:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]) if (
+                isinstance(value := scope.get(name), Param) and value.evidence.optional
+            ):
+                return self._without(name, body, orelse, scope)
         skipped = self._of_other_class(test, scope)
         self._test(test, scope)
         first = None if skipped else self._block(body, scope)
+        second = self._block(orelse, scope)
+        return first if first is not None else second
+
+    def _without(
+        self,
+        name: str,
+        body: Sequence[ast.stmt],
+        orelse: Sequence[ast.stmt],
+        scope: dict[str, Value],
+    ) -> Value | None:
+        """Interpret the branch for a parameter that is `None`; it keeps its value after that."""
+        inner = dict(scope)
+        first = self._block(body, inner)
+        scope |= {**inner, name: scope[name]}
         second = self._block(orelse, scope)
         return first if first is not None else second
 
@@ -197,6 +226,9 @@ class Interpreter:
                 conditions.at_least(one, two, int(isinstance(op, ast.Gt)))
             case ast.Compare(left=left, ops=[ast.In()], comparators=[right]):
                 conditions.among(self.value(left, scope), self.value(right, scope))
+            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
+                if isinstance(asked := scope.get(name), Param):
+                    conditions.instance(asked.evidence, ast.unparse(classes))
             case _:
                 self.value(test, scope)
 
@@ -211,6 +243,16 @@ class Interpreter:
                 scope[name] = value
                 if isinstance(value, Size) and not value.dim.find().name:
                     value.dim.find().name = name
+            case ast.Tuple(elts=targets) | ast.List(elts=targets) if (
+                isinstance(value, Param) and _are_names(targets) and not value.evidence.array
+            ):
+                parts = value.evidence.parts
+                if len(parts) != len(targets):
+                    named = [ast.unparse(target) for target in targets]
+                    parts = value.evidence.parts = tuple(map(Evidence, named))
+                value.evidence.sequence = len(targets)
+                for inner, part in zip(targets, parts, strict=True):
+                    self.assign(inner, Param(part), scope)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 starred = any(isinstance(target, ast.Starred) for target in targets)
                 values = uses.unpacked(value, len(targets), starred=starred)
@@ -261,6 +303,9 @@ class Interpreter:
                 return value
             case ast.BoolOp(values=values):
                 operands = [self.value(value, scope) for value in values]
+                match operands:
+                    case [Param(evidence), Items() | ShapeOf()]:
+                        evidence.shape_like = True
                 return operands[-1]
             case ast.Dict(values=values):
                 for item in values:
@@ -294,6 +339,7 @@ class Interpreter:
 
     def _display(self, elements: list[ast.expr], scope: dict[str, Value]) -> Value:
         values: list[Value] = []
+        known = True
         for element in elements:
             if isinstance(element, ast.Starred):
                 inner = self.value(element.value, scope)
@@ -303,10 +349,10 @@ class Interpreter:
                 elif dims is not None:
                     values += map(Size, dims)
                 else:
-                    return UNKNOWN
+                    known = False
             else:
                 values.append(self.value(element, scope))
-        return Items(tuple(values))
+        return Items(tuple(values)) if known else UNKNOWN
 
     def _comprehension(
         self,
@@ -347,7 +393,9 @@ class Interpreter:
                 (ShapeOf() | Items()),
             ):
                 return uses.joined(left, right)
-        return uses.arithmetic(self, left, right)
+        if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):
+            return UNKNOWN
+        return uses.arithmetic(self, left, right, is_sum=isinstance(op, ast.Add))
 
     def _comparison(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from jaxsight.examples.proposals.interpreting.evidence import (
@@ -10,11 +11,14 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Const,
     Items,
     Machine,
+    Named,
     Param,
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import as_array
+
+_CORE = re.compile(r"\(([^()]*)\)")
 
 
 def matmul(machine: Machine, left: Value, right: Value) -> Value:
@@ -26,7 +30,8 @@ def matmul(machine: Machine, left: Value, right: Value) -> Value:
         two.at_least(1)
     if one is None or two is None:
         return Arr(Shape(), loose=True)
-    if two.find().rank == 1:
+    is_vector = two.find().likely == 1 and two.find().least <= 1
+    if two.find().rank == 1 or (two.find().rank is None and is_vector):
         one.dim(-1).unify(two.dim(-1))
         dims = one.dims
         return Arr(Shape.of(dims[:-1])) if dims else Arr(Shape(), loose=True)
@@ -134,3 +139,37 @@ def dot_general(
         if len(shapes) == 2:
             shapes[0].dim(1).unify(shapes[1].dim(0))
     return Arr(Shape(), loose=True)
+
+
+def vectorize(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """`jnp.vectorize(f, signature="(n,n),(n)->(n)")`: the last axes are those of the signature."""
+    match keywords.get("signature"):
+        case Const(str()) as signature:
+            return Named("vectorized", signature)
+    return UNKNOWN
+
+
+def vectorized(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    """Call the result of `jnp.vectorize`; the first argument is the signature."""
+    match arguments:
+        case [Const(str() as signature), *operands]:
+            demand(operands, signature)
+    return Arr(Shape(), loose=True)
+
+
+def demand(operands: Sequence[Value], signature: str) -> None:
+    """Give arrays the core dimensions of a signature of generalized functions."""
+    dims: dict[str, Dim] = {}
+    for value, core in zip(operands, _CORE.findall(signature.partition("->")[0]), strict=False):
+        shape = as_array(value)
+        sizes = [size for size in core.replace(" ", "").split(",") if size]
+        if shape is None:
+            continue
+        shape.at_least(len(sizes))
+        if shape.find().likely is None:
+            shape.find().likely = len(sizes)
+        for i, size in enumerate(reversed(sizes), start=1):
+            dim = Dim(number=int(size)) if size.isdigit() else dims.setdefault(size, Dim(name=size))
+            shape.dim(-i).unify(dim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import control, linear
+from jaxsight.examples.proposals.interpreting import control, layers, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -223,6 +223,8 @@ def _swapaxes(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     shape = as_array(arguments[0]) if arguments else None
     if shape is None:
         return UNKNOWN
+    for axis in arguments[1:3]:
+        _axis(axis)
     numbers = [a.value for a in arguments[1:3] if isinstance(a, Const) and isinstance(a.value, int)]
     for number in numbers:
         shape.dim(number)
@@ -400,6 +402,11 @@ def _equal_shapes(
 
 
 OPERATIONS: dict[str, Operation] = {
+    **dict.fromkeys(
+        ("segment_sum", "segment_max", "segment_min", "segment_prod", "segment_mean"),
+        layers.segments,
+    ),
+    "softmax_cross_entropy_with_integer_labels": layers.labelled,
     **dict.fromkeys(("matmul", "dot"), linear.matmul_call),
     **dict.fromkeys(("vdot", "inner"), linear.inner),
     **dict.fromkeys(("zeros", "ones", "full", "empty"), _created),
@@ -407,6 +414,7 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("arange", "range"), _range),
     **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "column_stack"), _concatenated),
     **dict.fromkeys(("jit", "checkpoint", "remat", "jvp", "wraps"), control.same),
+    "differentiated": control.differentiable,
     **dict.fromkeys(("grad", "value_and_grad"), control.grad),
     **dict.fromkeys(("vmap", "filter_vmap"), control.vmap),
     **dict.fromkeys(
@@ -437,10 +445,14 @@ OPERATIONS: dict[str, Operation] = {
     "scan": control.scan,
     "shape": _shape,
     "swapaxes": _swapaxes,
+    "reduce_window": layers.windows,
+    "resize": layers.resized,
     "take": _take,
     "take_along_axis": _along_axis,
     "transpose": _transpose,
     "update": _update,
+    "vectorize": linear.vectorize,
+    "vectorized": linear.vectorized,
     "while_loop": control.while_loop,
     "zip": _held("zip"),
 }

@@ -6,6 +6,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Evidence,
     Items,
     Machine,
     Named,
@@ -83,6 +84,8 @@ def as_index(value: Value) -> None:
     """Note that a value is an index, or an array of indices."""
     match value:
         case Param(evidence):
+            evidence.integer = True
+        case Arr(origin=Evidence() as evidence):
             evidence.integer = True
         case Items(values):
             for inner in values:
@@ -194,7 +197,9 @@ def transposed(shape: Shape) -> Arr:
     dims = shape.dims
     if dims is None:
         shape.at_least(2)
-        return Arr(Shape(front={0: shape.dim(-1)}, back={0: shape.dim(0)}, likely=2, least=2))
+        root = shape.find()
+        root.likely = 2 if root.likely is None else root.likely
+        return Arr(Shape(back={0: shape.dim(-2), 1: shape.dim(-1)}, likely=2, least=2))
     return Arr(Shape.of(dims[::-1]))
 
 
@@ -222,8 +227,11 @@ def _rank_or_likely(shape: Shape) -> float:
     return 1.5 if rank is None else rank
 
 
-def arithmetic(machine: Machine, left: Value, right: Value) -> Value:
+def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = True) -> Value:
     """Return the value of an elementwise operation on two operands."""
+    match left, right:
+        case RankOf(shape, more), Const(int() as number):
+            return RankOf(shape, more + (number if is_sum else -number))
     if isinstance(left, Size | RankOf) or isinstance(right, Size | RankOf):
         both = (left, right)
         if not any(isinstance(value, Arr) for value in both):

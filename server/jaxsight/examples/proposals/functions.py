@@ -1,0 +1,67 @@
+"""Write functions for parameters that are called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from jaxsight.examples.proposals import names
+from jaxsight.examples.proposals.interpreting.evidence import Evidence
+
+
+def function(name: str, evidence: Evidence, annotation: str) -> str:
+    """Return a function that takes what the parameter is called with."""
+    if evidence.scanned:
+        return "lambda carry, x: (carry, x)"
+    kinds, returned = _annotated(annotation)
+    taken = len(kinds) if kinds is not None else None
+    if evidence.called is None and taken is None and annotation.count("..."):
+        return "lambda *args: args[0]"
+    called = evidence.called if evidence.called is not None else ("",) * (taken or 1)
+    if taken == 0 and evidence.called is None:
+        called = ()
+    parameters = [
+        name if name.isidentifier() and name != "_" else f"x{i}" for i, name in enumerate(called)
+    ]
+    if len(set(parameters)) < len(parameters):
+        parameters = [f"x{i}" for i in range(len(parameters))]
+    if parameters == ["x0"]:
+        parameters = ["x"]
+    if kinds is not None and len(kinds) == len(parameters) and returned != "scalar":
+        tensors = [p for p, kind in zip(parameters, kinds, strict=True) if kind != "scalar"]
+        if tensors and "scalar" in kinds and not evidence.returned:
+            return f"lambda {', '.join(parameters)}: {tensors[0]}"
+    return written(
+        parameters,
+        count=evidence.returned,
+        is_scalar=evidence.differentiated
+        or (bool(parameters) and (returned == "scalar" or bool(names.NORM.fullmatch(name)))),
+    )
+
+
+def _annotated(annotation: str) -> tuple[list[str] | None, str]:
+    """Return the kinds of the arguments that `Callable[[A, B], C]` takes, and of its result."""
+    try:
+        tree = ast.parse(annotation.strip("'\" "), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None, ""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=value, slice=ast.Tuple(elts=[ast.List(elts=taken), result])):
+                if ast.unparse(value).endswith("Callable"):
+                    kind = names.kind_of(ast.unparse(result))
+                    kinds = [names.kind_of(ast.unparse(argument)) for argument in taken]
+                    return kinds, "scalar" if kind == "literal 1.0" else kind
+    return None, ""
+
+
+def written(parameters: Sequence[str], *, count: int = 0, is_scalar: bool = False) -> str:
+    """Return a function that returns its first argument that is not a key."""
+    values = [p for p in parameters if not names.KEY.fullmatch(p)] or list(parameters)
+    head = f"lambda {', '.join(parameters)}" if parameters else "lambda"
+    if count > 1 and values:
+        results = (values * count)[:count]
+        return f"{head}: ({', '.join(results)})"
+    if is_scalar and values:
+        return f"{head}: ({values[0]} ** 2).sum()"
+    return f"{head}: {values[0] if values else '0.0'}"

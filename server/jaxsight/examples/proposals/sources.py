@@ -1,0 +1,237 @@
+"""What modules define and import, and where the names that an annotation uses are defined."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jaxsight.files import reading
+from jaxsight.source.module import Module
+from jaxsight.source.statements import tree_of
+
+_MODULES_KEPT = 4
+_FILES_KEPT = 48
+_LARGEST = 400_000
+_DEEPEST = 5
+"""Imports that are followed from a name to its definition."""
+_ALIAS = re.compile(r"(?:type )?[A-Za-z_]\w*(?:\s*:[^=\n]+)?\s*=[^=]")
+_LONGEST_ALIAS = 800
+_HIGHEST = 8
+"""Folders above a file that are searched for modules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The definitions and imports of a module, by name."""
+
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    classes: dict[str, ast.ClassDef] = field(default_factory=dict)
+    types: dict[str, ast.expr] = field(default_factory=dict)
+    """What names are assigned that may be types: `Axes = int | Sequence[int]`."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    """What imports bind: `jnp` is `jax.numpy`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The definition that a name of a module refers to, and the module that it is in."""
+
+    node: ast.ClassDef | ast.FunctionDef | ast.expr
+    source: Source
+
+    @staticmethod
+    def of(name: str, source: Source) -> Definition | None:
+        """Return the definition of a name in a module."""
+        node = source.classes.get(name) or source.types.get(name) or source.functions.get(name)
+        return Definition(node, source) if node is not None else None
+
+
+@functools.lru_cache(maxsize=_MODULES_KEPT)
+def source_of(module: Module, package: str = "") -> Source:
+    """Return what a module of the editor defines; relative imports start at `package`."""
+    source = Source()
+    for chunk in module.chunks:
+        is_class = chunk.text.startswith(("class ", "@", "type "))
+        is_type = len(chunk.text) < _LONGEST_ALIAS and _ALIAS.match(chunk.text)
+        if chunk.broken is not None or not (
+            chunk.functions or is_class or is_type or chunk.name_effects.imports
+        ):
+            continue
+        _collect(tree_of(chunk.text).body, source, package)
+    return source
+
+
+def _collect(body: Iterable[ast.stmt], source: Source, package: str) -> None:
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name):
+                source.functions[name] = node
+            case ast.ClassDef(name=name):
+                source.classes[name] = node
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                source.types[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                source.types[name] = value
+            case ast.Import(names=imported):
+                for alias in imported:
+                    source.aliases[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            case ast.ImportFrom(module=origin, names=imported, level=level):
+                base = _relative(package, level, origin or "") if package else origin or ""
+                for alias in imported:
+                    source.aliases[alias.asname or alias.name] = f"{base}.{alias.name}"
+            case ast.If(body=inner) if "TYPE_CHECKING" in ast.unparse(node.test):
+                _collect(inner, source, package)
+            case _ if type(node).__name__ == "TypeAlias":
+                source.types[node.name.id] = node.value  # type: ignore[attr-defined]
+
+
+def _relative(package: str, level: int, origin: str) -> str:
+    if not level:
+        return origin
+    parents = package.split(".")
+    kept = parents[: len(parents) - (level - 1)]
+    return ".".join([*kept, *([origin] if origin else [])])
+
+
+@functools.lru_cache(maxsize=_FILES_KEPT)
+def _read(path: str, package: str, changed: float) -> Source:
+    """Return what a file defines; `changed` is its time of modification."""
+    source = Source()
+    try:
+        _collect(ast.parse(reading.text(path, _LARGEST)).body, source, package)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return Source()
+    return source
+
+
+class Library:
+    """The modules that a file can import, found by their names in folders."""
+
+    def __init__(self, path: str = "", python: str = "") -> None:
+        """Search the folders around a file, and the packages of a Python environment."""
+        self._parents = tuple(Path(path).parents)[:_HIGHEST] if path else ()
+        self._python = python
+
+    @functools.cached_property
+    def _roots(self) -> tuple[Path, ...]:
+        """The folders that modules are searched in."""
+        around = Path(self._python).parents[1:2] if self._python else ()
+        installed = [
+            packages
+            for folder in around
+            for packages in (
+                *folder.glob("lib/python3*/site-packages"),
+                folder / "Lib/site-packages",
+            )
+        ]
+        return *self._parents, *installed
+
+    @property
+    def package(self) -> str:
+        """The package of the file: the folders with an `__init__.py` around it."""
+        names: list[str] = []
+        for folder in self._parents:
+            if not (folder / "__init__.py").is_file():
+                break
+            names.append(folder.name)
+        return ".".join(reversed(names))
+
+    def find(self, dotted: str, depth: int = 0) -> Definition | None:
+        """Return where a dotted name is defined."""
+        module, _, name = dotted.rpartition(".")
+        if not module or depth > _DEEPEST:
+            return None
+        source = self.module(module)
+        if source is None:
+            return None
+        definition = Definition.of(name, source)
+        if definition is not None:
+            return definition
+        origin = source.aliases.get(name)
+        return self.find(origin, depth + 1) if origin is not None else None
+
+    def module(self, dotted: str) -> Source | None:
+        """Return a module by its name; `None` if there is no file of it."""
+        relative = Path(*dotted.split("."))
+        top = relative.parts[0]
+        for root in self._roots:
+            if not (root / top).exists() and not (root / f"{top}.py").exists():
+                continue
+            for file, package in (
+                (root / relative / "__init__.py", dotted),
+                (root / relative.with_suffix(".py"), dotted.rpartition(".")[0]),
+            ):
+                try:
+                    changed = file.stat().st_mtime
+                except OSError:
+                    continue
+                return _read(str(file), package, changed)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names of a module mean, also those that it imports."""
+
+    source: Source
+    library: Library
+
+    def find(self, written: str) -> Definition | None:
+        """Return the definition of a name as the module writes it: `base.Params`."""
+        root, _, rest = written.partition(".")
+        if not rest:
+            definition = Definition.of(root, self.source)
+            if definition is not None:
+                return definition
+        origin = self.source.aliases.get(root)
+        definition = self.library.find(f"{origin}.{rest}" if rest else origin) if origin else None
+        if definition is None and rest:
+            outer, _, inner = written.rpartition(".")
+            around = self.find(outer)
+            match around:
+                case Definition(ast.ClassDef() as node):
+                    nested = [n for n in node.body if isinstance(n, ast.ClassDef)]
+                    same = next((n for n in nested if n.name == inner), None)
+                    same = same or around.source.classes.get(inner)
+                    return Definition(same, around.source) if same is not None else None
+        return definition
+
+    def beside(self, written: str) -> Iterator[tuple[str, str]]:
+        """Yield names that the module can write, with the dotted names that they stand for.
+
+        They are those of the module, and those of the module before the dot of `written`.
+        """
+        prefix = written.rpartition(".")[0]
+        for name in self.source.classes:
+            yield name, ""
+        for name, origin in self.source.aliases.items():
+            if name[:1].isupper():
+                yield name, origin
+        if prefix and (origin := self.module(prefix)):
+            source = self.library.module(origin)
+            if source is not None:
+                for name in source.classes:
+                    yield f"{prefix}.{name}", f"{origin}.{name}"
+                for name, other in source.aliases.items():
+                    if name[:1].isupper():
+                        yield f"{prefix}.{name}", other
+
+    def module(self, prefix: str) -> str:
+        """Return the dotted name of the module that a prefix stands for."""
+        root, _, rest = prefix.partition(".")
+        origin = self.source.aliases.get(root, "")
+        return f"{origin}.{rest}" if rest and origin else origin
+
+    def functions_beside(self, written: str) -> Mapping[str, ast.FunctionDef]:
+        """Return the functions of the module before the dot of `written`, as they are written."""
+        prefix = written.rpartition(".")[0]
+        if not prefix:
+            return self.source.functions
+        source = self.library.module(self.module(prefix))
+        return {f"{prefix}.{n}": f for n, f in source.functions.items()} if source else {}
