@@ -63,7 +63,8 @@ def cached_bytecode(file: Path, *makers: ModuleType) -> Iterator[None]:
         yield
     finally:
         for maker in makers:
-            del vars(maker)["compile"], vars(maker)["exec"]
+            for name in ("compile", "exec"):
+                vars(maker).pop(name, None)  # another context may have ended meanwhile
     if not (used.keys() <= stored.keys() or sys.dont_write_bytecode):
         _store(file, used)
 

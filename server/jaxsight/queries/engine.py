@@ -17,6 +17,7 @@ from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
+from jaxsight.queries.rules_ahead import RulesAhead
 from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import Traces
@@ -44,6 +45,7 @@ class Engine:
     """The thread for analysing large modules and traces."""
     turns: Turns
     """Turns of the event loop, which long work shares."""
+    rules: RulesAhead
 
     @staticmethod
     def of(projects: Projects) -> Engine:
@@ -70,6 +72,7 @@ class Engine:
             memory,
             aside,
             turns,
+            RulesAhead(turns),
         )
 
     @property
@@ -104,6 +107,7 @@ class Engine:
         for path in self.documents.by_path:
             self.traces.cache.cancel(path)
         self.sizes.cancel_all()
+        await self.rules.aclose()
         await self.programs.aclose()
         await self.proposals.aclose()
         await self.projects.aclose()

@@ -11,16 +11,19 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.programs.compile_result import Result
-from jaxsight.queries.proposals.trying import Outcome
 from jaxsight.queries.sizes.exploring import Explored
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Lowered, Miscompiled, Outlined, Shown
 from jaxsight.wire.messages.requests import SourceOptions
 from jaxsight.workers.compilation.compilers import Trouble
+
+if TYPE_CHECKING:
+    from jaxsight.queries.proposals.trying import Outcome
 
 ByFunction = tuple[str, str]
 """A file and the qualified name of a function."""

@@ -51,14 +51,31 @@ def _folder(name: str) -> Path:
     return Path(__file__).with_name(name)
 
 
-def _declared() -> Mapping[str, Rule]:
-    """Import all rules, and return them by folder."""
-    names = sorted(
+def _folders() -> list[str]:
+    return sorted(
         module.name
         for module in pkgutil.iter_modules(__path__)
         if module.ispkg and module.name.startswith("jx")
     )
-    return {name: import_module(f"{__name__}.{name}.rule").RULE for name in names}
+
+
+def _declared() -> Mapping[str, Rule]:
+    """Import all rules, and return them by folder."""
+    return {name: import_module(f"{__name__}.{name}.rule").RULE for name in _folders()}
+
+
+def import_ahead() -> Iterator[None]:
+    """Import all rules, one for each step."""
+    for name in _folders():
+        import_module(f"{__name__}.{name}.rule")
+        yield
+
+
+def import_fixes_ahead() -> Iterator[None]:
+    """Import all fixes, one for each step."""
+    for module in FIX_MODULES.values():
+        import_module(module)
+        yield
 
 
 _BY_FOLDER: Mapping[str, Rule] = _Table(_declared)

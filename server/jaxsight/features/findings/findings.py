@@ -131,6 +131,8 @@ def path_in_project(root: str, path: str) -> PurePosixPath:
 
 _ASKING = 0.002
 """Seconds in which the tracer is asked, before the text is read."""
+_STARTING = 1.0
+"""Seconds in which the first traces are made, before rules are imported."""
 
 
 async def _traced_and_read(
@@ -143,7 +145,7 @@ async def _traced_and_read(
     module = document.module
     tracing = asyncio.ensure_future(engine.traces.views(document, patience))
     try:
-        await asyncio.wait([tracing], timeout=_ASKING)
+        await asyncio.wait([tracing], timeout=_ASKING if engine.rules.are_ready else _STARTING)
         in_text = await _in_text(engine, document)
         views = await tracing
     finally:
@@ -155,6 +157,7 @@ async def _traced_and_read(
 
 async def _in_text(engine: Engine, document: Document) -> list[Finding]:
     """Return the findings in the text alone."""
+    await engine.rules.ready()
     module = document.module
     in_text: list[Finding] = []
     for chunk in module.chunks:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
-from jaxsight.examples.proposals.inference import infer
-from jaxsight.examples.proposals.proposal import Proposal
 from jaxsight.features.example_section import section_edit
 from jaxsight.features.model import Action
 from jaxsight.files import reading
@@ -14,13 +13,17 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.proposals.proposals import show
-from jaxsight.queries.proposals.trying import Outcome
 from jaxsight.settings.example_entries import with_entries
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.source.functions import Function
-from jaxsight.source.module import ModuleChunk
+from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.inert import clause
+
+if TYPE_CHECKING:
+    from jaxsight.examples.proposals.inference import Inferred
+    from jaxsight.examples.proposals.proposal import Proposal
+    from jaxsight.queries.proposals.trying import Outcome
 
 ADD_EXAMPLES = "refactor.rewrite.jaxsight.addExamples"
 PENDING = "examples of "
@@ -86,7 +89,7 @@ async def _pending(
 
     Its edits are those of the best guess, for editors that need them at once.
     """
-    inferred = await asyncio.to_thread(infer, document.module, chunk, function)
+    inferred = await asyncio.to_thread(_inferred, document.module, chunk, function)
     if inferred is None:
         return []
     if _is_installed(document):
@@ -95,6 +98,13 @@ async def _pending(
     title = f"{_TITLE} to {function.qualname}"
     pending = f"{PENDING}{function.qualname}"
     return [Action(title, ADD_EXAMPLES, (edit,), pending=pending)]
+
+
+def _inferred(module: Module, chunk: ModuleChunk, function: Function) -> Inferred | None:
+    """Return what a function's text says about its inputs; the first call imports what reads it."""
+    from jaxsight.examples.proposals.inference import infer
+
+    return infer(module, chunk, function)
 
 
 def _is_installed(document: Document) -> bool:
@@ -110,7 +120,7 @@ async def _of_outcome(
 ) -> list[Action]:
     reason = ""
     if outcome is None:
-        inferred = await asyncio.to_thread(infer, document.module, chunk, function)
+        inferred = await asyncio.to_thread(_inferred, document.module, chunk, function)
         if inferred is None:
             return []
         proposals: tuple[Proposal, ...] = (inferred.proposal,)

@@ -32,10 +32,7 @@ class EngineAhead:
     def session(self) -> Session:
         """Import the rest of the engine, and return it with the tracers that have been started."""
         with cached_bytecode(file_for("session"), dataclasses):
-            from jaxsight.rules import RULES
             from jaxsight.session import Session
-
-            len(RULES)  # imports them
 
         self._session = Session(self._projects)
         return self._session

@@ -1,21 +1,29 @@
-"""The proposed example inputs of a session: each function is tried once, one after another."""
+"""The proposed example inputs of a session: each function is tried once, one after another.
+
+What infers and tries them is imported with the first one: the first shapes do not wait for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from jaxsight.examples import OutsideSet
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
 from jaxsight.queries.memory import Memory
-from jaxsight.queries.proposals.trying import Outcome, outcome_of
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 
+if TYPE_CHECKING:
+    from jaxsight.queries.proposals.trying import Outcome
+
+_TRYING = "jaxsight.queries.proposals.trying"
 LABEL = "proposed inputs"
 """The name of a proposed example set, for people."""
 
@@ -85,9 +93,12 @@ class Proposals:
         self, document: Document, chunk: ModuleChunk, function: Function
     ) -> Outcome | None:
         async with self._turn:
+            trying = await asyncio.to_thread(import_module, _TRYING)
             sandbox = await self._sandbox(self._projects.of(document.path))
             try:
-                outcome = await outcome_of(document, chunk, function, sandbox)
+                outcome: Outcome | None = await trying.outcome_of(
+                    document, chunk, function, sandbox
+                )
             finally:
                 sandbox.rest()
         if outcome is not None and document.path in self._documents:
