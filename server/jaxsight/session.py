@@ -128,6 +128,11 @@ class Session:
         else:
             self._retry()
 
+    async def import_ahead(self) -> None:
+        """Import what the first findings and proposals need, without blocking the loop."""
+        await self.engine.rules.ready()
+        await self.engine.proposals.import_ahead()
+
     def look_for_recordings(self) -> None:
         """Take up what runs have recorded meanwhile, which not every client watches for."""
         if self.engine.projects.look_for_recordings():

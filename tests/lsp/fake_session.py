@@ -85,6 +85,12 @@ class FakeSession:
     def files_changed(self, paths: Sequence[str]) -> None:
         self.changed_files += paths
 
+    def look_for_recordings(self) -> None:
+        pass
+
+    async def import_ahead(self) -> None:
+        pass
+
     async def hover(self, path: str, position: Position) -> Hover | None:
         if self.fault is not None:
             raise self.fault

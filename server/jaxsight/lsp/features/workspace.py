@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 TRUST = "jaxsight/trust"
 INTERPRETERS = "jaxsight/interpreters"
+_FIRST_SHAPES = 1.0
+"""Seconds from the start in which the server itself is busy with the first shapes."""
 _WATCH_INTERVAL = 2.0
 """Seconds between two looks at the files of recorded runs."""
 WATCHED = ("**/*.py", "**/pyproject.toml", "**/.jaxsight/recorded.json")
@@ -56,7 +58,14 @@ async def initialized(context: Context, params: types.InitializedParams) -> None
     context.start(
         warm_converter(context.connection.protocol, context.converter), "warming the converter"
     )
+    context.start(_import_ahead(context), "importing ahead")
     await ask_settings(context)
+
+
+async def _import_ahead(context: Context) -> None:
+    """Import what the first shapes do not need, once they are there or wait for JAX."""
+    await asyncio.sleep(_FIRST_SHAPES)
+    await context.session.import_ahead()
 
 
 async def _register(context: Context, registrations: list[types.Registration]) -> None:

@@ -80,6 +80,10 @@ class Proposals:
             task.add_done_callback(lambda _: self._running.pop(key, None))
         return await asyncio.shield(task)
 
+    async def import_ahead(self) -> None:
+        """Import what infers and tries proposals."""
+        await asyncio.to_thread(import_module, _TRYING)
+
     async def aclose(self) -> None:
         """End all trying, and the processes."""
         running = list(self._running.values())
