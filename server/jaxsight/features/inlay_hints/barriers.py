@@ -46,7 +46,7 @@ def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[H
             ends.setdefault(place.end.line, []).append((index, kernel))
     own = view.subject_range
     for line, ended in ends.items():
-        at = line_end(view.module.text, line)
+        at = line_end(view.module, line)
         sentences = [sentence(kernels, index, kernel) for index, kernel in ended[:_SENTENCES]]
         if len(ended) > _SENTENCES:
             sentences.append(f"and {len(ended) - _SENTENCES} more")

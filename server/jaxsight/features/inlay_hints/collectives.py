@@ -36,7 +36,7 @@ def collective_hints(kernels: Kernels) -> Iterator[Hint]:
             lines.setdefault(at.end.line, []).append(index)
     own = view.subject_range
     for line, indices in lines.items():
-        at = line_end(view.module.text, line)
+        at = line_end(view.module, line)
         texts = summed((graph.kernels[index] for index in indices), graph)
         label = ", ".join(texts[:_KINDS]) + (" …" if len(texts) > _KINDS else "")
         # A hint in a helper names the traced function.

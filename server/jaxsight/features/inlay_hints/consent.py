@@ -23,7 +23,7 @@ def _hints(shown: Shown) -> Iterator[Hint]:
         return
     for subject in engine.documents.subjects(document):
         if subject.examples.sets:
-            at = head_of(document.module.text, subject.name_range, subject.range)
+            at = head_of(document.module, subject.name_range, subject.range)
             yield Hint(at, label, why)
 
 

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.kind import Shown
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.text import Position, Range, lines_of
+from jaxsight.source.module import Module
+from jaxsight.source.text import Position, Range
 
 
 def head(view: View) -> Range:
     """Return the place of a function's totals: the end of the last line of its signature."""
-    return head_of(view.module.text, view.name_range, view.subject_range)
+    return head_of(view.module, view.name_range, view.subject_range)
 
 
-def head_of(text: str, name: Range, function: Range) -> Range:
+def head_of(module: Module, name: Range, function: Range) -> Range:
     """Return the end of the last line of a function's signature, given its name and whole range."""
-    return line_end(text, _head_end(text, name, function))
+    return line_end(module, _head_end(module.lines, name, function))
 
 
-def _head_end(text: str, name: Range, function: Range) -> int:
+def _head_end(lines: Sequence[str], name: Range, function: Range) -> int:
     """Return the line on which the signature of a function ends, judged by brackets."""
-    lines = lines_of(text)
     line, depth = name.start.line, 0
     while line < len(lines) and line < function.end.line:
         code = lines[line].split("#")[0]
@@ -35,8 +35,8 @@ def _head_end(text: str, name: Range, function: Range) -> int:
     return line
 
 
-def line_end(text: str, line: int) -> Range:
-    end = Position(line, len(lines_of(text)[line].rstrip()))
+def line_end(module: Module, line: int) -> Range:
+    end = Position(line, len(module.lines[line].rstrip()))
     return Range(end, end)
 
 

@@ -145,7 +145,7 @@ def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
     for hint in hints:
         lines.setdefault(hint.range.end.line, []).append(hint)
     for line, on_line in lines.items():
-        end = line_end(module.text, line)
+        end = line_end(module, line)
         if len(on_line) == 1:
             (hint,) = on_line
             yield replace(hint, range=end, label=hint.label.removeprefix(": "), attached=False)
