@@ -124,12 +124,34 @@ def _interpret(
     for name, array in declared.items():
         if isinstance(array, Array):
             _declare(evidence[name].shape, array, sized)
-    for _ in range(_PASSES):
+    for i in range(_PASSES):
         interpreter.links.clear()
         interpreter.run(node, _values(signature, evidence))
-    for name, said in words.items():
-        if name in evidence and not isinstance(declared[name], Array):
-            _say(evidence[name].shape, said, sized)
+        if i == 0:
+            for name, said in words.items():
+                if name in evidence and not isinstance(declared[name], Array):
+                    _say(evidence[name].shape, said, sized)
+            _settle(evidence)
+
+
+def _settle(evidence: Mapping[str, Evidence]) -> None:
+    """Give arrays of unknown rank the rank that is likely for them or for what comes of them."""
+    for name, facts in evidence.items():
+        shape = facts.shape.find()
+        if shape.rank is not None or not facts.array or facts.keys or facts.tree:
+            continue
+        likely = shape.likely
+        if likely is None:
+            ranks = [
+                (tied.rank if tied.rank is not None else tied.likely, more)
+                for other, more in shape.ties
+                for tied in (other.find(),)
+            ]
+            likely = next((rank - more for rank, more in ranks if rank is not None), None)
+        if likely is None and names.VECTOR.fullmatch(name) and shape.least <= 1:
+            likely = 1
+        if likely is not None:
+            shape.set_rank(max(likely, shape.least))
 
 
 def _fix_scalars(parameter: Parameter, kind: str, evidence: Evidence, known: Known) -> None:

@@ -448,7 +448,8 @@ class Interpreter:
         match function:
             case Param(evidence):
                 if evidence.called is None:
-                    evidence.called = names or ("",) * len(arguments)
+                    own = [a.evidence.name if isinstance(a, Param) else "" for a in arguments]
+                    evidence.called = names or tuple(own)
                 return Result(evidence)
             case Closure():
                 return self._inline(function, arguments, keywords)

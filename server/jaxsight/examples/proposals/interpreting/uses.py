@@ -262,4 +262,22 @@ def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = Tr
     if not shapes:
         return Arr(Shape(), loose=True) if loose else UNKNOWN
     best = max(shapes, key=_rank_or_likely)
+    if len(shapes) == 2 and (dims := _broadcast(*shapes)) is not None:
+        return Arr(Shape.of(dims))
     return Arr(best, loose=loose and best.find().rank == 0)
+
+
+def _broadcast(one: Shape, two: Shape) -> list[Dim] | None:
+    """Return the sizes of the result, if an operand has sizes of 1 that are broadcast."""
+    first, second = one.dims, two.dims
+    if first is None or second is None or not any(d.find().is_one for d in (*first, *second)):
+        return None
+    return broadcast(first, second)
+
+
+def broadcast(one: list[Dim], two: list[Dim]) -> list[Dim]:
+    """Return the sizes that two arrays are broadcast to."""
+    longer, shorter = (one, two) if len(one) >= len(two) else (two, one)
+    skipped = len(longer) - len(shorter)
+    pairs = zip(longer[skipped:], shorter, strict=True)
+    return [*longer[:skipped], *(b if a.find().is_one else a for a, b in pairs)]
