@@ -307,6 +307,17 @@ class Builder:
         ]
         return min(suited, key=lambda c: len(_members(own[c])), default="")
 
+    def with_fields(self, attributes: set[str]) -> str:
+        """Return the class of the module that has these attributes, and the fewest others."""
+        suited = [
+            n for n, node in self.names.source.classes.items() if attributes <= _members(node)
+        ]
+        return min(suited, key=lambda n: len(_members(self.names.source.classes[n])), default="")
+
+    def key(self) -> str:
+        """Return an expression of a key; empty if the module does not import `jax`."""
+        return self._key()
+
     def _implementing(self, protocol: ast.ClassDef) -> Iterator[str]:
         """Yield the classes of the module that have the methods of a protocol."""
         wanted = _members(protocol)

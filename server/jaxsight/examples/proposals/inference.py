@@ -74,7 +74,8 @@ def infer(
     known = Known(source.aliases, function.static_names, words, builder, every)
     needed = _needed(signature, function)
     optional = [p for p in signature.parameters if p.default == "None"]
-    kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
+    kinds = known.kinds
+    kinds |= {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
     if signature.self_name in kinds:
         kinds[signature.self_name] = f"class {signature.class_name}"
     for p in (*needed, *optional):

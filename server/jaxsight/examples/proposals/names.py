@@ -28,6 +28,9 @@ DTYPE = re.compile(r"(?:.*_)?(?:dtype|d_type)")
 TREE = re.compile(
     r"(?:.*_)?(?:params|parameters|weights|tree|pytree|grads|gradients|updates|variables)"
 )
+MODEL = re.compile(r"model|guide")
+MODEL_ARGUMENTS = re.compile(r"(?:model|guide|fn)_args")
+MODEL_KEYWORDS = re.compile(r"\w*kwargs")
 BOOLEAN = re.compile(
     r"(?:is|has|use|with|should|do|return|apply|enable|keep)_\w+|training|train|deterministic|"
     r"causal|verbose|debug|inference|reverse|keepdims|normalized?|log|holomorphic|has_aux"

@@ -22,6 +22,9 @@ _ABOUT = (
     r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
 )
 _SCALAR = re.compile(r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b", re.IGNORECASE)
+_FUNCTION = re.compile(
+    r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:callable|function)\b(?! value)", re.IGNORECASE
+)
 _INTEGER = re.compile(r"\b(?:integer|int32|indices|class ids|int)\b", re.IGNORECASE)
 _COUNT = re.compile(
     r"\b(?:an?|positive|non-negative) (?:\w+ )?integer\b(?! (?:array|tensor|label))"
@@ -43,6 +46,7 @@ class Described:
     integer: bool = False
     count: bool = False
     """It is a single integer."""
+    is_function: bool = False
     rank: int | None = None
     square: bool = False
 
@@ -64,6 +68,7 @@ def _described(docstring: str, name: str) -> Described:
         scalar=bool(_SCALAR.match(text)),
         integer=bool(_INTEGER.search(text[:120])),
         count=bool(_COUNT.search(text[:120])),
+        is_function=bool(_FUNCTION.match(text)),
         rank=rank,
         square=bool(rank == 2 and _SQUARE.search(text)),
     )
@@ -96,7 +101,7 @@ def _sizes(text: str) -> tuple[str, ...] | None:
         size = part.strip(" `'\"")
         if size == "" and sizes:
             continue
-        if size in ("...", "*", "*batch") or size.startswith("*"):
+        if size.endswith("...") or size.startswith(("...", "*")):
             sizes.append("...")
         elif re.fullmatch(r"[A-Za-z_]\w*|\d+", size):
             sizes.append(size)

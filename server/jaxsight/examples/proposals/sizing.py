@@ -39,6 +39,9 @@ class Sizing:
         self._shapes[name] = evidence.items if kind == "arrays" else evidence.shape
         for key, shape in evidence.keys.items():
             self._shapes[f"{name}[{key}]"] = shape
+        if kind == "arrays" and evidence.item is not None:
+            for part in evidence.item.parts:
+                self.add(f"{name}/{part.name}", part, "array")
         if kind == "arrays":
             for part in evidence.parts:
                 self.add(f"{name}/{part.name}", part, "array")

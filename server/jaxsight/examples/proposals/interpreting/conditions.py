@@ -10,6 +10,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Evidence,
     Items,
     Machine,
+    Named,
     Param,
     RankOf,
     ShapeOf,
@@ -94,8 +95,12 @@ def among(one: Value, two: Value) -> None:
     match one, two:
         case Param(evidence), Items(values):
             for value in values:
-                if isinstance(value, Const) and isinstance(value.value, str):
-                    evidence.choices.append(repr(value.value))
+                match value:
+                    case Const(str() as choice):
+                        evidence.choices.append(repr(choice))
+                    case Named(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
+                        evidence.dtype = True
+                        evidence.dtypes.append(dotted.rpartition(".")[2])
         case Size(dim), Items((*_, Const(int() as number))):
             dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):

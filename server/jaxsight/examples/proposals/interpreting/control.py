@@ -160,8 +160,10 @@ def same_types(machine: Machine, init: Value, carry: Value) -> None:
         case Items(values), Items(others) if len(values) == len(others):
             for value, other in zip(values, others, strict=True):
                 same_types(machine, value, other)
-        case (Param() | Arr(loose=False)), (Param() | Arr(loose=False)):
-            one, two = (v.evidence.shape if isinstance(v, Param) else v.shape for v in (init, carry))
+        case ((Param() | Arr(loose=False)), (Param() | Arr(loose=False))):
+            one, two = (
+                v.evidence.shape if isinstance(v, Param) else v.shape for v in (init, carry)
+            )
             if one.find().rank is None and two.find().rank is None:
                 machine.links.append((one, two))
             else:

@@ -35,7 +35,9 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
         case Items(values), [slice() as part] if part.step is None:
             return Items(values[part])
         case Param(evidence), [Const(str() as key)]:
-            return Arr(evidence.keys.setdefault(repr(key), Shape()))
+            item = evidence.keys.setdefault(repr(key), Shape())
+            facts = evidence.labelled.setdefault(repr(key), Evidence(key, shape=item))
+            return Arr(item, origin=facts)
         case Named("at", bound), _ if bound is not None:
             if (shape := uses.as_array(bound)) is not None:
                 _taken(shape, parts)
@@ -138,9 +140,7 @@ def _kept(
 def _more(parts: Sequence[Part], index: list[Dim], *, has_arrays: bool) -> int:
     """Return by how much an index makes the rank greater."""
     new = sum(map(_is_new, parts))
-    taken = sum(
-        not _is_new(p) and not _is_ellipsis(p) and not isinstance(p, slice) for p in parts
-    )
+    taken = sum(not _is_new(p) and not _is_ellipsis(p) and not isinstance(p, slice) for p in parts)
     return new - taken + (len(index) if has_arrays else 0)
 
 

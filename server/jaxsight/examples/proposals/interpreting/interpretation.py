@@ -33,6 +33,8 @@ from jaxsight.examples.proposals.interpreting.shapes import Shape
 
 _DEEPEST = 3
 """Calls of the module's functions that are looked into, inside each other."""
+_SHORT = 4
+"""Statements of a loop that is interpreted twice: what comes out of it goes in again."""
 _MOST = 6000
 """Expressions that are interpreted."""
 _VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
@@ -85,7 +87,7 @@ class Interpreter:
             case ast.Return(value=value):
                 return self.value(value, scope) if value is not None else Const(None)
             case ast.Assign(targets=targets, value=value):
-                result = self.value(value, scope)
+                result = self._item(value, targets[0], scope) or self.value(value, scope)
                 for target in targets:
                     self.assign(target, result, scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -101,7 +103,10 @@ class Interpreter:
                 self._holds(test, scope)
             case ast.For(target=target, iter=iterable, body=body):
                 self._for(target, iterable, scope)
-                return self._block(body, scope)
+                returned = self._block(body, scope)
+                if isinstance(target, ast.Tuple) and len(body) <= _SHORT:
+                    self._block(body, scope)
+                return returned
             case ast.While(test=test, body=body):
                 self.value(test, scope)
                 return self._block(body, scope)
@@ -232,9 +237,27 @@ class Interpreter:
             case _:
                 self.value(test, scope)
 
+    def _item(self, node: ast.expr, target: ast.expr, scope: dict[str, Value]) -> Value | None:
+        """Return an item of a list whose items a loop unpacks, as `layers[-1]` is."""
+        match node, target:
+            case ast.Subscript(value=ast.Name(id=name)), ast.Tuple():
+                value = scope.get(name)
+                if isinstance(value, Param) and value.evidence.item is not None:
+                    return Param(value.evidence.item)
+        return None
+
     def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
-        value = self.value(iterable, scope)
+        value = self._items(iterable, target, scope)
         self.assign(target, uses.item_of(self, value), scope)
+
+    def _items(self, node: ast.expr, target: ast.expr, scope: dict[str, Value]) -> Value:
+        """Return a list whose items are unpacked, also for a slice of it: `layers[:-1]`."""
+        match node, target:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()), ast.Tuple():
+                listed = scope.get(name)
+                if isinstance(listed, Param) and not listed.evidence.array:
+                    return listed
+        return self.value(node, scope)
 
     def assign(self, target: ast.expr, value: Value, scope: dict[str, Value]) -> None:
         """Bind a target."""

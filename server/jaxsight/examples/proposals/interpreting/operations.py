@@ -85,6 +85,8 @@ def call(
         return UNKNOWN
     if function.dotted in ("map", "filter"):
         return UNKNOWN
+    if path[0] == "str" and function.bound is not None:
+        return function.bound
     operation = OPERATIONS.get(tail)
     if operation is not None:
         return operation(machine, arguments, keywords)

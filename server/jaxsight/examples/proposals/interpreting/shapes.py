@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 _LONGEST = 8
 """Sizes that follow from each other in a chain."""
 

@@ -113,7 +113,7 @@ def item_of(machine: Machine, value: Value) -> Value:
     match value:
         case Param(evidence):
             evidence.sequence = max(evidence.sequence, 2)
-            return Arr(evidence.items)
+            return Param(looped(evidence))
         case Items(values) if values:
             return values[0]
         case ShapeOf():
@@ -125,6 +125,13 @@ def item_of(machine: Machine, value: Value) -> Value:
         case Arr():
             return Arr(Shape())
     return UNKNOWN
+
+
+def looped(evidence: Evidence) -> Evidence:
+    """Return what is known of the items of a list that a loop goes over."""
+    if evidence.item is None:
+        evidence.item = Evidence(evidence.name, shape=evidence.items)
+    return evidence.item
 
 
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
@@ -167,12 +174,16 @@ def attribute(value: Value, name: str) -> Value:
             evidence.tree = True
             return Named(f".{name}", value)
         case Param(evidence):
+            if name in _OF_STRINGS:
+                return Named(f"str.{name}", value)
             evidence.attributes.add(name)
+            return Param(evidence.members.setdefault(name, Evidence(name)))
         case Named("at.", bound) if bound is not None:
             return Named("at.update", bound)
     return UNKNOWN
 
 
+_OF_STRINGS = frozenset(("lower", "upper", "strip"))
 _OF_ARRAYS = frozenset(("shape", "ndim", "dtype", "size", "T", "mT", "at", "real", "imag"))
 
 
