@@ -229,6 +229,10 @@ class Builder:
             return "None"
         if names.STEP.fullmatch(name):
             return "0.5"
+        if kind == "array" and numpy and names.SCALAR.fullmatch(name):
+            return f"{numpy}.asarray(0.5)"
+        if kind == "array" and numpy and names.COUNT.fullmatch(name):
+            return f"{numpy}.asarray(2)"
         if kind == "array" and numpy:
             return f"{numpy}.ones(({_SIZE}, {_SIZE}))"
         if kind == "literal 2" or names.COUNT.fullmatch(name):

@@ -403,6 +403,7 @@ _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     _equal_sizes,
     _misfit,
     values.choice,
+    values.options,
     _dtype,
     values.kind,
     values.fewer,

@@ -25,6 +25,7 @@ def choose(evidence: Evidence, value: object) -> None:
         evidence.choices.append(repr(value))
     elif isinstance(value, int | float):
         evidence.tested = True
+        evidence.numbers.append(repr(value))
 
 
 def equal(machine: Machine, one: Value, two: Value) -> None:

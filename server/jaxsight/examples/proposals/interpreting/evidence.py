@@ -44,6 +44,8 @@ class Evidence:
     """It is differentiated: it returns a scalar."""
     choices: list[str] = field(default_factory=list)
     """Constants that it is compared with, as source."""
+    numbers: list[str] = field(default_factory=list)
+    """Numbers that it is compared with, as source."""
     tree: bool = False
     """It is mapped over as a pytree."""
     keys: dict[str, Shape] = field(default_factory=dict)

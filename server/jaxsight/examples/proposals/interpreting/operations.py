@@ -10,6 +10,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Evidence,
     Items,
     Machine,
     Named,
@@ -82,6 +83,7 @@ def call(
         match function.dotted, arguments:
             case "getattr", [Param(evidence), Const(str() as name)]:
                 evidence.attributes.add(name)
+                return Param(evidence.members.setdefault(name, Evidence(name)))
         return UNKNOWN
     if function.dotted in ("map", "filter"):
         return UNKNOWN
