@@ -164,6 +164,7 @@ def _static(evidence: Evidence, annotated: str, name: str) -> str:
     for pattern, guess in (
         (names.AXIS, "axis"),
         (names.SHAPE, "shape"),
+        (names.COUNTS, "shape"),
         (names.DTYPE, "dtype"),
         (names.FUNCTION, "callable"),
         (names.BOOLEAN, "literal True"),
@@ -280,12 +281,7 @@ def guess(
         case "scalar":
             return ArrayGuess((), _dtype_of(evidence, name, known))
         case "dict":
-            return DictGuess(
-                tuple(
-                    (key, ArrayGuess(sizing.shape(f"{place}[{key}]"), _of_item(evidence, key)))
-                    for key in evidence.keys
-                )
-            )
+            return _dict(evidence, sizing, place)
         case "tree" if names.MODEL_KEYWORDS.fullmatch(name):
             return LiteralGuess("{}")
         case "tree" if any(_model(n, evidence, known) for n in known.parameters):
@@ -307,7 +303,8 @@ def guess(
     if kind.startswith("literal "):
         return LiteralGuess(kind.removeprefix("literal "))
     if kind.startswith("class "):
-        return ExpressionGuess(known.builder.expressions(kind.removeprefix("class "))[0])
+        written = kind.removeprefix("class ")
+        return ExpressionGuess(known.builder.expressions(written, evidence.members)[0])
     return ArrayGuess(sizing.shape(place), _dtype_of(evidence, name, known))
 
 
@@ -347,6 +344,19 @@ def _dtype_of(evidence: Evidence, name: str, known: Known) -> str:
     if said is not None and said.integer and not evidence.inexact:
         return "int32"
     return "float32"
+
+
+def _dict(evidence: Evidence, sizing: Sizing, place: str) -> DictGuess:
+    """Return a dict of arrays, and of dicts if its items have keys."""
+    items: list[tuple[str, ArrayGuess | DictGuess]] = []
+    for key in evidence.keys:
+        facts = evidence.labelled.get(key)
+        inside = f"{place}[{key}]"
+        if facts is not None and facts.keys:
+            items.append((key, _dict(facts, sizing, inside)))
+        else:
+            items.append((key, ArrayGuess(sizing.shape(inside), _of_item(evidence, key))))
+    return DictGuess(tuple(items))
 
 
 def _of_item(evidence: Evidence, key: str) -> str:

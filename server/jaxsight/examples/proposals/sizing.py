@@ -38,7 +38,11 @@ class Sizing:
         self._is_laid_out = False
         self._shapes[name] = evidence.items if kind == "arrays" else evidence.shape
         for key, shape in evidence.keys.items():
-            self._shapes[f"{name}[{key}]"] = shape
+            facts = evidence.labelled.get(key)
+            if facts is not None and facts.keys:
+                self.add(f"{name}[{key}]", facts, "dict")
+            else:
+                self._shapes[f"{name}[{key}]"] = shape
         if kind == "arrays" and evidence.item is not None:
             for part in evidence.item.parts:
                 self.add(f"{name}/{part.name}", part, "array")

@@ -37,7 +37,7 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
         case Param(evidence), [Const(str() as key)]:
             item = evidence.keys.setdefault(repr(key), Shape())
             facts = evidence.labelled.setdefault(repr(key), Evidence(key, shape=item))
-            return Arr(item, origin=facts)
+            return Param(facts)
         case Named("at", bound), _ if bound is not None:
             if (shape := uses.as_array(bound)) is not None:
                 _taken(shape, parts)
