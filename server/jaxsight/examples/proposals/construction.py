@@ -57,7 +57,8 @@ class Builder:
             return
         node = definition.node
         is_plain = any("NamedTuple" in ast.unparse(base) for base in node.bases)
-        if not is_plain and (usual := self._usual(written, node.name)):
+        usual = self._usual(written, node.name)
+        if usual and not (is_plain and usual.startswith(f"{written}.")):
             yield -9, usual
         if member := _member(node):
             yield 0, f"{written}.{member}"

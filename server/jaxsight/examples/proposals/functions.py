@@ -44,7 +44,8 @@ def function(
         bool(parameters) and (returned == "scalar" or bool(names.NORM.fullmatch(name)))
     )
     first = next((p for p in parameters if not names.KEY.fullmatch(p)), "")
-    if is_scalar and first in trees and leaves and not evidence.returned:
+    is_tree = first in trees or (evidence.differentiated and names.TREE.fullmatch(first))
+    if is_scalar and is_tree and leaves and not evidence.returned:
         head = f"lambda {', '.join(parameters)}"
         return f"{head}: sum((leaf ** 2).sum() for leaf in {leaves}({first}))"
     values = () if is_scalar else [p for p in parameters if p not in trees]

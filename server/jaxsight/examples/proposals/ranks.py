@@ -125,6 +125,10 @@ def ranks_of_message(wrong: Wrong) -> Iterator[Proposal]:
             whole = whole.with_example(name, _with_rank(wrong, guess, other))
         if whole is not wrong.proposal:
             yield whole
+    for name, guess in wrong.arrays:
+        longer = len(guess.shape) + high - low
+        if longer <= _HIGHEST_RANK:
+            yield wrong.having(name, _with_rank(wrong, guess, longer))
 
 
 def _numbers(text: str) -> list[int]:

@@ -44,6 +44,9 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
             return Named("at.", bound)
     shape = uses.as_array(value)
     if shape is None:
+        for part in parts if isinstance(value, Result) or len(parts) > 1 else ():
+            if not isinstance(part, slice | Const):
+                uses.as_index(part)
         return UNKNOWN
     taken = _taken(shape, parts)
     match value, taken:
@@ -75,7 +78,7 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Value:
     used = sum(not _is_new(part) for part in parts if not _is_ellipsis(part))
     shape.at_least(used)
     has_new = any(_is_new(part) for part in parts)
-    if has_new and used and not any(map(_is_ellipsis, parts)) and shape.find().likely is None:
+    if has_new and used and not any(map(_is_ellipsis, parts)):
         shape.find().likely = used
     arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown | Result)]
     index: list[Dim] | None = []
