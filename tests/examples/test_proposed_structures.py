@@ -13,7 +13,7 @@ def advantages(rewards, values, gamma):
     deltas = rewards + gamma * values[1:] - values[:-1]
     return jnp.cumsum(deltas)
 """,
-        "rewards: f32[3, 8]; values: f32[4, 8]; gamma: f32[]",
+        "rewards: f32[3, N]; values: f32[4, N]; gamma: f32[]; where N=8",
     ),
     "new axes": (
         """

@@ -112,12 +112,13 @@ def noise(key, size):
     ),
     "ranks that are compared": (
         """
-TABLE = {"join": lambda a, b: jnp.concatenate([a, b[0]])}
+TABLE = {"join": lambda a, b: jnp.concatenate([a, b])}
 
 def joined(x, y):
+    assert y.ndim == 3
     return TABLE["join"](jnp.sin(x), jnp.cos(y))
 """,
-        "x: f32[4, 8], y: f32[2, 4, 8]",
+        "x: f32[2, 4, 8], y: f32[16, 4, 8]",
     ),
     "sizes of a reshaped array": (
         """

@@ -95,6 +95,8 @@ def kind(parameter: Parameter, evidence: Evidence, known: Known) -> str:
         return annotated
     said = known.words.get(name)
     has_axes = evidence.shape.find().least > 0 or evidence.integer
+    if names.MODEL_ARGUMENTS.fullmatch(name) and not annotated:
+        return "literal ()"
     if said is not None and said.is_function and not (has_axes or evidence.array):
         return "callable"
     if said is not None and said.count and not has_axes:
@@ -250,18 +252,8 @@ def guess(
                 ArrayGuess(sizing.shape(place), dtype) if kind == "array" else ArrayGuess((), dtype)
             )
     match kind:
-        case "callable":
-            if model := _model(name, evidence, known):
-                return ExpressionGuess(model)
-            trees = [n for n, k in known.kinds.items() if k in ("tree", "dict")]
-            leaves = f"{jax}.tree.leaves" if (jax := known.module("jax")) else ""
-            return ExpressionGuess(
-                functions.function(name, evidence, parameter.annotation or "", trees, leaves)
-            )
-        case "stub":
-            numpy = known.module(*_NUMPY)
-            made = functions.stub(name, evidence, known.builder.key(), numpy)
-            return ExpressionGuess(made) if made else ArrayGuess(sizing.shape(place))
+        case "callable" | "stub":
+            return _function(kind, parameter, evidence, known) or ArrayGuess(sizing.usual())
         case "callables":
             return ExpressionGuess("[lambda x: x, lambda x: x]")
         case "key":
@@ -282,30 +274,54 @@ def guess(
             return ArrayGuess((), _dtype_of(evidence, name, known))
         case "dict":
             return _dict(evidence, sizing, place)
-        case "tree" if names.MODEL_KEYWORDS.fullmatch(name):
-            return LiteralGuess("{}")
-        case "tree" if any(_model(n, evidence, known) for n in known.parameters):
-            return DictGuess((("'x'", ArrayGuess(())),))
         case "tree":
-            first, last = sizing.usual()
-            return DictGuess((("'w'", ArrayGuess((first, last))), ("'b'", ArrayGuess((last,)))))
-        case "arrays" if evidence.parts:
-            return ListGuess(
-                tuple(_part(parameter, part, known, sizing) for part in evidence.parts),
-                is_tuple=True,
-            )
-        case "arrays" if evidence.item is not None and evidence.item.parts:
-            parts = tuple(_part(parameter, p, known, sizing) for p in evidence.item.parts)
-            return ListGuess((ListGuess(parts, is_tuple=True),) * 2)
+            return _tree(name, evidence, known, sizing)
         case "arrays":
-            count = min(evidence.sequence or 2, _LONGEST)
-            return ListGuess((ArrayGuess(sizing.shape(place)),) * count)
+            return _list(parameter, evidence, known, sizing, place)
     if kind.startswith("literal "):
         return LiteralGuess(kind.removeprefix("literal "))
     if kind.startswith("class "):
         written = kind.removeprefix("class ")
         return ExpressionGuess(known.builder.expressions(written, evidence.members)[0])
     return ArrayGuess(sizing.shape(place), _dtype_of(evidence, name, known))
+
+
+def _function(
+    kind: str, parameter: Parameter, evidence: Evidence, known: Known
+) -> ExpressionGuess | None:
+    """Return a function, or an object with methods; `None` if it cannot be written."""
+    if kind == "stub":
+        numpy = known.module(*_NUMPY)
+        made = functions.stub(parameter.name, evidence, known.builder.key(), numpy)
+        return ExpressionGuess(made) if made else None
+    if model := _model(parameter.name, evidence, known):
+        return ExpressionGuess(model)
+    trees = [n for n, k in known.kinds.items() if k in ("tree", "dict")]
+    leaves = f"{jax}.tree.leaves" if (jax := known.module("jax")) else ""
+    annotation = parameter.annotation or ""
+    return ExpressionGuess(functions.function(parameter.name, evidence, annotation, trees, leaves))
+
+
+def _tree(name: str, evidence: Evidence, known: Known, sizing: Sizing) -> Guess:
+    if names.MODEL_KEYWORDS.fullmatch(name):
+        return LiteralGuess("{}")
+    if any(_model(n, evidence, known) for n in known.parameters):
+        return DictGuess((("'x'", ArrayGuess(())),))
+    first, last = sizing.usual()
+    return DictGuess((("'w'", ArrayGuess((first, last))), ("'b'", ArrayGuess((last,)))))
+
+
+def _list(
+    parameter: Parameter, evidence: Evidence, known: Known, sizing: Sizing, place: str
+) -> ListGuess:
+    """Return a tuple of what it is unpacked into, or a list of what a loop unpacks."""
+    listed = evidence.item.parts if evidence.item is not None and not evidence.parts else ()
+    items = (_part(parameter, p, known, sizing) for p in evidence.parts or listed)
+    parts = ListGuess(tuple(items), is_tuple=True)
+    if parts.items:
+        return ListGuess((parts,) * 2) if listed else parts
+    count = min(evidence.sequence or 2, _LONGEST)
+    return ListGuess((ArrayGuess(sizing.shape(place)),) * count)
 
 
 def kind_of_part(parameter: Parameter, part: Evidence, known: Known) -> str:

@@ -152,8 +152,9 @@ def triangular(wrong: Wrong) -> Iterator[Proposal]:
     """Give vectors as many elements as the triangle of a matrix has."""
     if not re.search(r"scatter|triang|tril|diagonal", wrong.message):
         return
-    for name, guess in wrong.arrays:
-        if guess.shape:
+    examples = wrong.proposal.examples.items()
+    for name, guess in list(wrong.arrays) or examples:
+        if isinstance(guess, ArrayGuess) and guess.shape:
             yield wrong.having(name, replace(guess, shape=(*guess.shape[:-1], _TRIANGLE)))
 
 

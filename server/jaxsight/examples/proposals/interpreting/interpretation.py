@@ -87,7 +87,7 @@ class Interpreter:
             case ast.Return(value=value):
                 return self.value(value, scope) if value is not None else Const(None)
             case ast.Assign(targets=targets, value=value):
-                result = self._item(value, targets[0], scope) or self.value(value, scope)
+                result = uses.item(value, targets[0], scope) or self.value(value, scope)
                 for target in targets:
                     self.assign(target, result, scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -237,27 +237,9 @@ class Interpreter:
             case _:
                 self.value(test, scope)
 
-    def _item(self, node: ast.expr, target: ast.expr, scope: dict[str, Value]) -> Value | None:
-        """Return an item of a list whose items a loop unpacks, as `layers[-1]` is."""
-        match node, target:
-            case ast.Subscript(value=ast.Name(id=name)), ast.Tuple():
-                value = scope.get(name)
-                if isinstance(value, Param) and value.evidence.item is not None:
-                    return Param(value.evidence.item)
-        return None
-
     def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
-        value = self._items(iterable, target, scope)
+        value = uses.listed(iterable, target, scope) or self.value(iterable, scope)
         self.assign(target, uses.item_of(self, value), scope)
-
-    def _items(self, node: ast.expr, target: ast.expr, scope: dict[str, Value]) -> Value:
-        """Return a list whose items are unpacked, also for a slice of it: `layers[:-1]`."""
-        match node, target:
-            case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()), ast.Tuple():
-                listed = scope.get(name)
-                if isinstance(listed, Param) and not listed.evidence.array:
-                    return listed
-        return self.value(node, scope)
 
     def assign(self, target: ast.expr, value: Value, scope: dict[str, Value]) -> None:
         """Bind a target."""

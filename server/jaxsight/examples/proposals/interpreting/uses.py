@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Mapping
+
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -132,6 +135,26 @@ def looped(evidence: Evidence) -> Evidence:
     if evidence.item is None:
         evidence.item = Evidence(evidence.name, shape=evidence.items)
     return evidence.item
+
+
+def listed(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
+    """Return a list whose items a loop unpacks, if it goes over a slice of it: `layers[:-1]`."""
+    match node, target:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()), ast.Tuple():
+            value = scope.get(name)
+            if isinstance(value, Param) and not value.evidence.array:
+                return value
+    return None
+
+
+def item(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
+    """Return an item of a list whose items a loop unpacks, as `layers[-1]` is."""
+    match node, target:
+        case ast.Subscript(value=ast.Name(id=name)), ast.Tuple():
+            value = scope.get(name)
+            if isinstance(value, Param) and value.evidence.item is not None:
+                return Param(value.evidence.item)
+    return None
 
 
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
