@@ -137,6 +137,32 @@ def chosen(batch: Transition, x):
             "f32[4, 8]"
         ),
     ),
+    "methods that make keys": (
+        """
+def dropped(scope, x, rate):
+    kept = jax.random.bernoulli(scope.make_rng("dropout"), 1.0 - rate, x.shape)
+    return jnp.where(kept, x, 0.0)
+""",
+        (
+            "scope = type('Scope', (), {'make_rng': lambda self, *args: jax.random.key(0)})(); "
+            "x: f32[4, 8]; rate: f32[]"
+        ),
+    ),
+    "probabilistic programs": (
+        """
+import numpyro
+import numpyro.distributions as dist
+from numpyro.handlers import seed, substitute, trace
+
+def traced(model, model_args, params):
+    model = substitute(seed(model, jax.random.key(0)), data=params)
+    return trace(model).get_trace(*model_args)
+""",
+        (
+            "model = lambda *args, **kwargs: numpyro.sample('x', dist.Normal(0.0, 1.0)); "
+            "model_args: (); params: {'x': f32[]}"
+        ),
+    ),
 }
 
 
