@@ -136,7 +136,7 @@ def convolve(x, mode):
         raise ValueError
     return jnp.convolve(x, x, mode=mode)
 """,
-        "x: f32[4, 8]; mode: 'same'",
+        "x: f32[4]; mode: 'same'",
     ),
     "self": (
         """
@@ -263,7 +263,7 @@ def cross_entropy(logits, labels):
     picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
     return -picked.mean()
 """,
-        "logits: f32[4, 8]; labels: i32[8]",
+        "logits: f32[N, 8]; labels: i32[N]; where N=4",
     ),
     "instances": (
         """

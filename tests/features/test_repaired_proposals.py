@@ -110,6 +110,52 @@ def noise(key, size):
 """,
         "key: key<fry>[], size: (4, 4)",
     ),
+    "ranks that are compared": (
+        """
+TABLE = {"join": lambda a, b: jnp.concatenate([a, b])}
+
+def joined(x, y):
+    assert y.ndim == 3
+    return TABLE["join"](jnp.sin(x), jnp.cos(y))
+""",
+        "x: f32[2, 4, 8], y: f32[16, 4, 8]",
+    ),
+    "sizes of a reshaped array": (
+        """
+def heads(x, w):
+    B, T, D = x.shape
+    return (x @ w).reshape(B, T, 2, D // 2)
+""",
+        "x: f32[4, 8, 16], w: f32[16, 16]",
+    ),
+    "the triangle of a matrix": (
+        """
+def matrix(x):
+    n = int((8 * x.shape[-1] + 1) ** 0.5) // 2
+    if n * (n + 1) // 2 != x.shape[-1]:
+        raise ValueError("not the triangle of a matrix")
+    return jnp.zeros((*x.shape[:-1], n, n)).at[..., *jnp.tril_indices(n)].set(x)
+""",
+        "x: f32[4, 6]",
+    ),
+    "another dtype of one array": (
+        """
+def promoted(x, y):
+    return x.astype(y.dtype).dtype, x if x.dtype == y.dtype else x.astype(y.dtype)
+""",
+        "x: i32[4, 8], y: f32[4, 8]",
+    ),
+    "a number that is compared": (
+        """
+def interpolated(x, order: int):
+    if order == 0:
+        return jnp.round(x)
+    if order == 1:
+        return jnp.floor(x)
+    raise NotImplementedError("this order")
+""",
+        "x: f32[4, 8], order: 0",
+    ),
     "subclasses in an imported file": (
         """
 from solvers import AbstractSolver, Euler

@@ -63,7 +63,11 @@ def _taken(guess: Guess) -> list[str]:
 
 def scalar_result(wrong: Wrong) -> Iterator[Proposal]:
     """Return a scalar from a function that is differentiated."""
-    if re.search(r"scalar-output|Gradient only defined|must (?:be|return) a scalar", wrong.message):
+    if re.search(
+        r"scalar-output|Gradient only defined|"
+        r"must (?:be|return|output) a (?:single )?(?:[\w-]+ )?scalar",
+        wrong.message,
+    ):
         for name, guess in wrong.proposal.examples.items():
             if is_lambda(guess):
                 yield wrong.having(name, ExpressionGuess("lambda *args: (args[0] ** 2).sum()"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from jaxsight.examples.annotations import example_of
@@ -30,9 +30,18 @@ class Builder:
     """Writes expressions that the module can evaluate."""
 
     names: Names
+    members: dict[str, Evidence] = field(default_factory=dict)
+    """What is known of the fields of the object that is made."""
 
-    def expressions(self, written: str) -> tuple[str, ...]:
-        """Return expressions such as `Linear(8, 8, key=jax.random.key(0))`, the best first."""
+    def expressions(
+        self, written: str, members: Mapping[str, Evidence] | None = None
+    ) -> tuple[str, ...]:
+        """Return expressions such as `Linear(8, 8, key=jax.random.key(0))`, the best first.
+
+        `members` is what the uses of the object's attributes show.
+        """
+        self.members.clear()
+        self.members.update(members or {})
         made = list(self._made(written, 0))
         best = sorted(made, key=lambda pair: pair[0])
         return tuple(dict.fromkeys(text for _, text in best))[:_MOST] or (f"{written}()",)
@@ -47,7 +56,9 @@ class Builder:
         if not isinstance(definition.node, ast.ClassDef):
             return
         node = definition.node
-        if usual := self._usual(written, node.name):
+        is_plain = any("NamedTuple" in ast.unparse(base) for base in node.bases)
+        usual = self._usual(written, node.name)
+        if usual and not (is_plain and usual.startswith(f"{written}.")):
             yield -9, usual
         if member := _member(node):
             yield 0, f"{written}.{member}"
@@ -117,7 +128,11 @@ class Builder:
         assert isinstance(definition.node, ast.ClassDef)
         needed = list(self._needed(definition, 0))
         around = Names(definition.source, self.names.library)
-        values = [self._value(name, kind, written, depth, around) for name, kind in needed]
+        values = [
+            (self._member(name, kind, around) if not depth else "")
+            or self._value(name, kind, written, depth, around)
+            for name, kind in needed
+        ]
         cost = len(values) + 9 * values.count("None") - sum(".ones(" in v for v in values)
         cost += 5 * any(
             isinstance(s, ast.FunctionDef) and s.name == "__init__" and s.args.vararg is not None
@@ -125,6 +140,21 @@ class Builder:
         )
         written_out = ", ".join(f"{n}={v}" for (n, _), v in zip(needed, values, strict=True))
         return cost, f"{written}({written_out})"
+
+    def _member(self, name: str, annotation: str, around: Names) -> str:
+        """Return an array for a field by the uses of it; empty if they show nothing."""
+        facts, numpy = self.members.get(name), self._alias("jax.numpy")
+        if facts is None or not numpy or self._kind(annotation, around, 0) not in ("array", ""):
+            return ""
+        shape = facts.shape.find()
+        rank = shape.rank if shape.rank is not None else shape.likely
+        if facts.keys or facts.tree or facts.called is not None:
+            return ""
+        if rank is None and not facts.integer:
+            return ""
+        sizes = ", ".join([_SIZE] * (1 if rank is None else rank))
+        dtype = ", dtype=int" if facts.integer else ""
+        return f"{numpy}.ones(({sizes}{',' if sizes == _SIZE else ''}){dtype})"
 
     def _by_functions(self, written: str, name: str) -> Iterator[tuple[int, str]]:
         """Yield calls of functions that return such an object."""
@@ -191,11 +221,11 @@ class Builder:
                         yield name, annotation
         for statement in node.body:
             match statement:
-                case ast.AnnAssign(target=ast.Name(id=field), annotation=kind, value=value):
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=value):
                     text = ast.unparse(kind)
-                    is_field = field not in given and not _NOT_A_FIELD.search(text)
+                    is_field = name not in given and not _NOT_A_FIELD.search(text)
                     if is_field and not _has_default(value):
-                        yield field, text
+                        yield name, text
 
     def _value(self, name: str, annotation: str, written: str, depth: int, around: Names) -> str:
         """Return an argument.
@@ -229,6 +259,10 @@ class Builder:
             return "None"
         if names.STEP.fullmatch(name):
             return "0.5"
+        if kind == "array" and numpy and names.SCALAR.fullmatch(name):
+            return f"{numpy}.asarray(0.5)"
+        if kind == "array" and numpy and names.COUNT.fullmatch(name):
+            return f"{numpy}.asarray(2)"
         if kind == "array" and numpy:
             return f"{numpy}.ones(({_SIZE}, {_SIZE}))"
         if kind == "literal 2" or names.COUNT.fullmatch(name):
@@ -307,6 +341,17 @@ class Builder:
         ]
         return min(suited, key=lambda c: len(_members(own[c])), default="")
 
+    def with_fields(self, attributes: set[str]) -> str:
+        """Return the class of the module that has these attributes, and the fewest others."""
+        suited = [
+            n for n, node in self.names.source.classes.items() if attributes <= _members(node)
+        ]
+        return min(suited, key=lambda n: len(_members(self.names.source.classes[n])), default="")
+
+    def key(self) -> str:
+        """Return an expression of a key; empty if the module does not import `jax`."""
+        return self._key()
+
     def _implementing(self, protocol: ast.ClassDef) -> Iterator[str]:
         """Yield the classes of the module that have the methods of a protocol."""
         wanted = _members(protocol)
@@ -355,9 +400,9 @@ def _member(node: ast.ClassDef) -> str:
 def _has_functions(node: ast.ClassDef) -> bool:
     """Return whether fields of a class are functions, which other functions make."""
     return any(
-        names.kind_of(ast.unparse(field.annotation)) == "callable"
-        for field in node.body
-        if isinstance(field, ast.AnnAssign)
+        names.kind_of(ast.unparse(statement.annotation)) == "callable"
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
     )
 
 

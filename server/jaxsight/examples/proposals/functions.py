@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from jaxsight.examples.proposals import names
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 
 
-def function(name: str, evidence: Evidence, annotation: str) -> str:
-    """Return a function that takes what the parameter is called with."""
+def function(
+    name: str,
+    evidence: Evidence,
+    annotation: str,
+    trees: Container[str] = (),
+    leaves: str = "",
+) -> str:
+    """Return a function that takes what the parameter is called with.
+
+    `trees` are the parameters that are pytrees, and `leaves` is the name of `jax.tree.leaves`.
+    """
     if evidence.scanned:
         return "lambda carry, x: (carry, x)"
     kinds, returned = _annotated(annotation)
@@ -31,12 +40,40 @@ def function(name: str, evidence: Evidence, annotation: str) -> str:
         tensors = [p for p, kind in zip(parameters, kinds, strict=True) if kind != "scalar"]
         if tensors and "scalar" in kinds and not evidence.returned:
             return f"lambda {', '.join(parameters)}: {tensors[0]}"
-    return written(
-        parameters,
-        count=evidence.returned,
-        is_scalar=evidence.differentiated
-        or (bool(parameters) and (returned == "scalar" or bool(names.NORM.fullmatch(name)))),
+    is_scalar = evidence.differentiated or (
+        bool(parameters) and (returned == "scalar" or bool(names.NORM.fullmatch(name)))
     )
+    first = next((p for p in parameters if not names.KEY.fullmatch(p)), "")
+    is_tree = first in trees or (evidence.differentiated and names.TREE.fullmatch(first))
+    if is_scalar and is_tree and leaves and not evidence.returned:
+        head = f"lambda {', '.join(parameters)}"
+        return f"{head}: sum((leaf ** 2).sum() for leaf in {leaves}({first}))"
+    values = () if is_scalar else [p for p in parameters if p not in trees]
+    return written(parameters, count=evidence.returned, is_scalar=is_scalar, values=values)
+
+
+def stub(name: str, evidence: Evidence, key: str, numpy: str) -> str:
+    """Return an object with the attributes that a parameter is asked for; empty without methods.
+
+    Its methods return what they get, or `key` if they are to make keys.
+    """
+    members: list[str] = []
+    for member, facts in evidence.members.items():
+        if facts.called is None:
+            if not numpy:
+                return ""
+            members.append(f"{member!r}: {numpy}.ones((8, 8))")
+        elif names.KEY.fullmatch(member):
+            if not key:
+                return ""
+            members.append(f"{member!r}: lambda self, *args: {key}")
+        else:
+            made = function(member, facts, "").removeprefix("lambda").lstrip()
+            comma = "" if made.startswith(":") else ", "
+            rest = made if not comma or "*args" in made else made.replace(":", ", **kwargs:", 1)
+            members.append(f"{member!r}: lambda self{comma}{rest}")
+    title = "".join(part.title() for part in name.split("_")) or "Object"
+    return f"type({title!r}, (), {{{', '.join(members)}}})()"
 
 
 def _annotated(annotation: str) -> tuple[list[str] | None, str]:
@@ -55,9 +92,15 @@ def _annotated(annotation: str) -> tuple[list[str] | None, str]:
     return None, ""
 
 
-def written(parameters: Sequence[str], *, count: int = 0, is_scalar: bool = False) -> str:
-    """Return a function that returns its first argument that is not a key."""
-    values = [p for p in parameters if not names.KEY.fullmatch(p)] or list(parameters)
+def written(
+    parameters: Sequence[str],
+    *,
+    count: int = 0,
+    is_scalar: bool = False,
+    values: Sequence[str] = (),
+) -> str:
+    """Return a function that returns its first argument that is not a key, or some of `values`."""
+    values = [p for p in values or parameters if not names.KEY.fullmatch(p)] or list(parameters)
     head = f"lambda {', '.join(parameters)}" if parameters else "lambda"
     if count > 1 and values:
         results = (values * count)[:count]

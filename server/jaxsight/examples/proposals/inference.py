@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.examples.annotations import example_of
@@ -18,7 +18,7 @@ from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.proposal import ArrayGuess, Guess, ListGuess, Proposal
 from jaxsight.examples.proposals.prose import Described, described
-from jaxsight.examples.proposals.sizing import Sizing
+from jaxsight.examples.proposals.sizing import USUAL_RANK, Sizing
 from jaxsight.examples.proposals.sources import Library, Names, source_of
 from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function, Parameter
@@ -69,12 +69,12 @@ def infer(
     declared = {p.name: example_of(p.annotation) for p in signature.parameters}
     words = _described(function)
     _interpret(interpreter, node, signature, evidence, declared, words)
-    every = frozenset(p.name for p in signature.parameters)
     builder = Builder(Names(source, library))
-    known = Known(source.aliases, function.static_names, words, builder, every)
+    known = Known(source.aliases, function.static_names, words, builder, frozenset(evidence))
     needed = _needed(signature, function)
     optional = [p for p in signature.parameters if p.default == "None"]
-    kinds = {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
+    kinds = known.kinds
+    kinds |= {p.name: guesses.kind(p, evidence[p.name], known) for p in (*needed, *optional)}
     if signature.self_name in kinds:
         kinds[signature.self_name] = f"class {signature.class_name}"
     for p in (*needed, *optional):
@@ -124,12 +124,44 @@ def _interpret(
     for name, array in declared.items():
         if isinstance(array, Array):
             _declare(evidence[name].shape, array, sized)
-    for _ in range(_PASSES):
+    for i in range(_PASSES):
         interpreter.links.clear()
         interpreter.run(node, _values(signature, evidence))
-    for name, said in words.items():
-        if name in evidence and not isinstance(declared[name], Array):
-            _say(evidence[name].shape, said, sized)
+        if i == 0:
+            for name, said in words.items():
+                if name in evidence and not isinstance(declared[name], Array):
+                    _say(evidence[name].shape, said, sized)
+            _settle(evidence, interpreter.links)
+
+
+def _settle(evidence: Mapping[str, Evidence], links: list[tuple[Shape, Shape]]) -> None:
+    """Give arrays of unknown rank the rank that is likely for them or for what comes of them."""
+    for name, facts in evidence.items():
+        shape = facts.shape.find()
+        if shape.rank is not None or not facts.array or facts.keys or facts.tree:
+            continue
+        likely = shape.likely
+        if likely is None:
+            ranks = [
+                (tied.rank if tied.rank is not None else tied.likely, more)
+                for other, more in shape.ties
+                for tied in (other.find(),)
+            ]
+            likely = next((rank - more for rank, more in ranks if rank is not None), None)
+        if likely is None and names.VECTOR.fullmatch(name) and shape.least <= 1:
+            likely = 1
+        if likely is None and shape.ties and not names.SCALAR.fullmatch(name):
+            likely = next(iter(_linked(shape, links)), USUAL_RANK)
+        if likely is not None:
+            shape.set_rank(max(likely, shape.least))
+
+
+def _linked(shape: Shape, links: list[tuple[Shape, Shape]]) -> Iterator[int]:
+    """Yield the ranks of the arrays that one is broadcast with."""
+    for one, two in links:
+        for mine, other in ((one.find(), two.find()), (two.find(), one.find())):
+            if mine is shape and other.rank:
+                yield other.rank
 
 
 def _fix_scalars(parameter: Parameter, kind: str, evidence: Evidence, known: Known) -> None:

@@ -28,6 +28,9 @@ DTYPE = re.compile(r"(?:.*_)?(?:dtype|d_type)")
 TREE = re.compile(
     r"(?:.*_)?(?:params|parameters|weights|tree|pytree|grads|gradients|updates|variables)"
 )
+MODEL = re.compile(r"model|guide")
+MODEL_ARGUMENTS = re.compile(r"(?:model|guide|fn)_args")
+MODEL_KEYWORDS = re.compile(r"\w*kwargs")
 BOOLEAN = re.compile(
     r"(?:is|has|use|with|should|do|return|apply|enable|keep)_\w+|training|train|deterministic|"
     r"causal|verbose|debug|inference|reverse|keepdims|normalized?|log|holomorphic|has_aux"
@@ -44,12 +47,13 @@ COUNT = re.compile(
 )
 STEP = re.compile(r"(?:.*_)?(?:step_?size|learning_rate)")
 SCALAR = re.compile(
-    r"(?:\w+_)?(?:rate|lr|scale|alpha|beta|gamma|lambda|lambd|decay|eps|epsilon|temperature|temp|"
+    r"(?:\w+_)?(?:rate|lr|scale|alpha|beta|gamma|lambda|lambd|lam|lmbda|lambda_|decay|eps|epsilon|temperature|temp|"
     r"momentum|threshold|delta|tol|rtol|atol|rcond|coefficient|coef|factor|radius|clip|norm|noise|"
     r"dt|dt0|t|t0|t1|time|std|sigma|tau|eta|nu|rho|omega|lower|upper|min|max|minimum|maximum|"
     r"strength|value_scale|multiplier|step_size|weight_decay|margin|prob|probability|power|"
     r"ratio|offset|smoothing)|(?:min|max)_\w+|b1|b2|a_min|a_max|limit|cutoff"
 )
+VECTOR = re.compile(r"(?:.*_)?(?:v|vec|vector|signal|audio|waveform|taps)")
 MATRIX = re.compile(
     r"(?:.*_)?(?:matrix|mat|matrices|cov|covariance|precision_matrix|scale_tril|tril|cholesky|"
     r"gram|kernel_matrix|hessian|hess)"

@@ -68,7 +68,7 @@ class DictGuess:
 class ListGuess:
     """A list or a tuple, in most cases of arrays."""
 
-    items: tuple[ArrayGuess | KeyGuess | LiteralGuess | DictGuess, ...]
+    items: tuple[ArrayGuess | KeyGuess | LiteralGuess | DictGuess | ListGuess, ...]
     is_tuple: bool = False
 
     @property

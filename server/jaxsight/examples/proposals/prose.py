@@ -22,6 +22,9 @@ _ABOUT = (
     r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
 )
 _SCALAR = re.compile(r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b", re.IGNORECASE)
+_FUNCTION = re.compile(
+    r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:callable|function)\b(?! value)", re.IGNORECASE
+)
 _INTEGER = re.compile(r"\b(?:integer|int32|indices|class ids|int)\b", re.IGNORECASE)
 _COUNT = re.compile(
     r"\b(?:an?|positive|non-negative) (?:\w+ )?integer\b(?! (?:array|tensor|label))"
@@ -43,6 +46,7 @@ class Described:
     integer: bool = False
     count: bool = False
     """It is a single integer."""
+    is_function: bool = False
     rank: int | None = None
     square: bool = False
 
@@ -58,15 +62,29 @@ def _described(docstring: str, name: str) -> Described:
     shape = _shape_in(text)
     if shape is None and (about := re.search(_ABOUT.format(name=re.escape(name)), docstring)):
         shape = _sizes(about.group(1))
+    kind = _kind_of(docstring, name)
+    if kind in ("float", "bool"):
+        text = text or kind
     rank = 1 if _VECTOR.match(text) else 2 if _MATRIX.match(text) else None
     return Described(
         shape,
         scalar=bool(_SCALAR.match(text)),
         integer=bool(_INTEGER.search(text[:120])),
-        count=bool(_COUNT.search(text[:120])),
+        count=bool(_COUNT.search(text[:120])) or kind == "int",
+        is_function=bool(_FUNCTION.match(text)),
         rank=rank,
         square=bool(rank == 2 and _SQUARE.search(text)),
     )
+
+
+def _kind_of(docstring: str, name: str) -> str:
+    """Return what Sphinx says of a type: `:type n: int`, `:param int n:`."""
+    said = re.search(
+        rf":type[ \t]+{re.escape(name)}:[ \t]*(\w[\w. \[\]]*)"
+        rf"|:param[ \t]+([\w.]+)[ \t]+{re.escape(name)}:",
+        docstring,
+    )
+    return (said.group(1) or said.group(2)).strip() if said is not None else ""
 
 
 def _dedented(whole: str, text: str) -> str:
@@ -96,7 +114,7 @@ def _sizes(text: str) -> tuple[str, ...] | None:
         size = part.strip(" `'\"")
         if size == "" and sizes:
             continue
-        if size in ("...", "*", "*batch") or size.startswith("*"):
+        if size.endswith("...") or size.startswith(("...", "*")):
             sizes.append("...")
         elif re.fullmatch(r"[A-Za-z_]\w*|\d+", size):
             sizes.append(size)

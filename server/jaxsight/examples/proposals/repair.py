@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from jaxsight.examples.proposals import calls, names, values
+from jaxsight.examples.proposals import calls, names, ranks, values
 from jaxsight.examples.proposals.inference import Inferred
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -101,6 +101,10 @@ def enriched(inferred: Inferred, proposal: Proposal) -> Iterator[Proposal]:
         yield proposal.with_example(name, ArrayGuess((), "int32"))
     if inferred.converts_keys:
         yield replace(proposal, examples={n: _key(g) for n, g in examples.items()})
+    leading = [n for n, g in examples.items() if isinstance(g, ArrayGuess)]
+    if len(leading) > 1:
+        first = examples[leading[0]]
+        yield proposal.with_example(leading[0], _of_dtype(first, "int32"))
     for dtype in ("int32", "complex64"):
         changed = {n: _of_dtype(g, dtype) for n, g in examples.items()}
         yield replace(proposal, examples=changed)
@@ -190,97 +194,6 @@ def _static_guess(wrong: Wrong, name: str, guess: Guess, *, is_integer: bool) ->
     ):
         return LiteralGuess("2")
     return LiteralGuess("0.5")
-
-
-# Ranks
-
-
-_RANKS = (
-    re.compile(
-        r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)"
-    ),
-    re.compile(r"ndim of [^,.]{3,30}, got (\d)\b"),
-    re.compile(r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b"),
-)
-
-
-def _rank(wrong: Wrong) -> Iterator[Proposal]:
-    """Give arrays the rank that the message names."""
-    message = wrong.message
-    if counts := re.search(r"(?:not enough|too many) values to unpack \(expected (\d+)", message):
-        ranks = [int(counts.group(1))]
-    elif counts := re.search(r"array is (\d+)-dimensional, but (\d+) were indexed", message):
-        ranks = [int(counts.group(2))]
-    elif counts := next((c for c in (p.search(message) for p in _RANKS) if c is not None), None):
-        ranks = [int(counts.group(1))]
-    elif counts := re.search(
-        r"axis (-?\d+) is out of bounds for array of dimension (\d+)", message
-    ):
-        axis = int(counts.group(1))
-        ranks = [axis + 1 if axis >= 0 else -axis]
-    elif (
-        "subscript" in message
-        and (terms := _terms(wrong.expression))
-        and len(terms) == len([*wrong.arrays])
-    ):
-        yield from _einsum(wrong, terms)
-        return
-    elif counts := re.search(r"subscript '(\w+)' does not contain the correct", message):
-        ranks = [len(counts.group(1))]
-    elif re.search(
-        r"tuple index out of range|[Ii]teration over a 0-d|len\(\) of unsized|0-d array", message
-    ):
-        ranks = []
-        for name, guess in wrong.arrays:
-            if len(guess.shape) < _HIGHEST_RANK:
-                yield wrong.having(name, _with_rank(wrong, guess, len(guess.shape) + 1))
-    else:
-        return
-    arrays = list(wrong.arrays) or [
-        (n, g) for n, g in wrong.proposal.examples.items() if isinstance(g, ArrayGuess)
-    ]
-    for rank in ranks:
-        if rank > _HIGHEST_RANK:
-            continue
-        whole = wrong.proposal
-        for name, guess in arrays:
-            if len(guess.shape) != rank:
-                changed = _with_rank(wrong, guess, rank)
-                whole = whole.with_example(name, changed)
-                if len(arrays) > 1:
-                    yield wrong.having(name, changed)
-        yield whole
-
-
-def _with_rank(wrong: Wrong, guess: ArrayGuess, rank: int) -> ArrayGuess:
-    """Return an array with axes added before the others, or removed from the front."""
-    shape = guess.shape
-    if rank <= len(shape):
-        return replace(guess, shape=shape[len(shape) - rank :])
-    used = set(wrong.proposal.shape(guess))
-    fresh = [size for size in (2, *_FRESH, 12, 48, 40) if size not in used]
-    return replace(guess, shape=(*fresh[: rank - len(shape)], *shape))
-
-
-def _terms(expression: str) -> list[str]:
-    spec = re.search(r"einsum\(\s*[\"']([^\"']*)[\"']", expression)
-    return spec.group(1).replace(" ", "").partition("->")[0].split(",") if spec else []
-
-
-def _einsum(wrong: Wrong, terms: Sequence[str]) -> Iterator[Proposal]:
-    names_in_order = [name for name, _ in wrong.arrays]
-    if len(names_in_order) != len(terms):
-        return
-    sizes: dict[str, int] = {}
-    proposal = wrong.proposal
-    for name, term in zip(names_in_order, terms, strict=True):
-        for letter in term:
-            sizes.setdefault(letter, _FRESH[len(sizes) % len(_FRESH)])
-        guess = proposal.examples[name]
-        if isinstance(guess, ArrayGuess):
-            shape: tuple[Length, ...] = tuple(sizes[letter] for letter in term)
-            proposal = proposal.with_example(name, replace(guess, shape=shape))
-    yield proposal
 
 
 # Shapes that do not fit
@@ -481,12 +394,16 @@ _REPAIRS: tuple[Callable[[Wrong], Iterator[Proposal]], ...] = (
     calls.pair_result,
     values.optional,
     values.nullable,
-    _rank,
+    ranks.rank,
+    ranks.ranks_of_message,
+    ranks.reshaped,
+    ranks.triangular,
     calls.carry_result,
     _divisor,
     _equal_sizes,
     _misfit,
     values.choice,
+    values.options,
     _dtype,
     values.kind,
     values.fewer,

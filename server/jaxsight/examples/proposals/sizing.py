@@ -38,7 +38,14 @@ class Sizing:
         self._is_laid_out = False
         self._shapes[name] = evidence.items if kind == "arrays" else evidence.shape
         for key, shape in evidence.keys.items():
-            self._shapes[f"{name}[{key}]"] = shape
+            facts = evidence.labelled.get(key)
+            if facts is not None and facts.keys:
+                self.add(f"{name}[{key}]", facts, "dict")
+            else:
+                self._shapes[f"{name}[{key}]"] = shape
+        if kind == "arrays" and evidence.item is not None:
+            for part in evidence.item.parts:
+                self.add(f"{name}/{part.name}", part, "array")
         if kind == "arrays":
             for part in evidence.parts:
                 self.add(f"{name}/{part.name}", part, "array")
@@ -83,10 +90,17 @@ class Sizing:
 
     def _share(self, roots: dict[int, Shape], uses: dict[int, int]) -> None:
         """Give sizes that nothing is known about to all arrays alike, so that they broadcast."""
+        origins = {
+            id(dim.origin[0])
+            for shape in roots.values()
+            for dim in shape.dims or ()
+            if dim.find().base is not None
+        }
         for shape in roots.values():
             for distance, dim in enumerate(reversed(shape.dims or ())):
                 root = dim.find()
                 is_free = uses[id(root)] == 1 and not root.name and root.number is None
+                is_free = is_free and root.base is None and id(root) not in origins
                 if id(root) in self._written:
                     continue
                 others = self._others(shape, distance)
@@ -110,6 +124,13 @@ class Sizing:
             return
         if dim.number is not None:
             self._written[key] = dim.number
+            return
+        origin, more = dim.origin
+        if origin is not dim:
+            self._write(origin, False)
+            first = self._written[id(origin)]
+            number = self.sizes[first] if isinstance(first, str) else first
+            self._written[key] = max(number + more, 1)
             return
         number = next(self._numbers)
         is_usual = any(usual.find() is dim for usual in self._usual)

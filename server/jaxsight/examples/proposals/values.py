@@ -117,6 +117,22 @@ def choice(wrong: Wrong) -> Iterator[Proposal]:
             yield wrong.having(name, LiteralGuess(repr(rejected.group(2))))
 
 
+def options(wrong: Wrong) -> Iterator[Proposal]:
+    """Pass another one of the values that the body compares a literal with."""
+    if wrong.failure.stage == "inputs" or not wrong.is_a(
+        "ValueError", "NotImplementedError", "KeyError", "AssertionError"
+    ):
+        return
+    for name, guess in wrong.proposal.examples.items():
+        evidence = wrong.inferred.evidence.get(name)
+        if evidence is None or not isinstance(guess, LiteralGuess):
+            continue
+        is_text = guess.text.startswith("'")
+        for other in dict.fromkeys(evidence.choices if is_text else evidence.numbers):
+            if other != guess.text:
+                yield wrong.having(name, LiteralGuess(other))
+
+
 def kind(wrong: Wrong) -> Iterator[Proposal]:
     """Pass a dict, a list, a function or a string in place of an array."""
     message = wrong.message

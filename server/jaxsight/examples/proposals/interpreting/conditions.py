@@ -10,6 +10,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Evidence,
     Items,
     Machine,
+    Named,
     Param,
     RankOf,
     ShapeOf,
@@ -24,6 +25,7 @@ def choose(evidence: Evidence, value: object) -> None:
         evidence.choices.append(repr(value))
     elif isinstance(value, int | float):
         evidence.tested = True
+        evidence.numbers.append(repr(value))
 
 
 def equal(machine: Machine, one: Value, two: Value) -> None:
@@ -94,8 +96,12 @@ def among(one: Value, two: Value) -> None:
     match one, two:
         case Param(evidence), Items(values):
             for value in values:
-                if isinstance(value, Const) and isinstance(value.value, str):
-                    evidence.choices.append(repr(value.value))
+                match value:
+                    case Const(str() as choice):
+                        evidence.choices.append(repr(choice))
+                    case Named(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
+                        evidence.dtype = True
+                        evidence.dtypes.append(dotted.rpartition(".")[2])
         case Size(dim), Items((*_, Const(int() as number))):
             dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):

@@ -133,14 +133,16 @@ def _scanned(machine: Machine, function: Closure, init: Value, items: Value) -> 
             case Arr(shape):
                 shape.dim(0).unify(batch)
                 dims = shape.dims
-                part = Shape.of(dims[1:]) if dims else Shape()
+                part = Shape.of(dims[1:]) if dims else shape.tied(-1, {}, {})
                 pairs.append((shape, part))
                 return Arr(part)
         return UNKNOWN
 
     pairs: list[tuple[Shape, Shape]] = []
     scanned: list[tuple[Evidence, Evidence]] = []
-    machine.apply(function, [init, item(items)])
+    match machine.apply(function, [init, item(items)]):
+        case Items((carry, *_)):
+            same_types(machine, init, carry)
     for evidence, inner in scanned:
         for key, shape in inner.keys.items():
             pairs.append((evidence.keys.setdefault(key, Shape()), shape))
@@ -152,11 +154,28 @@ def _scanned(machine: Machine, function: Closure, init: Value, items: Value) -> 
         _lengthen(shape, part, batch)
 
 
+def same_types(machine: Machine, init: Value, carry: Value) -> None:
+    """Give what goes into a loop the types of what comes out."""
+    match init, carry:
+        case Items(values), Items(others) if len(values) == len(others):
+            for value, other in zip(values, others, strict=True):
+                same_types(machine, value, other)
+        case ((Param() | Arr(loose=False)), (Param() | Arr(loose=False))):
+            one, two = (
+                v.evidence.shape if isinstance(v, Param) else v.shape for v in (init, carry)
+            )
+            if one.find().rank is None and two.find().rank is None:
+                machine.links.append((one, two))
+            else:
+                one.unify(two)
+
+
 def fori_loop(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
     for value in arguments[:2]:
         as_integer(value)
     if len(arguments) > 3:
-        machine.apply(arguments[2], [UNKNOWN, arguments[3]])
+        carry = machine.apply(arguments[2], [UNKNOWN, arguments[3]])
+        same_types(machine, arguments[3], carry)
     return arguments[3] if len(arguments) > 3 else UNKNOWN
 
 
@@ -164,8 +183,8 @@ def while_loop(
     machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
 ) -> Value:
     if len(arguments) > 2:
-        for function in arguments[:2]:
-            machine.apply(function, [arguments[2]])
+        machine.apply(arguments[0], [arguments[2]])
+        same_types(machine, arguments[2], machine.apply(arguments[1], [arguments[2]]))
         return arguments[2]
     return UNKNOWN
 

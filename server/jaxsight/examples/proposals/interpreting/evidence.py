@@ -44,17 +44,27 @@ class Evidence:
     """It is differentiated: it returns a scalar."""
     choices: list[str] = field(default_factory=list)
     """Constants that it is compared with, as source."""
+    numbers: list[str] = field(default_factory=list)
+    """Numbers that it is compared with, as source."""
     tree: bool = False
     """It is mapped over as a pytree."""
     keys: dict[str, Shape] = field(default_factory=dict)
     """Keys of a dict, with the shapes of their items."""
+    labelled: dict[str, Evidence] = field(default_factory=dict)
+    """What is known of the items of a dict, by their keys."""
     sequence: int = 0
     """Number of items of a list that it is iterated over as or unpacked into."""
     items: Shape = field(default_factory=Shape)
     """The shape of the items of that list."""
+    item: Evidence | None = None
+    """What is known of the items that a loop takes from it."""
     parts: tuple[Evidence, ...] = ()
     """What is known of the items that it is unpacked into."""
     attributes: set[str] = field(default_factory=set)
+    members: dict[str, Evidence] = field(default_factory=dict)
+    """What is known of these attributes."""
+    dtypes: list[str] = field(default_factory=list)
+    """The names of the dtypes that it may be: `float8_e4m3fn`."""
     tested: bool = False
     """It decides a branch."""
     classes: list[str] = field(default_factory=list)

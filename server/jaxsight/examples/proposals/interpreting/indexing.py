@@ -14,8 +14,10 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Items,
     Named,
     Param,
+    Result,
     ShapeOf,
     Size,
+    Unknown,
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
@@ -33,13 +35,18 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
         case Items(values), [slice() as part] if part.step is None:
             return Items(values[part])
         case Param(evidence), [Const(str() as key)]:
-            return Arr(evidence.keys.setdefault(repr(key), Shape()))
+            item = evidence.keys.setdefault(repr(key), Shape())
+            facts = evidence.labelled.setdefault(repr(key), Evidence(key, shape=item))
+            return Param(facts)
         case Named("at", bound), _ if bound is not None:
             if (shape := uses.as_array(bound)) is not None:
                 _taken(shape, parts)
             return Named("at.", bound)
     shape = uses.as_array(value)
     if shape is None:
+        for part in parts if isinstance(value, Result) or len(parts) > 1 else ():
+            if not isinstance(part, slice | Const):
+                uses.as_index(part)
         return UNKNOWN
     taken = _taken(shape, parts)
     match value, taken:
@@ -68,51 +75,109 @@ def _of_shape(value: ShapeOf, part: Part) -> Value:
 
 def _taken(shape: Shape, parts: Sequence[Part]) -> Value:
     """Return what an index takes from an array."""
-    used = 0
-    rest: list[Dim | None] = []
-    ellipsis = -1
-    known = shape.dims
-    loose = False
-    for part in parts:
-        match part:
-            case Const(None):
-                rest.append(Dim(number=1))
-                loose = True
-            case Const(value) if value is ...:
-                ellipsis = len(rest)
-            case slice():
-                rest.append(Dim())
-                used += 1
-            case Const() | Size():
-                used += 1
-            case _:
-                uses.as_index(part)
-                used += 1
-                loose = True
+    used = sum(not _is_new(part) for part in parts if not _is_ellipsis(part))
     shape.at_least(used)
-    if known is None or loose:
-        return Arr(Shape(), loose=True)
-    return Arr(_kept(known, parts, used, ellipsis))
-
-
-def _kept(known: list[Dim], parts: Sequence[Part], used: int, ellipsis: int) -> Shape:
-    """Return the shape after integers and slices are taken."""
-    dims: list[Dim] = []
-    at = 0
+    has_new = any(_is_new(part) for part in parts)
+    if has_new and used and not any(map(_is_ellipsis, parts)):
+        shape.find().likely = used
+    arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown | Result)]
+    index: list[Dim] | None = []
     for part in parts:
-        match part:
-            case Const(value) if value is ...:
-                skip = len(known) - used
-                dims += known[at : at + skip]
-                at += skip
-            case slice(start=None, stop=None, step=None):
-                dims += known[at : at + 1]
-                at += 1
-            case slice():
-                dims.append(Dim())
-                at += 1
-            case _:
-                at += 1
-    if ellipsis < 0:
-        dims += known[at:]
-    return Shape.of(dims)
+        if not isinstance(part, slice | Const | Size):
+            uses.as_index(part)
+    if arrays:
+        index = _index_dims(arrays)
+        if index is None:
+            return Arr(Shape(), loose=True)
+    front, back, more = _kept(shape, parts, index or [])
+    return Arr(shape.tied(more, front, back))
+
+
+def _is_new(part: Part) -> bool:
+    return isinstance(part, Const) and part.value is None
+
+
+def _is_ellipsis(part: Part) -> bool:
+    return isinstance(part, Const) and part.value is ...
+
+
+def _index_dims(arrays: Sequence[Value]) -> list[Dim] | None:
+    """Return the sizes of arrays that are indices; `None` if their ranks are not known."""
+    dims: list[Dim] = []
+    for part in arrays:
+        shape = part.evidence.shape if isinstance(part, Param) else None
+        if isinstance(part, Arr) and not part.loose:
+            shape = part.shape
+        known = shape.dims if shape is not None else None
+        if known is None:
+            if isinstance(part, Param) and shape is not None and shape.find().likely is None:
+                shape.find().likely = 1
+            return None
+        dims = uses.broadcast(dims, known)
+    return dims
+
+
+def _kept(
+    shape: Shape, parts: Sequence[Part], index: list[Dim]
+) -> tuple[dict[int, Dim], dict[int, Dim], int]:
+    """Return the sizes after an index, from the front and from the back, and the ranks more."""
+    split = next((i for i, part in enumerate(parts) if _is_ellipsis(part)), len(parts))
+    left, right = parts[:split], parts[split + 1 :]
+    has_arrays = any(isinstance(p, Param | Arr | Unknown | Result) for p in parts)
+    front: list[Dim] = []
+    at, is_inserted = 0, not has_arrays
+    for part in left:
+        at, is_inserted = _keep(shape, part, at, index, is_inserted, front)
+    back: list[Dim] = []
+    behind = -sum(not _is_new(part) for part in right)
+    for part in right:
+        behind, is_inserted = _keep(shape, part, behind, index, is_inserted, back)
+    root = shape.find()
+    if root.rank is not None:
+        last = root.rank - sum(not _is_new(part) for part in right)
+        front += [root.dim(i) for i in range(at, last)]
+    behind_first = {len(back) - 1 - i: dim for i, dim in enumerate(back)}
+    return dict(enumerate(front)), behind_first, _more(parts, index, has_arrays=has_arrays)
+
+
+def _more(parts: Sequence[Part], index: list[Dim], *, has_arrays: bool) -> int:
+    """Return by how much an index makes the rank greater."""
+    new = sum(map(_is_new, parts))
+    taken = sum(not _is_new(p) and not _is_ellipsis(p) and not isinstance(p, slice) for p in parts)
+    return new - taken + (len(index) if has_arrays else 0)
+
+
+def _keep(
+    shape: Shape, part: Part, at: int, index: list[Dim], is_inserted: bool, kept: list[Dim]
+) -> tuple[int, bool]:
+    """Add the sizes that one part of an index keeps; return the next axis."""
+    if _is_new(part):
+        kept.append(Dim(is_one=True))
+        return at, is_inserted
+    match part:
+        case slice():
+            kept.append(_sliced(shape.dim(at), part))
+        case Const() | Size():
+            pass
+        case _ if not is_inserted:
+            kept += index
+            is_inserted = True
+    return at + 1, is_inserted
+
+
+def _sliced(dim: Dim, part: slice) -> Dim:
+    """Return the size of a slice with constant bounds."""
+    if part.step is not None:
+        return Dim()
+    match part.start, part.stop:
+        case None | 0, None:
+            return dim
+        case int() as start, None if start < 0:
+            return Dim(number=-start)
+        case int() as start, None:
+            return dim.plus(-start)
+        case None | 0, int() as stop if stop < 0:
+            return dim.plus(stop)
+        case int() as start, int() as stop if start >= 0 > stop:
+            return dim.plus(stop - start)
+    return Dim()

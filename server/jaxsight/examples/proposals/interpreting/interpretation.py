@@ -33,6 +33,8 @@ from jaxsight.examples.proposals.interpreting.shapes import Shape
 
 _DEEPEST = 3
 """Calls of the module's functions that are looked into, inside each other."""
+_SHORT = 4
+"""Statements of a loop that is interpreted twice: what comes out of it goes in again."""
 _MOST = 6000
 """Expressions that are interpreted."""
 _VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
@@ -85,7 +87,7 @@ class Interpreter:
             case ast.Return(value=value):
                 return self.value(value, scope) if value is not None else Const(None)
             case ast.Assign(targets=targets, value=value):
-                result = self.value(value, scope)
+                result = uses.item(value, targets[0], scope) or self.value(value, scope)
                 for target in targets:
                     self.assign(target, result, scope)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -101,7 +103,10 @@ class Interpreter:
                 self._holds(test, scope)
             case ast.For(target=target, iter=iterable, body=body):
                 self._for(target, iterable, scope)
-                return self._block(body, scope)
+                returned = self._block(body, scope)
+                if isinstance(target, ast.Tuple) and len(body) <= _SHORT:
+                    self._block(body, scope)
+                return returned
             case ast.While(test=test, body=body):
                 self.value(test, scope)
                 return self._block(body, scope)
@@ -233,7 +238,7 @@ class Interpreter:
                 self.value(test, scope)
 
     def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
-        value = self.value(iterable, scope)
+        value = uses.listed(iterable, target, scope) or self.value(iterable, scope)
         self.assign(target, uses.item_of(self, value), scope)
 
     def assign(self, target: ast.expr, value: Value, scope: dict[str, Value]) -> None:
@@ -448,7 +453,8 @@ class Interpreter:
         match function:
             case Param(evidence):
                 if evidence.called is None:
-                    evidence.called = names or ("",) * len(arguments)
+                    own = [a.evidence.name if isinstance(a, Param) else "" for a in arguments]
+                    evidence.called = names or tuple(own)
                 return Result(evidence)
             case Closure():
                 return self._inline(function, arguments, keywords)

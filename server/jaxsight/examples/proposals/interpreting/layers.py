@@ -8,12 +8,14 @@ from jaxsight.examples.proposals.interpreting import conditions
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
+    Const,
+    Items,
     Machine,
     Param,
     RankOf,
     Value,
 )
-from jaxsight.examples.proposals.interpreting.shapes import Shape
+from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import as_array, as_index, as_integer, as_shape
 
 
@@ -26,6 +28,79 @@ def resized(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
     if image is not None and (rank := shape.find().rank) is not None:
         image.set_rank(rank)
     return Arr(shape)
+
+
+def convolved(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """Return the result of `conv_general_dilated(lhs, rhs, strides, padding)`."""
+    numbers = keywords.get("dimension_numbers", arguments[6] if len(arguments) > 6 else UNKNOWN)
+    strides = arguments[2] if len(arguments) > 2 else keywords.get("window_strides", UNKNOWN)
+    as_shape(strides)
+    layouts = ["", ""]
+    rank = None
+    match numbers:
+        case Items((Const(str() as one), Const(str() as two), *_)) if len(one) == len(two):
+            layouts, rank = [one, two], len(one)
+    if rank is None and isinstance(strides, Items):
+        rank = len(strides.values) + 2
+    shapes = [as_array(value) for value in arguments[:2]]
+    for shape in shapes:
+        if shape is not None and rank is not None:
+            shape.set_rank(rank)
+        elif shape is not None and shape.find().likely is None:
+            shape.find().likely = 4
+    match shapes:
+        case [Shape() as image, Shape() as kernel]:
+            channels = layouts[0].find("C") if layouts[0] else 1
+            taken = layouts[1].find("I") if layouts[1] else 1
+            if "feature_group_count" not in keywords and min(channels, taken) >= 0:
+                image.dim(channels).unify(kernel.dim(taken))
+            return Arr(image.tied(0, {}, {}), loose=True)
+    return Arr(Shape(), loose=True)
+
+
+def updated(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """Return the result of `dynamic_update_slice(operand, update, indices)`."""
+    indices = arguments[2] if len(arguments) > 2 else keywords.get("start_indices", UNKNOWN)
+    return _at_indices(arguments[:2], indices)
+
+
+def sliced(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """Return the result of `dynamic_slice(operand, indices, sizes)`."""
+    _at_indices(arguments[:1], arguments[1] if len(arguments) > 1 else UNKNOWN)
+    return Arr(as_shape(arguments[2]) if len(arguments) > 2 else Shape(), loose=True)
+
+
+def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
+    shapes = [shape for value in arrays if (shape := as_array(value)) is not None]
+    if isinstance(indices, Items):
+        for shape in shapes:
+            shape.set_rank(len(indices.values))
+        for value in indices.values:
+            as_index(value)
+            if isinstance(value, Param):
+                value.evidence.shape.set_rank(0)
+    return Arr(shapes[0]) if shapes else UNKNOWN
+
+
+def sliced_in_dim(
+    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    """Return the result of `dynamic_slice_in_dim(operand, start, size, axis)` and the like."""
+    for value in arguments[1:2]:
+        as_index(value)
+        if isinstance(value, Param):
+            value.evidence.shape.set_rank(0)
+    as_integer(arguments[2] if len(arguments) > 2 else keywords.get("slice_size"))
+    shape = as_array(arguments[0]) if arguments else None
+    return Arr(shape.tied(0, {}, {}), loose=True) if shape is not None else UNKNOWN
+
+
+def vectors(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    """Return the result of `convolve`, `interp` and the like, whose operands are vectors."""
+    for value in arguments:
+        if (shape := as_array(value)) is not None:
+            shape.set_rank(1)
+    return Arr(Shape.of([Dim()]))
 
 
 def windows(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:

@@ -10,6 +10,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Evidence,
     Items,
     Machine,
     Named,
@@ -79,7 +80,15 @@ def call(
     if "random" in path[:-1] or "jrandom" in path[:-1] or "jr" in path[:-1]:
         return _random(tail, arguments, keywords)
     if function.dotted in ("isinstance", "callable", "hasattr", "getattr"):
+        match function.dotted, arguments:
+            case "getattr", [Param(evidence), Const(str() as name)]:
+                evidence.attributes.add(name)
+                return Param(evidence.members.setdefault(name, Evidence(name)))
         return UNKNOWN
+    if function.dotted in ("map", "filter"):
+        return UNKNOWN
+    if path[0] == "str" and function.bound is not None:
+        return function.bound
     operation = OPERATIONS.get(tail)
     if operation is not None:
         return operation(machine, arguments, keywords)
@@ -195,8 +204,15 @@ def _reduced(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value
     for number in axes:
         shape.dim(number)
     dims = shape.dims
-    if dims is None or not (isinstance(keeps, Const) and not keeps.value):
+    if not isinstance(keeps, Const) or (dims is None and keeps.value):
         return Arr(Shape(), loose=True)
+    if dims is None:
+        return Arr(shape.tied(-len(axes), {}, {}), loose=True)
+    if keeps.value:
+        kept_axes = {number % len(dims) for number in axes} if dims else set()
+        return Arr(
+            Shape.of([Dim(is_one=True) if i in kept_axes else dim for i, dim in enumerate(dims)])
+        )
     removed = {number % len(dims) for number in axes} if dims else set()
     return Arr(Shape.of([dim for i, dim in enumerate(dims) if i not in removed]))
 
@@ -407,6 +423,11 @@ OPERATIONS: dict[str, Operation] = {
         layers.segments,
     ),
     "softmax_cross_entropy_with_integer_labels": layers.labelled,
+    **dict.fromkeys(("convolve", "correlate"), layers.vectors),
+    "conv_general_dilated": layers.convolved,
+    "dynamic_slice": layers.sliced,
+    "dynamic_update_slice": layers.updated,
+    **dict.fromkeys(("dynamic_slice_in_dim", "dynamic_index_in_dim"), layers.sliced_in_dim),
     **dict.fromkeys(("matmul", "dot"), linear.matmul_call),
     **dict.fromkeys(("vdot", "inner"), linear.inner),
     **dict.fromkeys(("zeros", "ones", "full", "empty"), _created),

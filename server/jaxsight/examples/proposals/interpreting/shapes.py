@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+_LONGEST = 8
+"""Sizes that follow from each other in a chain."""
+
 
 @dataclass(eq=False, slots=True)
 class Dim:
@@ -16,6 +19,30 @@ class Dim:
     """A name that the code gives it, as in `B, L, D = x.shape`."""
     number: int | None = None
     parent: Dim | None = None
+    base: Dim | None = None
+    """The size that this one is `more` greater than, as that of `x[1:]` is by -1."""
+    more: int = 0
+    is_one: bool = False
+    """It is 1, and broadcast: nothing follows from what it meets."""
+
+    def plus(self, more: int) -> Dim:
+        """Return a size that is greater by a number."""
+        root = self.find()
+        if root.number is not None:
+            return Dim(number=max(root.number + more, 0))
+        if root.base is not None:
+            return Dim(base=root.base, more=root.more + more) if root.more + more else root.base
+        return Dim(base=root, more=more) if more else root
+
+    @property
+    def origin(self) -> tuple[Dim, int]:
+        """The size that this one follows from, and by how much it is greater."""
+        root, more = self.find(), 0
+        for _ in range(_LONGEST):
+            if root.base is None:
+                break
+            root, more = root.base.find(), more + root.more
+        return root, more
 
     def find(self) -> Dim:
         """Return the representative."""
@@ -28,11 +55,25 @@ class Dim:
         """Make both the same size, unless they are different numbers."""
         one, two = self.find(), other.find()
         numbers = {one.number, two.number} - {None}
-        if one is two or len(numbers) > 1:
+        if one is two or len(numbers) > 1 or one.is_one or two.is_one:
+            return
+        if one.base is not None or two.base is not None:
+            self._unify_origins(other)
             return
         two.parent = one
         one.name = one.name or two.name
         one.number = numbers.pop() if numbers else None
+
+    def _unify_origins(self, other: Dim) -> None:
+        (one, more), (two, further) = self.origin, other.origin
+        if one is two:
+            return
+        if more == further:
+            one.unify(two)
+        elif further - more > 0 or one.base is not None:
+            one.base, one.more = two, further - more
+        else:
+            two.base, two.more = one, more - further
 
 
 @dataclass(eq=False, slots=True)
@@ -48,7 +89,22 @@ class Shape:
     front: dict[int, Dim] = field(default_factory=dict)
     back: dict[int, Dim] = field(default_factory=dict)
     """Sizes by their distance from the end, from 0."""
+    ties: list[tuple[Shape, int]] = field(default_factory=list)
+    """Shapes whose ranks are greater than this one's by a number."""
     parent: Shape | None = None
+
+    def tied(self, more: int, front: dict[int, Dim], back: dict[int, Dim]) -> Shape:
+        """Return a shape whose rank is greater by a number, with some of its sizes."""
+        root = self.find()
+        extent = max([i + 1 for i in (*front, *back)], default=0)
+        other = Shape(least=max(root.least + more, extent), front=front, back=back)
+        if root.likely is not None:
+            other.likely = max(root.likely + more, 0)
+        root.ties.append((other, more))
+        other.ties.append((root, -more))
+        if root.rank is not None:
+            other.set_rank(root.rank + more)
+        return other
 
     @staticmethod
     def of(dims: list[Dim]) -> Shape:
@@ -94,6 +150,9 @@ class Shape:
             else:
                 shape.front[index] = dim
         shape.back = {}
+        for other, more in shape.ties:
+            if other.find().rank is None and rank + more >= 0:
+                other.set_rank(rank + more)
         return True
 
     @property
@@ -111,9 +170,12 @@ class Shape:
             one, two = two, one
         if two.rank is None and one.rank is not None and not two.set_rank(one.rank):
             return
-        if one.rank is not None and one.rank != two.rank:
+        is_broadcast = any(d.find().is_one for s in (one, two) for d in s.front.values())
+        if one.rank is not None and (one.rank != two.rank or is_broadcast):
             for i in range(1, min(one.rank, two.rank or 0) + 1):
                 one.dim(-i).unify(two.dim(-i))
+            return
+        if is_broadcast or any(d.is_one for s in (one, two) for d in s.back.values()):
             return
         for sizes, others in ((one.front, two.front), (one.back, two.back)):
             for index, dim in others.items():
@@ -123,4 +185,5 @@ class Shape:
                     sizes[index] = dim
         one.least = max(one.least, two.least)
         one.likely = one.likely if one.likely is not None else two.likely
+        one.ties += two.ties
         two.parent = one

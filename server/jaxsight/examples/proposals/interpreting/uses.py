@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Mapping
+
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -113,7 +116,7 @@ def item_of(machine: Machine, value: Value) -> Value:
     match value:
         case Param(evidence):
             evidence.sequence = max(evidence.sequence, 2)
-            return Arr(evidence.items)
+            return Param(looped(evidence))
         case Items(values) if values:
             return values[0]
         case ShapeOf():
@@ -125,6 +128,33 @@ def item_of(machine: Machine, value: Value) -> Value:
         case Arr():
             return Arr(Shape())
     return UNKNOWN
+
+
+def looped(evidence: Evidence) -> Evidence:
+    """Return what is known of the items of a list that a loop goes over."""
+    if evidence.item is None:
+        evidence.item = Evidence(evidence.name, shape=evidence.items)
+    return evidence.item
+
+
+def listed(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
+    """Return a list whose items a loop unpacks, if it goes over a slice of it: `layers[:-1]`."""
+    match node, target:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()), ast.Tuple():
+            value = scope.get(name)
+            if isinstance(value, Param) and not value.evidence.array:
+                return value
+    return None
+
+
+def item(node: ast.expr, target: ast.expr, scope: Mapping[str, Value]) -> Value | None:
+    """Return an item of a list whose items a loop unpacks, as `layers[-1]` is."""
+    match node, target:
+        case ast.Subscript(value=ast.Name(id=name)), ast.Tuple():
+            value = scope.get(name)
+            if isinstance(value, Param) and value.evidence.item is not None:
+                return Param(value.evidence.item)
+    return None
 
 
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
@@ -167,12 +197,16 @@ def attribute(value: Value, name: str) -> Value:
             evidence.tree = True
             return Named(f".{name}", value)
         case Param(evidence):
+            if name in _OF_STRINGS:
+                return Named(f"str.{name}", value)
             evidence.attributes.add(name)
+            return Param(evidence.members.setdefault(name, Evidence(name)))
         case Named("at.", bound) if bound is not None:
             return Named("at.update", bound)
     return UNKNOWN
 
 
+_OF_STRINGS = frozenset(("lower", "upper", "strip"))
 _OF_ARRAYS = frozenset(("shape", "ndim", "dtype", "size", "T", "mT", "at", "real", "imag"))
 
 
@@ -262,4 +296,22 @@ def arithmetic(machine: Machine, left: Value, right: Value, *, is_sum: bool = Tr
     if not shapes:
         return Arr(Shape(), loose=True) if loose else UNKNOWN
     best = max(shapes, key=_rank_or_likely)
+    if len(shapes) == 2 and (dims := _broadcast(*shapes)) is not None:
+        return Arr(Shape.of(dims))
     return Arr(best, loose=loose and best.find().rank == 0)
+
+
+def _broadcast(one: Shape, two: Shape) -> list[Dim] | None:
+    """Return the sizes of the result, if an operand has sizes of 1 that are broadcast."""
+    first, second = one.dims, two.dims
+    if first is None or second is None or not any(d.find().is_one for d in (*first, *second)):
+        return None
+    return broadcast(first, second)
+
+
+def broadcast(one: list[Dim], two: list[Dim]) -> list[Dim]:
+    """Return the sizes that two arrays are broadcast to."""
+    longer, shorter = (one, two) if len(one) >= len(two) else (two, one)
+    skipped = len(longer) - len(shorter)
+    pairs = zip(longer[skipped:], shorter, strict=True)
+    return [*longer[:skipped], *(b if a.find().is_one else a for a, b in pairs)]
