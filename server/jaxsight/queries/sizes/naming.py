@@ -101,7 +101,8 @@ def named(texts: Sequence[str], choose: Choose) -> str:
     """Return the first text with formulas in place of the dimensions that have one."""
     first = texts[0]
     masked = [_STRING.sub(lambda string: "'" * len(string[0]), text) for text in texts]
-    if len({_NUMBER.sub("", _SHAPE.sub("[]", text)) for text in masked}) > 1:
+    # `[]` is a scalar's shape.
+    if len({_NUMBER.sub("", _SHAPE.sub("[#]", text)) for text in masked}) > 1:
         return first
     shapes = [list(_SHAPE.finditer(text)) for text in masked]
     parts: list[str] = []
