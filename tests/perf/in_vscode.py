@@ -217,9 +217,9 @@ def openings(
 ) -> list[Figure]:
     """From the first Python file of a window, drawn, to its shapes.
 
-    The file is opened in a window that is there, of a folder that VS Code sees for the first time;
-    the baseline is a Python that imports JAX, traces and prints. Or it comes up together with its
-    window: then most of the time is that of VS Code until it activates extensions.
+    The file is opened in a window that is there, of a folder that VS Code sees for the first time,
+    or comes up together with its window, whose own start is then part of the time. The baseline is
+    a Python that imports JAX, traces and prints.
     """
     opened: list[float] = []
     restored: list[float] = []
@@ -240,12 +240,13 @@ def openings(
         begin = time.perf_counter()
         subprocess.run([python, "-c", script], check=True, stdout=subprocess.DEVNULL)
         plain.append(milliseconds(begin))
-    goals = [Goal(factor=1.5)]
+    named = {
+        "a new folder's first file → shapes": opened,
+        "a new window's own file → shapes": restored,
+    }
     return [
-        Figure(
-            "a new folder's first file → shapes", "ms", opened[1:], plain[1:], "python -c", goals
-        ),
-        Figure("a new window's own file → shapes", "ms", restored[1:]),
+        Figure(name, "ms", samples[1:], plain[1:], "python -c", [Goal(factor=1.5)])
+        for name, samples in named.items()
     ]
 
 
