@@ -13,6 +13,7 @@ from jaxsight.wire.messages.inputs import ValueSpec
 HEAD = """\
 import jax
 import jax.numpy as jnp
+import jaxsight
 from tools import show
 
 
@@ -74,6 +75,7 @@ def expression(spec: object) -> str:
         ("jax.eval_shape(f, 1.0)", "jax.eval_shape(f, 1.0)", "x = 1.0"),
         ("step = jax.jit(f)\nstep(1.0)", "step(1.0)", "x = 1.0"),
         ("show(jax.jit(f), 1.0, width=5)", "show(jax.jit(f), 1.0, width=5)", "x = 1.0"),
+        ("jaxsight.kernels(jax.jit(f), 1.0)", "jaxsight.kernels(jax.jit(f), 1.0)", "x = 1.0"),
         # What a name is at the call, where that is not what it is at the end.
         ("x = 1.0\nf(x)\nx = 2.0", "f(x)", "x = 1.0"),
         ("x = 1.0\nx, y = x + 1, 2\nf(x)\nx = 3", "f(x)", "x = (1.0 + 1, 2)[0]"),

@@ -29,8 +29,8 @@ export async function whenWanted(context: vscode.ExtensionContext): Promise<void
   });
   const folders = vscode.workspace.workspaceFolders ?? [];
   const listed = Promise.all(folders.map(({ uri }) => hasPython(uri)));
-  const found = listed.then((has) => (has.includes(true) ? undefined : opened));
-  await Promise.race([opened, found]);
+  const atTheTop = listed.then((has) => (has.includes(true) ? undefined : opened));
+  await Promise.race([opened, atTheTop]);
 }
 
 async function hasPython(folder: vscode.Uri): Promise<boolean> {

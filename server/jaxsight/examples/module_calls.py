@@ -24,6 +24,7 @@ from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
     blocks_of,
     dotted_name,
+    first_name,
     is_main_guard,
     last_name,
     names_stored,
@@ -189,7 +190,7 @@ class _Statement:
                 first = ast.Call(_name("next"), [ast.Call(_name("iter"), [items], [])], [])
                 self.values.update(_assigned(target, inlined(first, self.values)))
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                names = [alias.asname or alias.name.partition(".")[0] for alias in aliases]
+                names = [alias.asname or first_name(alias.name) for alias in aliases]
                 self.values |= dict.fromkeys(names)
             case _:
                 for target in targets_of(statement):
@@ -209,7 +210,7 @@ class _Statement:
         function, arguments, helper = _called(call)
         if not function or any(isinstance(n, _NOT_ALONE) for a in arguments for n in ast.walk(a)):
             return
-        if function.partition(".")[0] in self.values:
+        if first_name(function) in self.values:
             return
         positional = [inlined(argument, self.values) for argument in arguments]
         keywords = [(k.arg, inlined(k.value, self.values)) for k in call.keywords]
@@ -300,8 +301,8 @@ class _Resolver:
     def resolved(self, index: int, call: _Written) -> tuple[Place, str] | None:
         """Return the place of the function that chunk `index` calls, and its example inputs."""
         if call.helper and (
-            self._bindings.origins.get(call.helper.partition(".")[0], "").startswith("jax")
-            or call.helper in dir(builtins)
+            self._bindings.origins.get(first_name(call.helper), "").partition(".")[0] == "jax"
+            or hasattr(builtins, call.helper)
         ):
             return None
         meant = self._function(call.function, index)

@@ -21,20 +21,20 @@ def arity(wrong: Wrong) -> Iterator[Proposal]:
     """Take as many arguments as a function is called with."""
     message = wrong.message
     lambdas = {n: g for n, g in wrong.proposal.examples.items() if is_lambda(g)}
-    given = -1
+    passed = -1
     if numbers := re.search(r"takes (\d+) positional arguments? but (\d+)", message):
-        given = int(numbers.group(2))
+        passed = int(numbers.group(2))
         lambdas = {n: g for n, g in lambdas.items() if len(_taken(g)) == int(numbers.group(1))}
     elif "positional argument" in message and "missing" in message:
         missing = re.findall(r"'(\w+)'", message.partition("missing")[2])
         lambdas = {n: g for n, g in lambdas.items() if {*missing} <= {*_taken(g)}}
-        given = max((len(_taken(g)) for g in lambdas.values()), default=0) - len(missing)
+        passed = max((len(_taken(g)) for g in lambdas.values()), default=0) - len(missing)
     elif "unexpected keyword" not in message:
         return
-    if 0 <= given <= _MOST and "<lambda>" in message:
+    if 0 <= passed <= _MOST and "<lambda>" in message:
         for name, guess in lambdas.items():
             old = _taken(guess)
-            parameters = [*old, *(f"x{i}" for i in range(len(old), given))][:given]
+            parameters = [*old, *(f"x{i}" for i in range(len(old), passed))][:passed]
             body = _HEAD.match(guess.text)
             is_pair = body is not None and body.group(2).startswith("(") and "," in body.group(2)
             count = 2 if is_pair else 0

@@ -421,8 +421,8 @@ def _has_default(value: ast.expr | None) -> bool:
         case None:
             return False
         case ast.Call(func=func, keywords=keywords) if ast.unparse(func).endswith("field"):
-            given = {keyword.arg for keyword in keywords}
-            return bool(given & {"default", "default_factory", "init"})
+            named = {keyword.arg for keyword in keywords}
+            return bool(named & {"default", "default_factory", "init"})
     return True
 
 

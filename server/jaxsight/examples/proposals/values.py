@@ -139,9 +139,7 @@ def kind(wrong: Wrong) -> Iterator[Proposal]:
     proposal = wrong.proposal
     usual = wrong.usual
     blamed = [n for n in wrong.blamed if n in proposal.examples] or list(proposal.examples)
-    if missing := re.search(
-        r"(?:got idx=|string index\w*[^']*|KeyError: |^)'(\w+)'(?! object)", message
-    ):
+    if missing := _MISSING.search(message):
         for name in blamed:
             guess = proposal.examples[name]
             if isinstance(guess, ArrayGuess | DictGuess):
