@@ -97,6 +97,7 @@ class Session:
         """Open a document; its functions are traced in the background from now on."""
         self.engine.documents.open(path, text)
         self._background.schedule(path)
+        self._background.schedule_importers(path)
 
     def change(self, path: str, text: str, cursor: Position | None = None) -> None:
         """Replace the document's whole text; `cursor` is the place of the edit, if known."""
@@ -106,6 +107,7 @@ class Session:
         self._fixing.stop(path)
         self.engine.documents.put(path, text)
         self._background.schedule(path)
+        self._background.schedule_importers(path)
 
     def saved(self, path: str) -> None:
         """Mark the document as saved: changes are shown relative to its programs as of now."""
@@ -120,6 +122,7 @@ class Session:
         self._repros.close(path)
         self.engine.close(path)
         self._background.schedule_called()
+        self._background.schedule_importers(path)
 
     def files_changed(self, paths: Sequence[str]) -> None:
         """Check all open documents again after settings or imported modules changed on disk."""
@@ -328,4 +331,5 @@ class Session:
     def _retry(self) -> None:
         """Ask again what may have another answer now: files or the target changed."""
         self.engine.memory.retry()
+        self.engine.traces.cache.retry()
         self._background.schedule_all()

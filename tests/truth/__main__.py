@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.truth import cases as corpus
-from tests.truth import check, edits, libraries, measure, pairs
+from tests.truth import check, edits, libraries, measure, pairs, projects
 from tests.truth.measure import Judged, Verdict
 
 WHAT = ("cases", "pairs", "edits", "libraries")
@@ -38,6 +38,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=300, help="pairs, edits or functions to draw")
     parser.add_argument("--seed", type=int, default=0, help="what pairs and edits are drawn by")
+    parser.add_argument("--projects", action="store_true", help="edit several files of a project")
     parser.add_argument("--found", type=Path, help="keep the functions of libraries in this file")
     options = parser.parse_args()
     begin = time.perf_counter()
@@ -45,6 +46,11 @@ def main() -> int:
         drawn = pairs.drawn(options.count, options.seed)
         judged = asyncio.run(pairs.measured(drawn, options.python, options.jobs))
         return report(judged, options, f"{options.count} pairs", begin)
+    if options.what == "edits" and options.projects:
+        judged = asyncio.run(
+            projects.measured(options.count, options.seed, options.python, options.jobs)
+        )
+        return report(judged, options, f"{len(judged)} answers in projects", begin)
     if options.what == "edits":
         sequences = edits.drawn(options.count, options.seed)
         judged = asyncio.run(edits.measured(sequences, options.python, options.jobs))

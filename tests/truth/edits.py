@@ -75,7 +75,7 @@ def edited(text: str, choose: random.Random) -> str:
     return text
 
 
-def _pieces(text: str) -> list[str]:
+def pieces(text: str) -> list[str]:
     """The text cut before each top-level statement."""
     lines = text.splitlines(keepends=True)
     starts = []
@@ -88,29 +88,29 @@ def _pieces(text: str) -> list[str]:
 
 
 def _swap(text: str, choose: random.Random) -> str:
-    pieces = _pieces(text)
-    if len(pieces) < 2:
+    statements = pieces(text)
+    if len(statements) < 2:
         return text
-    at = choose.randrange(1, len(pieces))
-    first, second = pieces[at - 1], pieces[at]
-    pieces[at - 1 : at + 1] = [second if second.endswith("\n") else second + "\n", first]
-    return "".join(pieces)
+    at = choose.randrange(1, len(statements))
+    first, second = statements[at - 1], statements[at]
+    statements[at - 1 : at + 1] = [second if second.endswith("\n") else second + "\n", first]
+    return "".join(statements)
 
 
 def _delete(text: str, choose: random.Random) -> str:
-    pieces = _pieces(text)
-    if not pieces:
+    statements = pieces(text)
+    if not statements:
         return text
-    del pieces[choose.randrange(len(pieces))]
-    return "".join(pieces)
+    del statements[choose.randrange(len(statements))]
+    return "".join(statements)
 
 
 def _duplicate(text: str, choose: random.Random) -> str:
-    pieces = _pieces(text)
-    if not pieces:
+    statements = pieces(text)
+    if not statements:
         return text
-    at = choose.randrange(len(pieces))
-    return "".join([*pieces[: at + 1], pieces[at], *pieces[at + 1 :]])
+    at = choose.randrange(len(statements))
+    return "".join([*statements[: at + 1], statements[at], *statements[at + 1 :]])
 
 
 def _delete_line(text: str, choose: random.Random) -> str:
@@ -134,7 +134,7 @@ def _replaced(text: str, tokens: list[tokenize.TokenInfo], new: str) -> str:
     return "".join(lines)
 
 
-def _change_number(text: str, choose: random.Random) -> str:
+def changed_number(text: str, choose: random.Random) -> str:
     numbers = _tokens(text, lambda token: token.type == tokenize.NUMBER)
     if not numbers:
         return text
@@ -166,8 +166,8 @@ _EDITS = (
     _delete,
     _duplicate,
     _delete_line,
-    _change_number,
-    _change_number,
+    changed_number,
+    changed_number,
     _rename,
 )
 

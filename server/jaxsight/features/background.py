@@ -59,6 +59,12 @@ class Background:
         for path in self._engine.callers.changed() - {caller}:
             self.schedule(path)
 
+    def schedule_importers(self, path: str) -> None:
+        """Trace the documents again whose answers were made of a file whose text has changed."""
+        for importer in self._engine.traces.cache.importers(path):
+            if self._engine.documents.get(importer) is not None:
+                self.schedule(importer)
+
     def stop(self, path: str) -> None:
         """Cancel what is scheduled for a document."""
         if (task := self._tasks.pop(path, None)) is not None:
@@ -139,7 +145,7 @@ class Background:
             return
         named = False
         for view in await engine.traces.known_views(document):
-            if engine.sizes.known(view.answer.question) is None:
+            if engine.sizes.known(view.answer) is None:
                 try:
                     named |= bool((await engine.sizes.explored(view.answer)).names)
                 except Exception:

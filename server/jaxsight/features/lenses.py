@@ -82,7 +82,7 @@ async def _figures(engine: Engine, document: Document, subject: Subject) -> str:
     answer, result = last
     targets = engine.choices.targets(document.path)
     question = await engine.traces.question(document, subject)
-    is_current = isinstance(question, Question) and question.key == answer.question.key
+    is_current = isinstance(question, Question) and engine.traces.cache.known(question) is answer
     compiled = result.outcome
     if not is_current or result.target not in targets[:1] or not isinstance(compiled, Compiled):
         return ""

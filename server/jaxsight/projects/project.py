@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import Protocol, TypeVar
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
+from jaxsight.files.texts import Texts
 from jaxsight.projects.python_discovery import (
     Interpreter,
     InterpreterError,
@@ -59,7 +60,7 @@ class Owner(Protocol):
 
     trust: Trust
     events: asyncio.Queue[Event]
-    documents: Mapping[str, OpenFile]
+    texts: Texts
 
     @property
     def any_settings(self) -> Settings:
@@ -255,6 +256,11 @@ class Project:
         )
 
     @property
+    def texts(self) -> Texts:
+        """The texts of all files."""
+        return self._owner.texts
+
+    @property
     def events(self) -> asyncio.Queue[Event]:
         """The events of all projects."""
         return self._owner.events
@@ -285,7 +291,6 @@ class Project:
         *,
         priority: Priority = Priority.BACKGROUND,
         on_stage: Callable[[Stage], None] | None = None,
-        hidden: str = "",
     ) -> Outcome[R]:
         """Send a request to the project's tracer, and return the answer.
 
@@ -293,19 +298,16 @@ class Project:
             request: the request, not numbered yet.
             priority: that of a person also keeps a spare tracer warm.
             on_stage: called with each stage that the tracer reports.
-            hidden: an open file whose text in the editor the tracer does not need.
         """
         tracers = self._started()
         if tracers is None:
             death = results.Death(results.Reason.UNAVAILABLE, last_words=self.problem)
             return Died(NEW, "", death)
-        if request.executes is not None:
-            if priority is Priority.PERSON:
-                self._owner.used(self)
-            for path, file in self._owner.documents.items():
-                # Few functions ask for the lines of their own file.
-                tracers.overlay(path, None if path == hidden else file.text)
-        return await tracers.ask(request, priority=priority, on_stage=on_stage)
+        if request.executes is not None and priority is Priority.PERSON:
+            self._owner.used(self)
+        return await tracers.ask(
+            request, priority=priority, on_stage=on_stage, texts=self.texts.open
+        )
 
     @property
     def jax(self) -> str:
@@ -329,11 +331,6 @@ class Project:
     def variables(self) -> dict[str, str]:
         """The environment variables that the settings define."""
         return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
-
-    def withdraw(self, path: str) -> None:
-        """Let tracers read a closed file from disk instead of the editor's text."""
-        if self._tracers is not None:
-            self._tracers.overlay(path, None)
 
     async def restart(self) -> None:
         if self._tracers is not None:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePath
 from jaxsight.events import Consent, Event, Message
 from jaxsight.files.markers import MARKERS, is_marked
 from jaxsight.files.ownership import is_everybodys
+from jaxsight.files.texts import Texts
 from jaxsight.projects.project import OpenFile, Project
 from jaxsight.projects.python_discovery import is_installed_for
 from jaxsight.recording.recorded_file import is_recorded_file
@@ -52,6 +53,8 @@ class Projects:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.documents: Mapping[str, OpenFile] = {}
         """The open documents, which the session maintains."""
+        self.texts = Texts()
+        """The texts of all files, by which answers are recognized as current."""
         self._roots: tuple[str, ...] = ()
         """The workspace folders, inner ones first."""
         self._first = ""
@@ -169,10 +172,8 @@ class Projects:
         return list(self.of(path).read.problems)
 
     def closed(self, path: str) -> None:
-        """Let imports of a closed file read it from disk again."""
+        """Take note that a file was closed, which may have been the last of its project."""
         root = self._root_of.pop(path, None)
-        for project in self._projects.values():
-            project.withdraw(path)
         if root is not None and (owner := self._projects.get(root)) is not None:
             self.watch_idle(owner)
 

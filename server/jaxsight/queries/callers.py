@@ -32,7 +32,7 @@ _NAMED = 2
 _Function = tuple[str, str]
 """A file and the qualified name of a function in it."""
 Asked = tuple[str, str]
-"""The file of a caller, and the key of the question that its trace answers."""
+"""The file of a caller, and the key of the answer about it."""
 _Calls = dict[_Function, dict[str, dict[str, Asked]]]
 """Example inputs by called function; for each, what was asked about the callers, by their names.
 
@@ -47,7 +47,7 @@ class _Caller:
     path: str
     name: str
     key: str
-    """That of the question which the trace answers."""
+    """That of the answer."""
     traced: Traced
     fails: bool
     """Whether its newest trace failed."""
@@ -128,8 +128,7 @@ class Callers:
                 answer, latest = self._memory.traced.get(unit), self._memory.latest.get(unit)
                 if answer is not None and isinstance(answer.reply, Traced):
                     fails = latest is not None and not isinstance(latest.reply, Traced)
-                    key = answer.question.key
-                    yield _Caller(document.path, subject.name, key, answer.reply, fails)
+                    yield _Caller(document.path, subject.name, answer.key, answer.reply, fails)
 
     def _reject_failed(self, calls: _Calls) -> None:
         """Reject calls with which a function alone is not traced, until a caller is traced again.

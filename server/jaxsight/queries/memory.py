@@ -66,7 +66,7 @@ class Memory:
     views: Cache[tuple[str, str, str], View] = field(default_factory=lambda: Cache(file=_file))
     """Answers in the current text, by file, function and role: moving their spans takes time."""
     sizes: Cache[str, Explored] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
-    """What traces with other sizes showed, by the key of the question."""
+    """What traces with other sizes showed, by the key of the answer."""
     outlines: Cache[str, tuple[Answer, Outlined]] = field(
         default_factory=lambda: Cache(size=_PROGRAMS)
     )
@@ -92,7 +92,7 @@ class Memory:
     )
     """Compiled programs with their places, by the key of the question and the target."""
     miscompiled: Cache[str, Miscompiled] = field(default_factory=lambda: Cache(size=_ANSWERS))
-    """Functions whose compiled code was found to be wrong, by the key of the question."""
+    """Functions whose compiled code was found to be wrong, by the key of the answer."""
     held: Cache[tuple[str, str, bool], HeldResult] = field(
         default_factory=lambda: Cache(size=_PROGRAMS, outdated=True, retried=True)
     )

@@ -44,6 +44,7 @@ class OpenDocuments:
             document.put(text, self.outside(path), self._readers, self._turns)
         else:
             document.change(text)
+        self._projects.texts.put(path, document.text)
 
     def close(self, path: str) -> None:
         """Remove a document, if it is open."""
@@ -51,6 +52,7 @@ class OpenDocuments:
         self._outside.pop(path, None)
         if (document := self.by_path.pop(path, None)) is not None:
             document.close()
+            self._projects.texts.put(path, None)
 
     def get(self, path: str) -> Document | None:
         """Return an open document, whose text may not be parsed yet."""

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
 from jaxsight.projects.project import Project
-from jaxsight.queries.documents import Document
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
@@ -40,7 +40,6 @@ class Sandbox:
     """The tracer for candidates of one project."""
 
     project: Project
-    documents: Mapping[str, Document]
     _tracers: Tracers | None = None
     _answers: Recent[str, Answer] = field(default_factory=lambda: Recent(_KEPT))
     _ending: asyncio.Task[None] | None = None
@@ -52,10 +51,7 @@ class Sandbox:
         tracers = self._started()
         if tracers is None:
             return Died(NEW, "", Death(Reason.UNAVAILABLE, last_words=self.project.problem))
-        if (slice := request.executes) is not None:
-            for path, document in self.documents.items():
-                tracers.overlay(path, None if path == slice.file else document.module.text)
-        reply = await tracers.ask(request, priority=priority)
+        reply = await tracers.ask(request, priority=priority, texts=self.project.texts.open)
         if isinstance(reply, Died):
             self._answers.clear()  # its traces are gone
         return reply
@@ -63,14 +59,19 @@ class Sandbox:
     async def trace(self, question: Question) -> Answer | None:
         """Return the answer to a question; `None` if there is no tracer, or if it died."""
         question = replace(question, key=f"{question.key} to be fixed")
-        if (cached := self._answers.get(question.key)) is not None:
+        cached = self._answers.get(question.key)
+        if cached is not None and self.is_current(cached.versions):
             return cached
         reply = await self.ask(question.trace)
         if not isinstance(reply, Traced | Failed):
             return None
-        answer = Answer(question, reply)
+        answer = Answer(question, reply, dict(reply.files))
         self._answers.put(question.key, answer)
         return answer
+
+    def is_current(self, versions: Mapping[str, Version]) -> bool:
+        """Return whether files have these versions."""
+        return self.project.texts.are_current(versions)
 
     async def outline(self, answer: Answer) -> Outlined | None:
         """Return a traced program as plain data; `None` if it is gone."""

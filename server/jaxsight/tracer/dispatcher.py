@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary, ref
 
 import jax
 
+from jaxsight.files.texts import Version
 from jaxsight.interpreters import views
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
@@ -291,7 +292,8 @@ class Tracer:
     def _prepared(self, slice: Trace, namespace: FileNamespace) -> Module:
         """Execute the slice, from the beginning if a file that its statements read has changed."""
         earlier_reads = self._reads.setdefault(namespace, Reads())
-        if not earlier_reads.current():
+        texts = self._imports.modules.texts
+        if not texts.are_current(earlier_reads.unwritten()):
             importlib.invalidate_caches()
             namespace.outdate()
             earlier_reads.clear()
@@ -312,7 +314,7 @@ class Tracer:
                     del self._traced_in[next(iter(self._traced_in))]
                 return replace(
                     reply,
-                    modules=self._modules(namespace, read),
+                    files=self._files(namespace, read),
                     seconds=(("execute", seconds), *reply.seconds),
                     warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
                     executed=namespace.executed,
@@ -320,7 +322,8 @@ class Tracer:
                     caveats=(*namespace.caveats, *self._unknown_devices(reply.id, namespace)),
                 )
             case Shown():
-                return replace(reply, reused=_reused(slice, namespace))
+                files = self._files(namespace, read)
+                return replace(reply, files=files, reused=_reused(slice, namespace))
             case _:
                 return reply
 
@@ -333,10 +336,11 @@ class Tracer:
         caveat = unknown_devices.caveat(namespace.chunks, namespace.names, jaxpr, texts)
         return (caveat,) if caveat is not None else ()
 
-    def _modules(self, namespace: FileNamespace, read: Reads) -> tuple[str, ...]:
-        """Return the files whose changes invalidate an answer: those imported, and those read."""
+    def _files(self, namespace: FileNamespace, read: Reads) -> tuple[tuple[str, Version], ...]:
+        """Return the files that an answer was made of: those imported, and those read."""
         earlier_reads = self._reads.get(namespace, Reads())
-        return tuple(sorted({*namespace.files(self._imports), *earlier_reads, *read}))
+        read_files = read.unwritten() | earlier_reads.unwritten()
+        return tuple(sorted({**read_files, **namespace.files(self._imports)}.items()))
 
     def _failed(
         self,
@@ -359,7 +363,7 @@ class Tracer:
             problem,
             seen=observed.seen,
             observations=observed.observations,
-            modules=self._modules(namespace, read),
+            files=self._files(namespace, read),
             executed=namespace.executed,
             reused=_reused(slice, namespace),
             caveats=namespace.caveats,

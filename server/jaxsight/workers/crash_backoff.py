@@ -9,6 +9,7 @@ Other files are not affected.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from jaxsight.wire.messages.replies import Cancelled
@@ -29,6 +30,7 @@ class _Crashes:
     deaths: int
     death: Died
     request: Request[object]
+    texts: Mapping[str, str] | None
     until: float
 
 
@@ -44,13 +46,19 @@ class CrashBackoff:
         self._by_file.clear()
         self._failing.clear()
 
-    def repeated_death(self, message: Request[object]) -> Died | None:
-        """Return the death that this request would cause again, or `None` if it is to be run."""
+    def repeated_death(
+        self, message: Request[object], texts: Mapping[str, str] | None
+    ) -> Died | None:
+        """Return the death that this request would cause again, or `None` if it is to be run.
+
+        `texts` are those of open files: imported modules may be the cause.
+        """
         slice = message.executes
         crashes = self._by_file.get(slice.file) if slice is not None else None
         if crashes is None or crashes.deaths < PATIENCE:
             return None
-        if time.monotonic() >= crashes.until and message.numbered(NEW) != crashes.request:
+        is_same = message.numbered(NEW) == crashes.request and texts == crashes.texts
+        if time.monotonic() >= crashes.until and not is_same:
             return None
         return replace(crashes.death, id=message.id, repeated=True)
 
@@ -65,7 +73,12 @@ class CrashBackoff:
         """Remember that a fresh tracer had an internal error with this file."""
         self._failing.add(message.file)
 
-    def add_outcome(self, message: Request[object], outcome: Outcome[object]) -> None:
+    def add_outcome(
+        self,
+        message: Request[object],
+        texts: Mapping[str, str] | None,
+        outcome: Outcome[object],
+    ) -> None:
         """Remember how a request ended.
 
         Requests that exceeded their time do not count, as the tracer survived until then.
@@ -81,7 +94,7 @@ class CrashBackoff:
                 deaths = 1 + (before.deaths if before is not None else 0)
                 pause = min(FIRST_PAUSE * 2 ** max(deaths - PATIENCE, 0), LONGEST_PAUSE)
                 self._by_file[slice.file] = _Crashes(
-                    deaths, outcome, message.numbered(NEW), time.monotonic() + pause
+                    deaths, outcome, message.numbered(NEW), texts, time.monotonic() + pause
                 )
             case Cancelled():
                 return

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.text.units import MIB
@@ -62,7 +62,7 @@ class Tracer:
     """Whether a request has started in it, so that user code ran."""
     answered: int = 0
     warm_size: int = 0
-    overlays: dict[str, str] = field(default_factory=dict)
+    overlays: Mapping[str, str] = field(default_factory=dict)
     """The texts of open files that were sent to it, by path."""
     traced: set[int] = field(default_factory=set)
     """The ids of the traces that it made while it was borrowed as a spare."""
@@ -84,14 +84,16 @@ class Tracer:
         if self.answered == WARM_UP:
             self.warm_size = self.process.resident
 
-    def send_overlays(self, overlays: dict[str, str]) -> None:
-        """Send changes of the editor's texts."""
+    def send_overlays(self, overlays: Mapping[str, str]) -> None:
+        """Send the editor's texts, as far as the tracer has others."""
+        if overlays is self.overlays:
+            return
         for path, text in overlays.items():
             if self.overlays.get(path) is not text:
                 self.process.send(Overlay(path, text))
         for path in self.overlays.keys() - overlays.keys():
             self.process.send(Overlay(path, None))
-        self.overlays = dict(overlays)
+        self.overlays = overlays
 
 
 class Pool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jaxsight.wire.messages.replies import Stage
@@ -32,6 +32,8 @@ class Entry:
     message: Request[object]
     priority: int
     on_stage: Callable[[Stage], None] | None
+    texts: Mapping[str, str] | None = None
+    """The editor's texts by path, as they were when it was asked; `None` if it needs none."""
     answer: asyncio.Future[Outcome[object]] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -6,7 +6,8 @@ When a tracer dies, the spare takes over at once and gets the next request; a de
 never the server.
 If a tracer reports that effects of a file cannot be undone, it is replaced too, and the request is
 repeated.
-The state that a new tracer needs (the overlays) is kept here, so user code cannot destroy it.
+A request has the editor's texts of its own, which the tracer gets before it: so no other request,
+edit or restart can change which texts an answer is made of.
 The supervisor must never block, and never repeat a request that killed its process.
 """
 
@@ -127,7 +128,6 @@ class Tracers:
         )
         self._warm_imports = WarmImports(root)
         self._crash_backoff = CrashBackoff()
-        self._overlays: dict[str, str] = {}
         self._queue = RequestQueue()
         self._ids = itertools.count(1)
         self._arrived = asyncio.Event()
@@ -166,18 +166,21 @@ class Tracers:
         *,
         priority: Priority = Priority.PERSON,
         on_stage: Callable[[Stage], None] | None = None,
+        texts: Mapping[str, str] | None = None,
     ) -> Outcome[R]:
         """Queue a request and return its answer; cancelling the caller cancels the request.
 
         Args:
             request: its `id` is assigned here.
+            texts: the texts of open files by path, for a request that executes code; it must not
+                change any more.
             on_stage: called with each stage that the tracer reports.
         """
         message = request.numbered(self._next_id())
         if self._closed:
             return _unavailable(message, SHUT_DOWN)
         self.start()
-        entry = Entry(message, priority, on_stage)
+        entry = Entry(message, priority, on_stage, texts)
         self._queue.push(entry)
         self._arrived.set()
         self._limit_cancelled()
@@ -197,16 +200,6 @@ class Tracers:
             if entry.tracer is not None:
                 entry.tracer.process.send(Cancel(entry.message.id))
             self._limit_cancelled()
-
-    def overlay(self, path: str, text: str | None) -> None:
-        """Set the editor's text of an open file; `None` closes it.
-
-        Tracers get it before the next request.
-        """
-        if text is None:
-            self._overlays.pop(path, None)
-        else:
-            self._overlays[path] = text
 
     def keep_spare(self, wanted: bool) -> None:
         """Keep a second tracer warm from now on, or stop keeping one."""
@@ -262,7 +255,7 @@ class Tracers:
 
     async def _answer(self, entry: Entry) -> Outcome[object]:
         message = entry.message
-        if (expected := self._crash_backoff.repeated_death(message)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
             return expected
         spoiled = False
         while True:
@@ -302,7 +295,7 @@ class Tracers:
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
                 self._crash_backoff.add_failure(slice)
-            self._crash_backoff.add_outcome(message, outcome)
+            self._crash_backoff.add_outcome(message, entry.texts, outcome)
             if slice is not None and isinstance(outcome, Traced):
                 self._remember_imports(slice)
             return outcome
@@ -310,7 +303,8 @@ class Tracers:
     async def _run(self, entry: Entry, tracer: Tracer) -> Outcome[object] | Spoiled:
         """Run a request in a tracer, within the time of each stage."""
         process, message = tracer.process, entry.message
-        tracer.send_overlays(self._overlays)
+        if entry.texts is not None:
+            tracer.send_overlays(entry.texts)
         process.file = _file(message)
         process.send(message)
         # After the request: the guardian wakes up and checks processes, which would delay it.
@@ -404,7 +398,7 @@ class Tracers:
         A request that fails there for a reason of jaxsight's own waits for the active tracer again.
         """
         message = entry.message
-        if (expected := self._crash_backoff.repeated_death(message)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
             entry.settle(expected)
             return
         entry.tracer = tracer
@@ -422,7 +416,7 @@ class Tracers:
             return
         if isinstance(outcome, Traced):
             tracer.traced.add(outcome.id)
-        self._crash_backoff.add_outcome(message, outcome)
+        self._crash_backoff.add_outcome(message, entry.texts, outcome)
         entry.settle(outcome)
         if isinstance(outcome, Died):
             self._report_replaced(tracer, outcome.death)

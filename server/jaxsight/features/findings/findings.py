@@ -187,7 +187,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
         view, lambda: list(run_rules.of_program(view, outlined, codes, platform))
     )
     in_program += about_sizes
-    wrong = engine.memory.miscompiled.get(view.answer.question.key)
+    wrong = engine.memory.miscompiled.get(view.answer.key)
     if wrong is not None and miscompiled.RULE.code in check.codes:
         in_program += run_rules.of_running(view, wrong, in_program)
     looks_at_kernels = any(RULES[code].in_kernels for code in check.codes)

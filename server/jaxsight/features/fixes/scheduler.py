@@ -174,5 +174,5 @@ class FixScheduler:
                 closing = asyncio.create_task(sandbox.aclose())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
-            sandbox = self._sandboxes[project.root] = Sandbox(project, self.documents)
+            sandbox = self._sandboxes[project.root] = Sandbox(project)
         return sandbox

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes.registry import FIXES
 from jaxsight.features.kernels.summary import devices
+from jaxsight.files.texts import Version
 from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.long_work import Aside
@@ -99,6 +100,10 @@ class FixVerifier:
     refresh: Callable[[str], None]
     miscompiled: Cache[str, Miscompiled]
     _verdicts: Cache[object, _Verdict] = field(default_factory=lambda: Cache(size=_KEPT))
+    _unharmed_by: Cache[tuple[str, str], tuple[_Verdict, Mapping[str, Version]]] = field(
+        default_factory=lambda: Cache(size=_KEPT)
+    )
+    """Verdicts on other functions, by both questions, with the files that they were made of."""
 
     async def fix(
         self, sandbox: Sandbox, view: View, finding: Finding, target: Target | None
@@ -160,11 +165,7 @@ class FixVerifier:
                     continue
                 if not any(chunk.first_line in changed for chunk in first.slice.module_chunks):
                     continue
-                key = first.key, second.key
-                verdict = self._verdicts.get(key)
-                if verdict is None:
-                    verdict = await self._unharmed(sandbox, first, second, same=candidate.same)
-                    self._verdicts.put(key, verdict)
+                verdict = await self._unharmed(sandbox, first, second, same=candidate.same)
                 if verdict.dropped:
                     log.info("%s: not for %s: %s", candidate.title, subject.name, verdict.dropped)
                     return False
@@ -173,23 +174,37 @@ class FixVerifier:
     async def _unharmed(
         self, sandbox: Sandbox, first: Question, second: Question, *, same: bool
     ) -> _Verdict:
+        key = first.key, second.key
+        known = self._unharmed_by.get(key)
+        if known is not None and sandbox.is_current(known[1]):
+            return known[0]
         before, after = await sandbox.trace(first), await sandbox.trace(second)
-        if before is None or after is None or not isinstance(before.reply, Traced):
+        if before is None or after is None:
+            return _Verdict()
+        before = replace(before, question=first)
+        verdict = await self._both_compared(sandbox, before, after, same=same)
+        self._unharmed_by.put(key, (verdict, {**before.versions, **after.versions}))
+        return verdict
+
+    async def _both_compared(
+        self, sandbox: Sandbox, before: Answer, after: Answer, *, same: bool
+    ) -> _Verdict:
+        if not isinstance(before.reply, Traced):
             return _Verdict()
         if not isinstance(after.reply, Traced):
             return _Verdict("it can no longer be traced")
         compared = await sandbox.compare(before, after)
-        self._remember(first, compared)
+        self._remember(before, compared)
         if not same or (isinstance(compared, Compared) and compared.same):
             return _Verdict()
         return _Verdict(compared.words if isinstance(compared, Compared) else _NOT_COMPARED)
 
-    def _remember(self, question: Question, compared: Compared | Died | None) -> None:
+    def _remember(self, answer: Answer, compared: Compared | Died | None) -> None:
         if not isinstance(compared, Compared) or compared.miscompiled is None:
             return
-        if self.miscompiled.get(question.key) is None:
-            self.miscompiled.put(question.key, compared.miscompiled)
-            self.refresh(question.path)
+        if self.miscompiled.get(answer.key) is None:
+            self.miscompiled.put(answer.key, compared.miscompiled)
+            self.refresh(answer.question.path)
 
     async def _candidates(
         self, sandbox: Sandbox, view: View, finding: Finding
@@ -210,7 +225,7 @@ class FixVerifier:
         self, view: View, question: Question, finding: Finding, target: Target | None
     ) -> object:
         name = target.name if target is not None else ""
-        return view.answer.question.key, question.key, finding.code, name
+        return view.answer.key, question.key, finding.code, name
 
     async def _verdict(
         self,
@@ -226,6 +241,8 @@ class FixVerifier:
         after = await sandbox.trace(question)
         if before is None or after is None:
             return _Verdict("it could not be traced", untold=True)
+        if not view.answer.agrees_with(before.versions.items()):
+            return _Verdict("a file that it imports has changed", untold=True)
         adapted = await self._adapted(sandbox, view, candidate, after)
         if adapted is None:
             return _Verdict("its adapted form could not be traced", untold=True)
@@ -266,7 +283,7 @@ class FixVerifier:
             outputs = adapted.reply.outputs
             return _Verdict(f"it returns {outputs} instead of {before.reply.outputs}")
         compared = await sandbox.compare(before, adapted)
-        self._remember(view.answer.question, compared)
+        self._remember(view.answer, compared)
         if compared is None:
             return _Verdict(_NOT_COMPARED, untold=True)
         if isinstance(compared, Died):

@@ -86,7 +86,7 @@ async def _with_size_names(engine: Engine, views: list[View], patience: float | 
     the last time; a refresh follows for those that take longer.
     """
     sizes = engine.sizes
-    fresh = [view for view in views if not view.stale and sizes.known(view.answer.question) is None]
+    fresh = [view for view in views if not view.stale and sizes.known(view.answer) is None]
     if patience is not None:
         fresh = [view for view in fresh if sizes.is_quick(view.answer.question, PATIENCE)]
     if not fresh or (patience is not None and patience <= 0):

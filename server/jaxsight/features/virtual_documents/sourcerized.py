@@ -47,6 +47,8 @@ async def source(engine: Engine, view: View, options: SourceOptions) -> Shown:
         project = engine.projects.of(answer.question.path)
         reply = await tracer_requests.sourcerize(project, answer.question, options)
         match reply:
+            case replies.Shown(files=files) if not answer.agrees_with(files):
+                raise NotSourcerized("a file that it imports has changed")
             case replies.Shown():
                 written = (answer, reply)
                 engine.memory.sources.put(key, written)

@@ -118,7 +118,7 @@ class Programs:
         if outlined is None:
             try:
                 # A tracer keeps few traces: trace again, and outline at once.
-                answer = await self._traces.traced_again(view.answer.question)
+                answer = await self._traces.traced_again(view.answer)
                 outlined = await tracer_requests.outline(project, answer)
             except Superseded:
                 return None
@@ -168,7 +168,7 @@ class Programs:
             except Gone:
                 try:
                     # A tracer keeps few traces: trace again, and lower at once.
-                    answer = await self._traces.traced_again(question)
+                    answer = await self._traces.traced_again(answer)
                     result = await compiled(answer)
                 except (Gone, Superseded):
                     return None

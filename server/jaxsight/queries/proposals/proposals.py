@@ -115,7 +115,7 @@ class Proposals:
         if sandbox is None or sandbox.project is not project:
             if sandbox is not None:
                 await sandbox.aclose()
-            sandbox = self._sandboxes[project.root] = Sandbox(project, self._documents)
+            sandbox = self._sandboxes[project.root] = Sandbox(project)
         return sandbox
 
 

@@ -27,7 +27,7 @@ _MOST = 20.0
 
 
 class SizeExplorer:
-    """Traces functions with other sizes, each question once."""
+    """Traces functions with other sizes, for each answer once."""
 
     def __init__(self, projects: Projects, memory: Memory) -> None:
         self._projects = projects
@@ -35,9 +35,9 @@ class SizeExplorer:
         self._running: dict[str, _Running] = {}
         self._seconds: dict[str, float] = {}
 
-    def known(self, question: Question) -> Explored | None:
-        """Return what is known about a question's function; `None` if it was not explored."""
-        return self._memory.sizes.get(question.key)
+    def known(self, answer: Answer) -> Explored | None:
+        """Return what is known about an answer's function; `None` if it was not explored."""
+        return self._memory.sizes.get(answer.key)
 
     def is_quick(self, question: Question, patience: float) -> bool:
         """Return whether the function was last explored within `patience` seconds."""
@@ -45,15 +45,14 @@ class SizeExplorer:
 
     async def explored(self, answer: Answer) -> Explored:
         """Trace the function of an answer with other sizes, unless that was done."""
-        question = answer.question
-        known = self.known(question)
+        known = self.known(answer)
         if known is not None or not isinstance(answer.reply, Traced):
             return known or Explored()
-        running = self._running.get(question.key)
+        running = self._running.get(answer.key)
         if running is None:
-            task = asyncio.create_task(self._explore(question, answer.reply))
-            running = self._running[question.key] = _Running(question, task)
-            task.add_done_callback(lambda done: self._ended(question.key, done))
+            task = asyncio.create_task(self._explore(answer, answer.reply))
+            running = self._running[answer.key] = _Running(answer.question, task)
+            task.add_done_callback(lambda done: self._ended(answer.key, done))
         try:
             return await asyncio.shield(running.task)
         except asyncio.CancelledError:
@@ -72,14 +71,15 @@ class SizeExplorer:
         for running in list(self._running.values()):
             running.task.cancel()
 
-    async def _explore(self, question: Question, first: Traced) -> Explored:
+    async def _explore(self, answer: Answer, first: Traced) -> Explored:
+        question = answer.question
         inputs, by_number = inputs_of(question)
         began = time.monotonic()
         seconds = sum(seconds for _, seconds in first.seconds)
-        tracing = _Tracing(self._projects.of(question.path), question, seconds)
+        tracing = _Tracing(self._projects.of(question.path), answer, seconds)
         explored = await explore(inputs, by_number, first, tracing.trace)
         self._seconds[_unit(question)] = time.monotonic() - began
-        self._memory.sizes.put(question.key, explored)
+        self._memory.sizes.put(answer.key, explored)
         return explored
 
     def _ended(self, key: str, task: asyncio.Task[Explored]) -> None:
@@ -101,7 +101,7 @@ class _Tracing:
     """The traces of one question with other sizes."""
 
     project: Project
-    question: Question
+    answer: Answer
     seconds: float
     """Duration of the trace with the given sizes."""
     spent: float = 0.0
@@ -110,13 +110,14 @@ class _Tracing:
         """Trace with other sizes, behind all that somebody waits for.
 
         Raises:
-            Stopped: it takes too long, has effects that are refused, or the tracer ended.
+            Stopped: it takes too long, has effects that are refused, the tracer ended, or a file
+                that the answer was made of has changed.
         """
         resized = inputs.resized(sizes)
         if resized is None or self.spent > _MOST:
             raise Stopped
-        trace, hidden = self.question.trace, self.question.path
         arguments, named = resized.arguments, resized.sizes
+        trace = self.answer.question.trace
         request = replace(trace, arguments=arguments, sizes=named, unasked=True, keep=False)
         begun: list[float] = []
         asking = asyncio.ensure_future(
@@ -124,7 +125,6 @@ class _Tracing:
                 request,
                 priority=Priority.BACKGROUND,
                 on_stage=lambda stage: begun.append(time.monotonic()),
-                hidden="" if self.question.slice.sees_lines else hidden,
             )
         )
         limit = max(_LEAST, _SHARE * self.seconds)
@@ -140,6 +140,8 @@ class _Tracing:
             raise Stopped
         reply = asking.result()
         if not isinstance(reply, Traced | Failed):
+            raise Stopped
+        if not self.answer.agrees_with(reply.files):
             raise Stopped
         if isinstance(reply, Failed) and reply.failure.was_refused:
             raise Stopped

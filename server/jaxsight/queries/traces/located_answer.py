@@ -8,12 +8,14 @@ the edit are dropped, never guessed.
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from jaxsight.files.texts import Version
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.query import Question
@@ -39,16 +41,26 @@ The text before it is in `path` too.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """The reply to a question.
 
-    `versions` are the versions of the project files that it depends on.
+    `versions` are those of the files that the reply was made of besides the question's own.
     """
 
     question: Question
     reply: Traced | Failed | Died
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Identifies what the answer was made of: the question, and the texts of other files."""
+        files = "\0".join(f"{path}\0{text}" for path, text in sorted(self.versions.items()))
+        return f"{self.question.key} {hashlib.blake2b(files.encode(), digest_size=16).hexdigest()}"
+
+    def agrees_with(self, files: Iterable[tuple[str, Version]]) -> bool:
+        """Return whether another reply was made of the same texts, as far as of the same files."""
+        return all(self.versions.get(path, version) == version for path, version in files)
 
     @property
     def wants_whole(self) -> bool:

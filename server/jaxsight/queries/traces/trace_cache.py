@@ -1,25 +1,28 @@
 """The cache of answers, and the one place where traces are awaited and cancelled.
 
 A question in flight is shared by all callers that ask it. A newer question about the same function
-cancels the older one, whose answer would be stale. An answer is valid only while the project files
-that it was computed with are unchanged.
+cancels the older one, whose answer would be stale. An answer is current only while the files that
+it was made of have the versions that its tracer reported.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from jaxsight.queries.documents import Document
+from jaxsight.files.texts import Texts, version_of_text
 from jaxsight.queries.memory import Memory, Unit
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
 from jaxsight.workers.results import Died
+
+_TRIES = 3
+"""Traces of one question while the files that it imports change: then whoever asks gets the last
+one, which is shown as stale, and not an endless wait for a file that changes all the time.
+"""
 
 Reply = Traced | Failed | Cancelled | Died
 
@@ -45,21 +48,38 @@ class _Running:
 class TraceCache:
     """The answers of all documents of a session."""
 
-    def __init__(self, documents: Mapping[str, Document], memory: Memory) -> None:
-        self._documents = documents
+    def __init__(self, texts: Texts, memory: Memory) -> None:
+        self._texts = texts
         self._memory = memory
         self._running: dict[Unit, _Running] = {}
         self._seconds: dict[str, float] = {}
 
     def known(self, question: Question) -> Answer | None:
-        """Return the answer to exactly this question if it is still valid."""
+        """Return the answer to exactly this question if it is still current."""
         answer = self._memory.answers.get(question.key)
-        if answer is None or any(
-            self._version(path) != version for path, version in answer.versions.items()
-        ):
+        if answer is None or not self.is_current(answer):
             return None
         self._keep(answer)
         return answer
+
+    def is_current(self, answer: Answer) -> bool:
+        """Return whether the files that an answer was made of, besides its own, are unchanged."""
+        return self._texts.are_current(answer.versions)
+
+    def importers(self, path: str) -> set[str]:
+        """Return the files with an answer that was made of another file."""
+        real, changed = self._texts.real, self._texts.real(path)
+        return {
+            unit[0]
+            for unit, answer in self._memory.latest.items()
+            if unit[0] != path and any(real(made_of) == changed for made_of in answer.versions)
+        }
+
+    def retry(self) -> None:
+        """Drop answers whose tracer died: a file that has changed on disk may be the cause."""
+        for key, answer in self._memory.answers.items():
+            if isinstance(answer.reply, Died):
+                self._memory.answers.pop(key)
 
     def latest(self, path: str, function: str, set_name: str) -> Answer | None:
         """Return the last answer about this function, for whatever text it had then."""
@@ -79,8 +99,16 @@ class TraceCache:
         Raises:
             Superseded: a newer question about the same function arrived while this one ran.
         """
-        if (answer := self.known(question)) is not None:
-            return answer
+        answer = self.known(question)
+        for _ in range(_TRIES):
+            if answer is not None and self.is_current(answer):
+                break
+            answer = await self._traced(question, trace, waiting)
+        assert answer is not None
+        return answer
+
+    async def _traced(self, question: Question, trace: Tracing, waiting: bool) -> Answer:
+        """Return the answer of the trace of a question that runs, or of a new one."""
         unit = _unit(question)
         running = self._running.get(unit)
         if running is not None and (running.question.key != question.key or running.task.done()):
@@ -114,12 +142,17 @@ class TraceCache:
 
     async def _run(self, question: Question, trace: Tracing, waiting: bool) -> Answer:
         began = time.monotonic()
+        opened = self._texts.open
         reply = await trace(question, waiting=waiting)
         if isinstance(reply, Cancelled):
             raise asyncio.CancelledError
         self._seconds[question.path] = time.monotonic() - began
-        modules = reply.modules if isinstance(reply, Traced | Failed) else ()
-        answer = Answer(question, reply, {path: self._version(path) for path in modules})
+        if isinstance(reply, Traced | Failed):
+            versions = dict(reply.files)
+        else:  # nobody knows what the process had imported when it died
+            others = ((path, text) for path, text in opened.items() if path != question.path)
+            versions = {path: version_of_text(text) for path, text in others}
+        answer = Answer(question, reply, versions)
         if not (isinstance(reply, Died) and reply.external):
             self._memory.answers.put(question.key, answer)
         self._keep(answer)
@@ -137,15 +170,6 @@ class TraceCache:
         running = self._running.get(unit)
         if running is not None and running.task is task:
             del self._running[unit]
-
-    def _version(self, path: str) -> str:
-        if (document := self._documents.get(path)) is not None:
-            return f"open {hash(document.text)}"
-        try:
-            status = Path(path).stat()
-        except OSError:
-            return "gone"
-        return f"{status.st_mtime_ns} {status.st_size}"
 
 
 def _unit(question: Question) -> Unit:

@@ -67,7 +67,6 @@ async def _executed(
             request,
             priority=Priority.PERSON if waiting else Priority.DOCUMENT,
             on_stage=progress.stage,
-            hidden="" if question.slice.sees_lines else question.path,
         )
     finally:
         progress.end()

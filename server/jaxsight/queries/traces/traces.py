@@ -43,7 +43,7 @@ class Traces:
         self._memory = memory
         self._aside = aside
         self._turns = turns
-        self.cache = TraceCache(documents.by_path, memory)
+        self.cache = TraceCache(projects.texts, memory)
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
@@ -93,14 +93,18 @@ class Traces:
         again = await self.question(document, question.subject)
         return answer if isinstance(again, Unasked) else await self.answer(again, waiting=waiting)
 
-    async def traced_again(self, question: Question) -> Answer:
-        """Return a new answer to a question whose trace the tracer no longer keeps.
+    async def traced_again(self, answer: Answer) -> Answer:
+        """Return a new answer like one whose trace the tracer no longer keeps.
 
         Raises:
-            Superseded: a newer question about the same function arrived meanwhile.
+            Superseded: a newer question about the same function arrived meanwhile, or a file that
+                the answer was made of has changed.
         """
-        self.cache.drop(question)
-        return await self.answer(question, waiting=False)
+        self.cache.drop(answer.question)
+        again = await self.answer(answer.question, waiting=False)
+        if again.key != answer.key:
+            raise Superseded(answer.question.subject.name)
+        return again
 
     async def may_reach(self, document: Document, subject: Subject, chunk: ModuleChunk) -> bool:
         """Return whether the subject's trace may have reached a chunk, without tracing it."""
@@ -210,7 +214,7 @@ class Traces:
         No trace of the current text has made those calls. Callers in other files count as current.
         """
         current = {
-            question.key
+            answer.key
             for subject, question in questions
             if isinstance(question, Question)
             and not subject.is_from_caller
@@ -292,10 +296,13 @@ class Traces:
         """Return the view of an answer in the module, cached because moving spans takes time.
 
         Args:
-            current: the current question about the function.
+            current: the current question about the function. An answer that was made of other texts
+                of other files does not answer it.
             failed: the newest answer, if it is an error and `answer` is an earlier one.
             role: which of a function's answers this is; each has its own cached view.
         """
+        if current is not None and not self.cache.is_current(answer):
+            current = None
         unit = answer.question.path, subject.name, role
         view = self._memory.views.get(unit)
         if view is None or not view.still(answer, module, current, failed):
@@ -307,7 +314,7 @@ class Traces:
     def name_sizes(self, view: View) -> None:
         """Give a view the names of sizes that are known, if the settings show them."""
         question = view.answer.question
-        explored = self._memory.sizes.get(question.key)
+        explored = self._memory.sizes.get(view.answer.key)
         wanted = self._projects.of(question.path).settings.inlay_hints.size_names
         view.size_names = explored.names if explored is not None and wanted else SizeNames()
 

@@ -49,8 +49,6 @@ class Slice:
     broken: tuple[ModuleChunk, ...] = ()
     unknown: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
-    sees_lines: bool = False
-    """Whether its code may read the lines of the file, or its own_index place in them."""
 
 
 def slice_for(
@@ -167,7 +165,6 @@ class Plan:
             broken=tuple(module.chunks[index] for index in self.broken),
             unknown=self.unknown,
             caveats=tuple(caveats),
-            sees_lines=self._sees_lines,
         )
 
     def _chunk_keys(self, module: Module) -> list[str]:

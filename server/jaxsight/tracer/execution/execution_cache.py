@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from jaxsight.files.texts import Version
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.isolation.process_effects import Effects
 from jaxsight.tracer.observation.recorder import Recorder
@@ -55,6 +56,8 @@ class Execution:
     """Why it did not complete; empty if it did, or if another caveat explains it."""
     acted_before: int = 0
     """Number of chunks above it that act."""
+    failed_imports: dict[str, Version] = field(default_factory=dict)
+    """Files whose import failed before it ended: it may have caught the error."""
     missing: str = ""
     """The missing module or file that made it fail; once it exists, the chunk runs again."""
     uses: set[Identity] = field(default_factory=set)

@@ -15,12 +15,13 @@ import functools
 import os
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 
+from jaxsight.files.texts import Version
 from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution import chunk_code, device_demand
@@ -131,7 +132,9 @@ class FileNamespace:
         if self._before_trace is None or not self._before_trace.is_current():
             return True
         if not all(
-            imports.modules.are_current(execution.imports) for execution in self._executions
+            imports.modules.are_current(execution.imports)
+            and imports.texts.are_current(execution.failed_imports)
+            for execution in self._executions
         ):
             return True
         if any(
@@ -200,13 +203,17 @@ class FileNamespace:
         for execution in self.slice:
             execution.imports.update(imports.used.get(execution.file, {}))
 
-    def files(self, imports: Imports) -> tuple[str, ...]:
+    def files(self, imports: Imports) -> dict[str, Version]:
         """Return the project's files, except its own, whose changes invalidate the slice."""
         used = {name for execution in self.slice for name in execution.imports}
-        files = imports.modules.files_of(used | self.packages.keys()) | imports.modules.attempted
-        return tuple(sorted(files - {self.file}))
+        files = dict(imports.modules.attempted)
+        for execution in self.slice:
+            files |= execution.failed_imports
+        files |= imports.modules.files_of(used | self.packages.keys())
+        files.pop(self.file, None)
+        return files
 
-    def imported_by(self, request: Trace, imports: Imports) -> set[str] | None:
+    def imported_by(self, request: Trace, imports: Imports) -> Collection[str] | None:
         """Return the project's files that a slice imports; `None` if not all of it has run yet."""
         executed = {identity[0]: execution for identity, execution in self._executions.items()}
         if any(chunk.key not in executed for chunk in request.chunks):
@@ -314,6 +321,7 @@ class FileNamespace:
             if not execution.caveat and self._is_missed(names.get(name)):
                 execution.caveat = f"ends `{name}`, which is kept here: no finalizer of it has run"
         execution.imports = dict(imports.used.get(file, {}))
+        execution.failed_imports = imports.modules.failed()
         execution.applied = frozenset(imports.applied - applied)
         execution.jax = imports.jax
         imports.jax |= jax

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxsight.files.texts import Version
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.execution.device_demand import MOST, Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.importing.import_folders import import_folders
 from jaxsight.tracer.importing.imports import Imports
-from jaxsight.tracer.importing.overlay_finder import Version
 from jaxsight.wire.device_mentions import may_depend_on_devices, mentions_devices, names_devices
 from jaxsight.wire.messages.requests import Trace
 
@@ -46,7 +46,7 @@ class Namespaces:
         self._imports = imports
         self._namespaces: OrderedDict[tuple[str, str], FileNamespace] = OrderedDict()
         self._demands = Demands()
-        self._mentions: dict[str, tuple[Version | None, bool]] = {}
+        self._mentions: dict[str, tuple[Version, bool]] = {}
         """Whether the project's files name devices, by their versions."""
         self._given = _Given((), devices.count_at_start(), is_targets=False)
 

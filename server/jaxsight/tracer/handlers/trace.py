@@ -45,7 +45,7 @@ traces.leave_out(str(Path(__file__).resolve().parents[1]), real_file)
 
 
 def trace(job: Job[Trace]) -> Traced:
-    """Trace the function of a request; the caller sets `executed` and `modules`.
+    """Trace the function of a request; the caller sets `executed` and `files`.
 
     Raises:
         UserError: tracing failed; it has the observations until then.

@@ -8,94 +8,26 @@ It neither reads nor writes bytecode: functions report their calls (`ImportedFun
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import decode_source, spec_from_file_location
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from jaxsight.files import reading
+from jaxsight.files.texts import Texts, Version
 from jaxsight.tracer.isolation import code_origins, file_reads
-
-Version = int
-"""Identifies a text: equal texts have equal versions, ignoring line ends and encoding."""
-
 
 Compile = Callable[[str | bytes, str], CodeType]
 """Returns the code of a text of the file at a path."""
 
 
-class Texts:
-    """Contents of files: the editor's text if a file is open, else that on disk."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, str] = {}
-        self._real: dict[str, str] = {}
-        self._on_disk: dict[str, tuple[tuple[int, int, int], Version]] = {}
-
-    def put(self, path: str, text: str | None) -> None:
-        """Set the editor's text of a file, or remove it with `None`."""
-        if text is None:
-            self._open.pop(self.real(path), None)
-        else:
-            self._open[self.real(path)] = text.removeprefix("\ufeff")
-
-    def unsaved(self, path: str) -> str | None:
-        """Return the editor's text of a file, if it is open."""
-        return self._open.get(self.real(path))
-
-    def current(self, path: str) -> str:
-        """Return the text of a file that an import would get now; empty if there is none."""
-        text = self.unsaved(path)
-        if text is not None:
-            return text
-        try:
-            return decode_source(reading.data(path))
-        except (OSError, SyntaxError, UnicodeDecodeError):
-            return ""
-
-    def version(self, path: str) -> Version | None:
-        """Return the version of the text that an import would get now; `None` without a file."""
-        text = self.unsaved(path)
-        if text is not None:
-            return hash(_with_plain_line_ends(text))
-        try:
-            status = os.stat(path)  # noqa: PTH116 - for every module at every request
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            cached = self._on_disk.get(path)
-            if cached is None or cached[0] != stamp:
-                data = reading.data(path)
-                cached = self._on_disk[path] = (stamp, _version_of_bytes(data))
-        except OSError:
-            return None
-        return cached[1]
-
-    def real(self, path: str) -> str:
-        """Return the path without links, so that paths of editor and import system match."""
-        real = self._real.get(path)
-        if real is None:
-            real = self._real[path] = os.path.realpath(path)
-        return real
-
-
-def _with_plain_line_ends(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _version_of_bytes(data: bytes) -> Version:
-    try:
-        return hash(_with_plain_line_ends(decode_source(data)).removeprefix("\ufeff"))
-    except (SyntaxError, UnicodeDecodeError):  # a wrong encoding; importing raises an error
-        return hash(data)
-
-
 class Finder(MetaPathFinder):
     """Gives a project's modules a loader with the editor's texts.
 
-    `is_project` decides which files are the project's.
+    `is_project` decides which files are the project's. `made_of` is called with the version of each
+    text that is executed.
     """
 
     def __init__(
@@ -103,11 +35,13 @@ class Finder(MetaPathFinder):
         texts: Texts,
         is_project: Callable[[str], bool],
         execute: Callable[[Loader, ModuleType], None],
+        made_of: Callable[[str, Version], None],
         compile: Compile,
     ) -> None:
         self.texts = texts
         self._is_project = is_project
         self._execute = execute
+        self._made_of = made_of
         self._compile = compile
 
     def find_spec(
@@ -121,7 +55,9 @@ class Finder(MetaPathFinder):
             and spec.origin is not None
             and self._is_project(spec.origin)
         ):
-            spec.loader = Loader(name, spec.origin, self.texts, self._execute, self._compile)
+            spec.loader = Loader(
+                name, spec.origin, self.texts, self._execute, self._made_of, self._compile
+            )
         if spec is None and code_origins.asked_by_user(("importlib",)):
             self._note_missing(name, path)
         return spec
@@ -165,16 +101,19 @@ class Loader(SourceFileLoader):
         path: str,
         texts: Texts,
         execute: Callable[[Loader, ModuleType], None],
+        made_of: Callable[[str, Version], None],
         compile: Compile,
     ) -> None:
         super().__init__(name, path)
         self._texts = texts
+        self._made_of = made_of
         self._execute = execute
         self._compile = compile
 
     def get_code(self, fullname: str) -> CodeType | None:
-        text = self._texts.unsaved(self.path)
-        return self._compile(text if text is not None else self.get_data(self.path), self.path)
+        content, version = self._texts.source(self.path)
+        self._made_of(self.path, version)
+        return self._compile(content, self.path)
 
     def get_source(self, fullname: str) -> str | None:
         text = self._texts.unsaved(self.path)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import ModuleType
 
-from jaxsight.tracer.importing.overlay_finder import Finder, Loader, Texts, Version
+from jaxsight.files.texts import Texts, Version
+from jaxsight.tracer.importing.overlay_finder import Finder, Loader
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_effects import Effects
@@ -35,8 +36,8 @@ class Loaded:
 
     path: str
     serial: int
-    versions: dict[str, Version | None]
-    """The files whose change invalidates it, usually only its own."""
+    versions: dict[str, Version]
+    """The files whose change invalidates it, usually only its own, as it was executed."""
     imports: Edges = field(default_factory=dict)
     jax: bool = False
     """Whether importing it imports JAX."""
@@ -72,7 +73,7 @@ class ProjectModules:
     def __init__(self) -> None:
         self.texts = Texts()
         self.loaded: dict[str, Loaded] = {}
-        self.attempted: set[str] = set()
+        self.attempted: dict[str, Version] = {}
         """Files of the project whose import was attempted since the request began."""
         self.importing: list[str] = []
         """Modules whose import has begun and not ended, outermost first."""
@@ -83,7 +84,9 @@ class ProjectModules:
         self._serials = itertools.count(1)
         self.functions = ImportedFunctions()
         self.functions.install()
-        self._finder = Finder(self.texts, self.is_project, self._execute, self.functions.compiled)
+        self._finder = Finder(
+            self.texts, self.is_project, self._execute, self._note_text, self.functions.compiled
+        )
         sys.meta_path.insert(0, self._finder)
 
     def begin(self, module: ModuleType, file: str, roots: Sequence[str]) -> RunningFile:
@@ -93,9 +96,9 @@ class ProjectModules:
         """
         moved = self._roots != tuple(roots)
         self._roots = tuple(roots)
-        self.attempted = set()
+        self.attempted = {}
         serial = -1 - abs(hash((id(module), self.texts.version(file))))
-        running = RunningFile(module, serial, None, installed=not self.is_project(file))
+        running = RunningFile(module, serial, None, installed=not self._lies_in_roots(file))
         self.running = running
         self._unload_stale(moved)
         return running
@@ -108,15 +111,16 @@ class ProjectModules:
     def is_project(self, path: str) -> bool:
         """Return whether a file is the project's.
 
-        It is if it is open in the editor, or under a root and not installed there.
+        It is if it is under a root and not installed there, or edited in the editor.
         """
-        real = self.texts.real
-        return self.texts.unsaved(path) is not None or any(
-            lies_in(real(path), real(root)) for root in self._roots
-        )
+        return self._lies_in_roots(path) or self.texts.differs_from_disk(path)
 
-    def files_of(self, modules: Iterable[str]) -> set[str]:
-        """Return the files of these modules and of all their imports."""
+    def _lies_in_roots(self, path: str) -> bool:
+        real = self.texts.real
+        return any(lies_in(real(path), real(root)) for root in self._roots)
+
+    def files_of(self, modules: Iterable[str]) -> dict[str, Version]:
+        """Return the files of these modules and of all their imports, as they were executed."""
         reached: set[str] = set()
         todo = list(modules)
         while todo:
@@ -125,11 +129,19 @@ class ProjectModules:
             if name not in reached and loaded is not None:
                 reached.add(name)
                 todo += loaded.imports
-        return {
-            path
-            for loaded in map(self.loaded.__getitem__, reached)
-            for path in (*loaded.versions, *loaded.reads)
-        }
+        files: dict[str, Version] = {}
+        for loaded in map(self.loaded.__getitem__, reached):
+            files |= loaded.reads.unwritten()
+            files |= loaded.versions
+        return files
+
+    def failed(self) -> dict[str, Version]:
+        """Return the files whose import was attempted since the request began, and failed.
+
+        Whoever caught the error depends on them, but has not imported them.
+        """
+        loaded = {loaded.path for loaded in self.loaded.values()} if self.attempted else set()
+        return {path: text for path, text in self.attempted.items() if path not in loaded}
 
     def are_current(self, edges: Mapping[str, int]) -> bool:
         """Return whether these modules are still those of the recorded imports."""
@@ -161,7 +173,7 @@ class ProjectModules:
         module.__package__ = package
         sys.modules[package] = module
         path = init_file(folder)
-        versions = {file: self.texts.version(file) for file in (path, *self.attempted)}
+        versions = {path: self.texts.version(path), **self.attempted}
         loaded = self.loaded[package] = Loaded(path, next(self._serials), versions)
         return loaded
 
@@ -201,8 +213,6 @@ class ProjectModules:
         `moved`: names may now be found elsewhere.
         """
         own = self.running.name if self.running is not None else ""
-        versions = {path for loaded in self.loaded.values() for path in loaded.versions}
-        now = {path: self.texts.version(path) for path in versions}
         elsewhere = {
             name.partition(".")[0]
             for name, loaded in self.loaded.items()
@@ -211,9 +221,9 @@ class ProjectModules:
         stale = {
             name
             for name, loaded in self.loaded.items()
-            if any(now[path] != version for path, version in loaded.versions.items())
+            if not self.texts.are_current(loaded.versions)
             or name.partition(".")[0] in elsewhere
-            or not loaded.reads.current()
+            or not self.texts.are_current(loaded.reads.unwritten())
         }
         if stale or moved:
             importlib.invalidate_caches()
@@ -243,7 +253,12 @@ class ProjectModules:
     def _unload(self, name: str) -> None:
         del self.loaded[name]
         self.effects.pop(name, None)
-        module = sys.modules.pop(name, None)
+        module = sys.modules.get(name)
+        if self.running is not None and module is self.running.module:
+            # The running file stands in for what was imported under its name.
+            module, self.running.full = self.running.full, None
+        else:
+            sys.modules.pop(name, None)
         # Folders without `__init__.py` compute their path from the package around them. The running
         # file does not have a `__file__` either before it begins.
         running = self.running.module if self.running is not None else None
@@ -283,8 +298,8 @@ class ProjectModules:
 
     def _execute(self, loader: Loader, module: ModuleType) -> None:
         name, path = module.__name__, loader.path
-        self.attempted.add(path)
-        loaded = Loaded(path, next(self._serials), {path: self.texts.version(path)})
+        loaded = Loaded(path, next(self._serials), {})
+        self.attempted[path] = self.texts.version(path)
         self.loaded[name] = loaded
         for child in [child for child in self.loaded if child.rpartition(".")[0] == name]:
             # Modules of the package that stay loaded when it is reloaded.
@@ -294,6 +309,7 @@ class ProjectModules:
         try:
             with file_reads.recording(loaded.reads):
                 loader.run(module)
+            loaded.versions |= {path: self.attempted[path]} | self.failed()
         except BaseException:
             if self.loaded.get(name) is loaded:
                 del self.loaded[name]
@@ -302,6 +318,10 @@ class ProjectModules:
             if name in self.importing:
                 self.importing.remove(name)
         loaded.snapshot = ObjectSnapshot([vars(module)], {name})
+
+    def _note_text(self, path: str, version: Version) -> None:
+        """Record the version of a text that is about to be executed."""
+        self.attempted[path] = version
 
 
 def prefixes(name: str) -> list[str]:

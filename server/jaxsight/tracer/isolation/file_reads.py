@@ -18,10 +18,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from jaxsight.files.texts import MISSING, Version, stamp_of
 from jaxsight.tracer.isolation import code_origins
-
-Version = tuple[int, int, int] | None
-"""Modification time in ns, size in bytes, inode; `None` for a missing file."""
 
 MOST = 256
 """Maximum number of recorded files."""
@@ -39,9 +37,9 @@ _stat, _real, _is_regular, _decode = os.stat, os.path.realpath, stat.S_ISREG, os
 class Reads(dict[str, Version]):
     """Files by their real paths, with their versions when they were opened."""
 
-    def current(self) -> bool:
-        """Return whether no file has changed."""
-        return all(path in _written or version_of(path) == self[path] for path in self)
+    def unwritten(self) -> dict[str, Version]:
+        """Return the files that code in this process has not written itself."""
+        return {path: version for path, version in self.items() if path not in _written}
 
     def note(self, path: str, version: Version) -> None:
         """Add a file; the version at its first read counts."""
@@ -69,18 +67,9 @@ def recording(into: Reads | None = None) -> Iterator[Reads]:
 def missing(paths: Iterable[str]) -> None:
     """Record paths that were searched for, if they do not exist."""
     for path in paths:
-        if _recording and version_of(path) is None:
+        if _recording and stamp_of(path) == MISSING:
             for noted in _recording:
-                noted.note(path, None)
-
-
-def version_of(path: str) -> Version:
-    """Return the current version of a file."""
-    try:
-        status = _stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+                noted.note(path, MISSING)
 
 
 def watch() -> None:
@@ -130,12 +119,11 @@ def _opened(name: object, mode: object, flags: object) -> None:
         return
     if path in _written or code_origins.of_file(path) != code_origins.USER:
         return
+    version = stamp_of(path)
     try:
-        status = _stat(path)
-        version: Version = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if not _is_regular(status.st_mode):
+        if version != MISSING and not _is_regular(_stat(path).st_mode):
             return
     except OSError:
-        version = None
+        version = MISSING
     for noted in _recording:
         noted.note(path, version)

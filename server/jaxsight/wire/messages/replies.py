@@ -18,7 +18,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 16
+VERSION = 17
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -59,7 +59,8 @@ class Traced:
     `parameters` pairs names with the text of their avals; `outputs` is the text of the result.
     `jaxpr` is the folded text for a hover (at most `FOLDED_LINES` lines); `equations` counts all
     equations, including those of inner jaxprs.
-    `modules` are the project's files that were imported, whose changes invalidate this answer.
+    `files` are those that it was made of besides its own, imported or read, with their versions
+    (`files/texts.py`): a change of one invalidates this answer.
     """
 
     id: int
@@ -75,7 +76,7 @@ class Traced:
     seen: tuple[Seen, ...] = ()
     observations: tuple[Observation, ...] = ()
     warnings: tuple[Warned, ...] = ()
-    modules: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
     """Seconds of each stage."""
     executed: int = 0
@@ -109,7 +110,7 @@ class Failed:
     failure: Failure
     seen: tuple[Seen, ...] = ()
     observations: tuple[Observation, ...] = ()
-    modules: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
     executed: int = 0
     reused: tuple[Reused, ...] = ()
     caveats: tuple[Caveat, ...] = ()
@@ -258,6 +259,8 @@ class Shown:
     links: tuple[Link, ...] = field(default=())
     equations: int = 0
     reused: tuple[Reused, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    """Those that a requested `Trace` was made of, as in `Traced`."""
     companion: str = ""
     """The file of arrays next to written source, in base64; empty if there is none."""
     ran: tuple[str, ...] = ()
