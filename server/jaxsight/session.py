@@ -330,6 +330,5 @@ class Session:
 
     def _retry(self) -> None:
         """Ask again what may have another answer now: files or the target changed."""
-        self.engine.memory.retry()
-        self.engine.traces.cache.retry()
+        self.engine.retry()
         self._background.schedule_all()

@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.truth import cases as corpus
-from tests.truth import check, edits, libraries, measure, pairs, projects
+from tests.truth import check, edits, libraries, long_session, measure, pairs, projects
+from tests.truth.long_session import LongSession
 from tests.truth.measure import Judged, Verdict
 
-WHAT = ("cases", "pairs", "edits", "libraries")
+WHAT = ("cases", "pairs", "edits", "session", "libraries")
 
 
 def main() -> int:
@@ -46,6 +47,10 @@ def main() -> int:
         drawn = pairs.drawn(options.count, options.seed)
         judged = asyncio.run(pairs.measured(drawn, options.python, options.jobs))
         return report(judged, options, f"{options.count} pairs", begin)
+    if options.what == "session":
+        return report_session(
+            asyncio.run(long_session.measured(options.count, options.seed, options.python)), begin
+        )
     if options.what == "edits" and options.projects:
         judged = asyncio.run(
             projects.measured(options.count, options.seed, options.python, options.jobs)
@@ -90,6 +95,20 @@ def report(
     print(table(judged))
     print(f"{measured}, {time.perf_counter() - begin:.0f} s")
     return 1 if any(each.verdict is Verdict.WRONG for each in judged) else 0
+
+
+def report_session(found: LongSession, begin: float) -> int:
+    """Print the differences and the figures of a long session; 1 if anything differs."""
+    for wrong in found.wrong:
+        print(wrong)
+    for figures in found.figures:
+        print(
+            f"{figures.edits} edits: {figures.own / 2**20:.1f} MiB, its processes "
+            f"{figures.children / 2**20:.1f} MiB, {figures.descriptors} descriptors"
+        )
+    seconds = time.perf_counter() - begin
+    print(f"{found.compared} compared, {len(found.wrong)} files wrong, {seconds:.0f} s")
+    return 1 if found.wrong else 0
 
 
 def table(judged: Sequence[Judged]) -> str:

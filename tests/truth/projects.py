@@ -168,13 +168,13 @@ class Project:
         return {**self.disk, **self.editor}
 
 
-def drawn(choose: random.Random) -> Project:
+def drawn(choose: random.Random, helpers: int = 0) -> Project:
     """A project of three to six files, in which each helper may import those before it."""
-    helpers = ["lib", "ops", "util", "hub"][: choose.randrange(1, 5)]
+    names = ["lib", "ops", "util", "hub"][: helpers or choose.randrange(1, 5)]
     files = {SHARED: _SHARED}
-    for number, name in enumerate(helpers):
-        files[f"{name}.py"] = _helper(name, helpers[:number], choose)
-    files[MAIN] = _helper("main", helpers, choose)
+    for number, name in enumerate(names):
+        files[f"{name}.py"] = _helper(name, names[:number], choose)
+    files[MAIN] = _helper("main", names, choose)
     return Project(files)
 
 

@@ -144,14 +144,13 @@ async def test_a_spare_takes_over_when_the_tracer_is_killed(make: Make) -> None:
 
 async def test_a_process_that_a_file_has_spoiled_is_replaced_for_other_files(make: Make) -> None:
     tracers = make()
-    tracers.overlay("b.py", "text")
     first, spare = await warm(tracers)
     events(tracers)
     for _ in range(2):  # the file itself goes on being answered there
         answer = await ask(tracers, "spoil", "a.py")
         assert isinstance(answer, Traced)
         assert int(answer.jaxpr) == first
-    answer = await ask(tracers, "overlays", "b.py")
+    answer = await ask(tracers, "overlays", "b.py", texts={"b.py": "text"})
     assert isinstance(answer, Traced)
     assert answer.jaxpr == "[('b.py', 'text')]"
     assert await pid_of(tracers) == spare
@@ -358,16 +357,29 @@ async def test_a_request_that_ignores_its_cancellation_costs_the_tracer_once_ano
     assert await pid_of(tracers) != first
 
 
-async def test_overlays_are_given_to_every_tracer(make: Make) -> None:
+async def test_a_request_is_answered_with_the_texts_that_it_was_asked_with(make: Make) -> None:
     tracers = make()
-    tracers.overlay("b.py", "x = 1")
-    tracers.overlay("c.py", "y = 1")
-    first = await ask(tracers, "overlays")
-    tracers.overlay("b.py", "x = 2")
-    tracers.overlay("c.py", None)
-    second = await ask(tracers, "overlays")
+    busy = asyncio.create_task(ask(tracers, "overlays", texts={"b.py": "x = 1", "c.py": "y = 1"}))
+    # Asked while the first one runs: nothing that is asked or edited later changes its texts.
+    queued = [
+        asyncio.create_task(ask(tracers, "overlays", texts=texts))
+        for texts in ({"b.py": "x = 2"}, {"b.py": "x = 3", "d.py": ""}, {})
+    ]
+    answers = [getattr(await each, "jaxpr", each) for each in (busy, *queued)]
+    assert answers == [
+        "[('b.py', 'x = 1'), ('c.py', 'y = 1')]",
+        "[('b.py', 'x = 2'), ('c.py', None)]",
+        "[('b.py', 'x = 3'), ('c.py', None), ('d.py', '')]",
+        "[('b.py', None), ('c.py', None), ('d.py', None)]",
+    ]
+
+
+async def test_the_texts_of_a_request_are_given_to_every_tracer(make: Make) -> None:
+    tracers = make()
+    first = await ask(tracers, "overlays", texts={"b.py": "x = 1", "c.py": "y = 1"})
+    second = await ask(tracers, "overlays", texts={"b.py": "x = 2"})
     await death_of(tracers, "exit 1")
-    third = await ask(tracers, "overlays")
+    third = await ask(tracers, "overlays", texts={"b.py": "x = 2"})
     assert [getattr(answer, "jaxpr", answer) for answer in (first, second, third)] == [
         "[('b.py', 'x = 1'), ('c.py', 'y = 1')]",
         "[('b.py', 'x = 2'), ('c.py', None)]",

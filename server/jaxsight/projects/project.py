@@ -332,6 +332,11 @@ class Project:
         """The environment variables that the settings define."""
         return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
 
+    def retry(self) -> None:
+        """Try files again that ended their tracers."""
+        if self._tracers is not None:
+            self._tracers.forget_crashes()
+
     async def restart(self) -> None:
         if self._tracers is not None:
             await self._tracers.restart()

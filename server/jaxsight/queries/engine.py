@@ -95,6 +95,12 @@ class Engine:
         self.memory.close(path)
         self.projects.closed(path)
 
+    def retry(self) -> None:
+        """Drop failures whose cause may be gone: files on disk or the target changed."""
+        self.memory.retry()
+        self.traces.cache.retry()
+        self.projects.retry()
+
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         self.memory.outdate()

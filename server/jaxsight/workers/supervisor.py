@@ -215,12 +215,16 @@ class Tracers:
         await self._pool.sleep()
         return True
 
+    def forget_crashes(self) -> None:
+        """Try files again that ended their tracers: what they import has changed on disk."""
+        self._crash_backoff.clear()
+
     async def restart(self) -> None:
         """End all tracers, forget past deaths and start a new one.
 
         The running request is answered by `Died`; waiting ones continue.
         """
-        self._crash_backoff.clear()
+        self.forget_crashes()
         self._warm_imports.clear()
         await self._pool.restart()
 

@@ -26,6 +26,12 @@ BOOT = Path(tracer.__file__).with_name("boot.py")
 Answer = Traced | Failed | Cancelled | Shown | Spoiled
 
 
+def paths(answer: Answer) -> tuple[str, ...]:
+    """The files that an answer was made of."""
+    assert isinstance(answer, Traced | Failed)
+    return tuple(path for path, _ in answer.files)
+
+
 class Driver:
     """One tracer process.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.wire.observations import Called
-from tests.tracer.isolation.driver import Driver
+from tests.tracer.isolation.driver import Driver, paths
 
 USES = "from lib import scale\nTABLE = scale(2.0)\ndef f(x):\n    return scale(x) + TABLE\n"
 
@@ -39,7 +39,7 @@ def test_a_file_that_was_never_saved_can_be_imported(tracer: Driver) -> None:
 def test_a_change_on_disk_is_seen(tracer: Driver) -> None:
     path = tracer.write("lib.py", "def scale(x):\n    return x * 3.0\n")
     first = tracer.trace(USES)
-    assert first.modules == (str(path),)
+    assert paths(first) == (str(path),)
     # The same size, within the same second: bytecode would not tell them apart.
     tracer.write("lib.py", "def scale(x):\n    return x * 7.0\n")
     assert "7.0" in tracer.trace(USES).jaxpr
@@ -51,11 +51,11 @@ def test_a_change_reaches_through_the_modules_between(tracer: Driver) -> None:
     deep = tracer.write("deep.py", "FACTOR = 3.0\n")
     lib = tracer.write("lib.py", "from deep import FACTOR\ndef scale(x):\n    return x * FACTOR\n")
     answer = tracer.trace(USES)
-    assert answer.modules == (str(deep), str(lib))
+    assert paths(answer) == (str(deep), str(lib))
     tracer.edit("deep.py", "FACTOR = 4.0\n")
     assert "4.0" in tracer.trace(USES).jaxpr
     assert tracer.trace(USES).executed == 0
-    assert tracer.trace(USES).modules == (str(deep), str(lib))
+    assert paths(tracer.trace(USES)) == (str(deep), str(lib))
 
 
 def test_a_change_reaches_what_a_function_imports_when_called(tracer: Driver) -> None:
@@ -80,7 +80,7 @@ def test_a_failing_import_says_where_and_recovers(tracer: Driver) -> None:
     failed = tracer.fail(USES)
     assert failed.failure.type == "ZeroDivisionError"
     assert [frame.line for frame in failed.failure.frames if frame.file == str(lib)] == [2]
-    assert str(lib) in failed.modules
+    assert str(lib) in paths(failed)
     tracer.edit("lib.py", "def scale(x):\n    return x * 3.0\n")
     assert "3.0" in tracer.trace(USES).jaxpr
 
@@ -142,7 +142,7 @@ def test_a_package_that_imports_the_file_being_edited_still_works(tracer: Driver
     tracer.write("pkg/other.py", OTHER)
     answer = tracer.trace(CORE, file="pkg/core.py", module="pkg.core")
     assert "3.0" in answer.jaxpr
-    assert str(tracer.project / "pkg/core.py") not in answer.modules
+    assert str(tracer.project / "pkg/core.py") not in paths(answer)
     edited = CORE.replace("3.0", "4.0")
     tracer.edit("pkg/core.py", edited)
     assert "4.0" in tracer.trace(edited, file="pkg/core.py", module="pkg.core").jaxpr

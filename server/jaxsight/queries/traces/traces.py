@@ -235,20 +235,13 @@ class Traces:
         """Wait for answers, at most `patience` seconds; questions without one are given up."""
         tasks = [asyncio.ensure_future(self.answer(q, waiting=False)) for q in questions]
         try:
-            _, pending = await asyncio.wait(tasks, timeout=patience)
-        except asyncio.CancelledError:
+            await asyncio.wait(tasks, timeout=patience)
+        finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        for task in tasks:
-            if task in pending:
-                task.cancel()
-            elif (
-                not task.cancelled()
-                and (error := task.exception()) is not None
-                and not isinstance(error, Superseded)
-            ):
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception) and not isinstance(error, Superseded):
                 raise error
 
     async def known_views(self, document: Document) -> list[View]:

@@ -89,7 +89,6 @@ class Imports:
                 if (standing := running.full or as_attribute) is not None:
                     around[last] = standing
 
-
     @contextlib.contextmanager
     def importing(self, begin: Callable[[], None], complete: bool) -> Iterator[None]:
         """Import the running file; `begin` executes it as soon as it is needed.
