@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from jaxsight.events import Refresh
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.quiet import QUIET
@@ -20,6 +21,8 @@ from tests.quiet import QUIET
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NUMBERS = (4, 6, 8, 2)
+PATIENCE = 60
+"""Seconds after which what does not come counts as missing."""
 
 SHARED = """\
 REG = {}
@@ -242,3 +245,18 @@ async def test_a_module_that_is_only_in_the_editor_is_found_and_lost(
         assert numbers(hover.markdown) == ["9.0"]
         session.close(helper)
     session.close(path)
+
+
+async def test_an_importer_is_shown_again_after_an_edit_of_what_it_imports(
+    importing: tuple[Session, Path],
+) -> None:
+    project = Project(*importing, "nothing")
+    assert await project.loss() == expected("nothing", 3)
+    while not project.session.events.empty():
+        project.session.events.get_nowait()
+    project.edit(4)
+    async with asyncio.timeout(PATIENCE):
+        while await project.session.events.get() != Refresh(project.main):
+            pass
+    assert await project.loss() == expected("nothing", 4)
+    project.close()

@@ -47,7 +47,7 @@ async def measured(count: int, seed: int, python: str) -> LongSession:
         write(folder, project.disk)
         async with session(folder, python) as lasting:
             typist = projects.Typist(project, folder, lasting, choose)
-            for name in sorted(project.disk):
+            for name in sorted(project.disk.keys() - {projects.DATA}):
                 typist.show(name)
             for edit in range(1, count + 1):
                 await typist.act()

@@ -32,9 +32,14 @@ PER_PROJECT = 40
 """Answers that are compared in one project before the next one is drawn."""
 
 MAIN, SHARED = "main.py", "cfg.py"
+_FILES = {"pkg": "pkg/__init__.py", "pkg.core": "pkg/core.py"}
+
+DATA = "data.txt"
 
 _SHARED = """\
+import contextvars
 import functools
+import itertools
 import sys
 
 import jax.numpy as jnp
@@ -55,7 +60,16 @@ class Box:
         self.value = value
 
 
+class Base:
+    known = []
+
+    def __init_subclass__(cls):
+        Base.known.append(cls)
+
+
 BOX = Box(4.0)
+COUNTER = itertools.count(1)
+VAR = contextvars.ContextVar("VAR", default=3.0)
 _MEMO = {}
 
 
@@ -75,6 +89,11 @@ def cached(number):
     return number * C.k + len(REG)
 
 
+@functools.singledispatch
+def dispatch(value):
+    return 1.0
+
+
 def total():
     return sum(PARTS) + len(HOOKS)
 """
@@ -85,7 +104,9 @@ _IMPORTS = (
     "import sys",
     "import importlib",
     "import functools",
+    "import os",
     "from cfg import BOX, HOOKS, OPTIONS, PARTS, REG, C, cached, memo, register, total",
+    "from cfg import COUNTER, VAR, Base, dispatch",
 )
 """All that the statements below may name; a module has each of them with some probability, so that
 a statement may fail."""
@@ -119,6 +140,14 @@ _CHANGES = (
     'importlib.import_module("cfg").PARTS.append({n}.0)',
     "@register\ndef hook(x):\n    return x * {n}.0",
     "@register\nclass Hook:\n    size = {n}.0",
+    "class Sub(Base):\n    size = {n}.0",
+    "@dispatch.register\ndef dispatched(value: float):\n    return {n}.0",
+    "next(COUNTER)",
+    "VAR.set({n}.0)",
+    "jnp.EXTRA = {n}.0",
+    'os.environ["EXTRA"] = "{n}"',
+    'jax.config.update("jax_enable_x64", True)',
+    'DATA = float(open("data.txt").read())\nREG["data"] = DATA',
     "for part in range({n}):\n    PARTS.append(part)",
     'if "b" in REG:\n    C.k = {n}',
     "try:\n    LIMIT = cfg.LATE\nexcept AttributeError:\n    cfg.LATE = LIMIT = {n}.0",
@@ -145,6 +174,15 @@ _READS = (
     "cfg.memo('{m}')",
     "cached({n})",
     "sum(getattr(h, 'size', 1.0) for h in HOOKS)",
+    "len(Base.known)",
+    "sum(sub.size for sub in Base.__subclasses__())",
+    "dispatch(2.0)",
+    "float(next(COUNTER))",
+    "VAR.get()",
+    "getattr(jnp, 'EXTRA', 5.0)",
+    "float(os.environ.get('EXTRA', 4))",
+    "jnp.arange(3)",
+    "REG.get('data', 3.0)",
 )
 
 _SECTION = '''\
@@ -170,16 +208,19 @@ class Project:
 
 def drawn(choose: random.Random, helpers: int = 0) -> Project:
     """A project of three to six files, in which each helper may import those before it."""
-    names = ["lib", "ops", "util", "hub"][: helpers or choose.randrange(1, 5)]
-    files = {SHARED: _SHARED}
+    names = ["lib", "ops", "pkg.core", "pkg"][: helpers or choose.randrange(1, 5)]
+    if "pkg.core" in names and "pkg" not in names:
+        names.append("pkg")
+    files = {SHARED: _SHARED, DATA: "2.5"}
     for number, name in enumerate(names):
-        files[f"{name}.py"] = _helper(name, names[:number], choose)
+        files[_FILES.get(name, f"{name}.py")] = _helper(name, names[:number], choose)
     files[MAIN] = _helper("main", names, choose)
     return Project(files)
 
 
 def _helper(name: str, others: Sequence[str], choose: random.Random) -> str:
     """The text of a module that imports others, changes what they have, and reads it."""
+    own = name.rpartition(".")[2]
     lines = [
         "import jax",
         "import jax.numpy as jnp",
@@ -189,27 +230,31 @@ def _helper(name: str, others: Sequence[str], choose: random.Random) -> str:
         lines.append("from cfg import *")
     terms = ["x * SCALE"]
     body: list[str] = []
-    for other in others:
+    for module in others:
         if name != "main" and choose.random() < 0.5:
             continue
-        match choose.randrange(6):
+        other = module.rpartition(".")[2]
+        match choose.randrange(7):
             case 0:
-                lines.append(f"import {other}")
-                terms.append(f"{other}.f_{other}(x)")
+                lines.append(f"import {module}")
+                terms.append(f"{module}.f_{other}(x)")
             case 1:
-                lines.append(f"from {other} import f_{other}")
+                lines.append(f"from {module} import f_{other}")
                 terms.append(f"f_{other}(x)")
             case 2:
-                lines.append(f"from {other} import SCALE as SCALE_{other}")
+                lines.append(f"from {module} import SCALE as SCALE_{other}")
                 terms.append(f"SCALE_{other}")
             case 3:
-                lines.append(f"from {other} import *")
+                lines.append(f"from {module} import *")
                 terms.append(f"f_{other}(x)")
             case 4:
-                body.append(f"    from {other} import f_{other}\n")
+                body.append(f"    from {module} import f_{other}\n")
                 terms.append(f"f_{other}(x)")
+            case 5:
+                body.append("    import main\n")
+                terms.append("main.SCALE")
             case _:
-                lines.append(f"import {other} as other_{other}")
+                lines.append(f"import {module} as other_{other}")
                 lines.append(f"f_{other} = other_{other}.f_{other}")
                 terms.append(f"f_{other}(x) + other_{other}.READ")
     statements = [changed(choose) for _ in range(choose.randrange(4))]
@@ -223,7 +268,7 @@ def _helper(name: str, others: Sequence[str], choose: random.Random) -> str:
     asked = name == "main" or choose.random() < 0.6
     function = "".join(
         [
-            f"def f_{name}(x):\n",
+            f"def f_{own}(x):\n",
             _SECTION if asked else "",
             *body,
             f"    h = {' + '.join(terms)}\n",
@@ -291,7 +336,7 @@ class Typist:
 
     async def open(self) -> None:
         """Open a closed file."""
-        if closed := sorted(self.project.disk.keys() - self.project.editor):
+        if closed := sorted(self.project.disk.keys() - self.project.editor - {DATA}):
             self.show(self.choose.choice(closed))
 
     def show(self, name: str) -> None:
@@ -348,6 +393,8 @@ class Typist:
 
     def _edited(self, name: str, text: str) -> str:
         """A text after one edit: of a number, of a change of another module, or back again."""
+        if name == DATA:
+            return f"{self.choose.randrange(1, 9)}.5"
         before = self._before[name]
         match self.choose.randrange(10):
             case 0 | 1 | 2 | 3:
@@ -389,7 +436,7 @@ async def _of_project(seed: int, number: int, count: int, python: str) -> list[J
         write(root, project.disk)
         async with session(root, python) as opened:
             typist = Typist(project, root, opened, choose)
-            for name in sorted(project.disk):
+            for name in sorted(project.disk.keys() - {DATA}):
                 if name == MAIN or choose.random() < 0.6:
                     typist.show(name)
             for step in range(count):

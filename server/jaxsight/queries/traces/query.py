@@ -7,8 +7,9 @@ so that a cached answer stays valid.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxsight.examples import ExampleSet
 from jaxsight.queries.documents import Document, Subject, module_name
@@ -36,6 +37,8 @@ class Question:
     key: str
     caveats: tuple[Caveat, ...] = ()
     """Statements that were not run and may change the answer."""
+    asked: int = field(default_factory=itertools.count(1).__next__, compare=False)
+    """Its number in the order in which questions are asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ class TraceCache:
         unit = _unit(question)
         running = self._running.get(unit)
         if running is not None and (running.question.key != question.key or running.task.done()):
+            if not running.task.done() and running.question.asked > question.asked:
+                raise Superseded(question.subject.name)
             running.task.cancel()
             running = None
         if running is None:
