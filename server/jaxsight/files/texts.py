@@ -159,8 +159,10 @@ def _is_settled(path: str) -> bool:
 
 
 def _version_of_bytes(data: bytes) -> Version:
+    # `decode_source` holds back a `\r` at the end, which may be half of a line end.
+    plain = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
-        return version_of_text(decode_source(data))
+        return version_of_text(decode_source(plain))
     except (SyntaxError, UnicodeDecodeError):  # a wrong encoding; importing raises an error
         return _digest(data)
 
