@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.truth import edits, oracle
 from tests.truth.measure import (
     Given,
     Judged,
+    Verdict,
     given,
     request,
     scratch,
@@ -420,6 +422,8 @@ async def measured(count: int, seed: int, python: str, jobs: int) -> list[Judged
     async def work() -> None:
         while numbers:
             judged.extend(await _of_project(seed, numbers.pop(), min(count, PER_PROJECT), python))
+            wrong = sum(each.verdict is Verdict.WRONG for each in judged)
+            print(f"{len(judged)} answers, {wrong} silently wrong", file=sys.stderr)
 
     await asyncio.gather(*(work() for _ in range(jobs)))
     return judged
