@@ -24,7 +24,7 @@ from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
-from jaxsight.cli.user_python import user_environment, user_interpreter
+from jaxsight.cli.user_python import user_interpreter
 from jaxsight.dataset.making import engines, make, shards
 from jaxsight.dataset.making.make import CannotMake, Made, Store
 from jaxsight.dataset.schema import VERSION
@@ -35,6 +35,7 @@ from jaxsight.dataset.tables.files import UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest, NoDataset
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
+from jaxsight.workers.own_python import with_packages
 
 _VERSIONS = """\
 import importlib.metadata, json, platform, sys
@@ -361,9 +362,11 @@ def _spec(file: Path | None, options: dict[str, Any]) -> Spec:
 
 def _versions(python: str, packages: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
     """Return the versions of what rows are made with, and those of packages, empty if unknown."""
+    own = with_packages(python, "-c", _VERSIONS, *packages)
     done = subprocess.run(
-        [python, "-c", _VERSIONS, *packages],
-        env=user_environment(),
+        own.command,
+        env=own.environment,
+        cwd=own.folder,
         capture_output=True,
         text=True,
         check=False,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from jaxsight.cli import git
 from jaxsight.cli.arguments import Address, parse_address, read_source
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
@@ -126,7 +126,7 @@ async def kernels(
         after = await _results(run, address, targets or (), set_name, printer, complete)
         before = []
         if isinstance(baseline, str):
-            old = _committed(address.path, baseline)
+            old = _text_at(baseline, address.path)
             before = await _results(run, address, targets or (), set_name, printer, complete, old)
         elif baseline is not None:
             before = await _results(run, baseline, targets or (), None, printer, complete)
@@ -186,21 +186,16 @@ async def _results(
     return results
 
 
-def _committed(path: Path, revision: str) -> str:
+def _text_at(revision: str, path: Path) -> str:
     """Return a file's text in a git revision.
 
     Raises:
         CommandError: git is not installed, or there is no such revision or file.
     """
-    command = ["git", "show", f"{revision}:./{path.name}"]
     try:
-        done = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
-    except OSError as error:
-        raise CommandError(f"cannot run git: {error}") from error
-    if done.returncode:
-        error_text = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
-        raise CommandError(f"cannot read {path.name} at {revision}: {error_text}")
-    return done.stdout.decode("utf-8", "replace")
+        return git.committed(path, revision).decode("utf-8", "replace")
+    except git.NoAnswer as error:
+        raise CommandError(f"cannot read {path.name} at {revision}: {error}") from error
 
 
 def _records(

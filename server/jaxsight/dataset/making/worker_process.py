@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from jaxsight.workers.compilation import environments
+from jaxsight.workers.own_python import with_packages
 from jaxsight.workers.watchdog import guardian
 
 BOOT = Path(__file__).parents[1] / "boot.py"
@@ -51,8 +52,8 @@ class WorkerProcess:
             seconds: after which a question is a hang.
             memory: bytes that the worker and its children may use.
         """
-        self._command = [python, str(BOOT), *(["--other-path"] if other_path else [])]
-        self._variables = {**os.environ, "JAX_ENABLE_X64": str(int(x64))}
+        self._own = with_packages(python, str(BOOT), *(["--other-path"] if other_path else []))
+        self._variables = {**self._own.environment, "JAX_ENABLE_X64": str(int(x64))}
         if (compilers := environments.home()) is not None:
             self._variables["JAXSIGHT_COMPILERS"] = str(compilers)
         self._seconds = seconds
@@ -98,7 +99,8 @@ class WorkerProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
-            self._command,
+            self._own.command,
+            cwd=self._own.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -13,12 +13,15 @@ from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Trials, verdict_of
 from jaxsight.repro.explanation import OTHER, TARGETS, UNTRIED, Row, Table
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.workers.own_python import program
 
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
 _SSH_FAILED = 255
 
 _THERE = """
-import base64, json, os, subprocess, sys, tempfile
+import sys
+sys.path = [*filter(None, sys.path)]  # not the folder of the login
+import base64, json, os, subprocess, tempfile
 sent = json.load(sys.stdin)
 with tempfile.TemporaryDirectory() as folder:
     for name, data in sent["files"].items():
@@ -52,7 +55,7 @@ def _row(trials: Trials, host: str, python: str) -> Row:
     trials.report(f"trying {host}")
     name = host.removeprefix("ssh://")
     remote = f"{shlex.quote(python)} -c {shlex.quote(_THERE)}"
-    command = ["ssh", *_OPTIONS, "--", name, remote]
+    command = [program("ssh") or "ssh", *_OPTIONS, "--", name, remote]
     shown = f"ssh {shlex.quote(name)} {python} - < {shlex.quote(str(trials.file))}"
     try:
         done = subprocess.run(
