@@ -24,9 +24,9 @@ def _leave_working_folder() -> None:
 
 _leave_working_folder()
 
-import importlib.util  # noqa: E402
+import importlib.util
 
-from jaxsight import __version__  # noqa: E402
+from jaxsight import __version__
 
 
 def main() -> None:

@@ -34,6 +34,11 @@ class TrustedPaths:
     notes: list[str]
 
 
+def hosts(targets: Iterable[str]) -> list[str]:
+    """Return the targets on the command line whose hosts may be used, as they are named there."""
+    return [target for target in targets if target.startswith(SSH)]
+
+
 def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPaths:
     """Return what a command trusts.
 

@@ -227,15 +227,20 @@ class Project:
         """Ask the user to let this project's code run, unless they were asked before."""
         self._owner.ask(self.consent())
 
+    def may_send(self, host: str) -> bool:
+        """Return whether programs of this project may be compiled on another machine."""
+        python = self._owner.any_settings.compiler.remote_python
+        return self._owner.trust.may_send(self._real[0], host, python)
+
     def not_sent(self, host: str) -> str:
         """Return why nothing of this project is compiled on another machine; empty if it may be.
 
         The user is asked the first time.
         """
+        if self.may_send(host):
+            return ""
         trust = self._owner.trust
         python = self._owner.any_settings.compiler.remote_python
-        if trust.may_send(self.folder, host, python):
-            return ""
         self._owner.ask(trust.consent_to_send(self.folder, host, python))
         return (
             f"compiling on {shown_path(host)} waits for your approval, because StableHLO with its "

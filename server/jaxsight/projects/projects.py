@@ -2,9 +2,9 @@
 
 A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace
 folder that contains it. Where a link in that folder leads out of it, the trust of the folder where
-the file really is decides, not that of the workspace. A file of an installed library belongs to the workspace's first folder (the
-working folder if there is none), which has its example inputs. Settings are read only here, and
-again when a settings file changes.
+the file really is decides, not that of the workspace. A file of an installed library belongs to the
+workspace's first folder (the working folder if there is none), which has its example inputs.
+Settings are read only here, and again when a settings file changes.
 """
 
 from __future__ import annotations
@@ -291,7 +291,9 @@ class Projects:
 
     def _is_installed(self, folder: str, path: str) -> bool:
         """Return whether a file is of a library that programs in a folder import anyway."""
-        python = self.of(str(Path(folder, SETTINGS_FILE))).interpreter if _is_library(path) else None
+        python = (
+            self.of(str(Path(folder, SETTINGS_FILE))).interpreter if _is_library(path) else None
+        )
         return python is not None and is_installed_for(python.path, path)
 
     def _find_root(self, path: str) -> str:

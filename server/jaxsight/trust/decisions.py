@@ -44,6 +44,11 @@ def over_ssh(host: str, python: str) -> str:
     return f"{SSH}{host}" if python == PYTHON else f"{SSH}{host} {python}"
 
 
+def parse_host(target: str) -> str:
+    """Return the host of an approval; empty if it is for an interpreter."""
+    return target.removeprefix(SSH).partition(" ")[0] if target.startswith(SSH) else ""
+
+
 def in_terminal(folder: str, target: str = "") -> str:
     """Return the command that lets a folder's code run, or lets it reach something."""
     option = f" --allow {shlex.quote(target)}" if target else ""
@@ -79,7 +84,7 @@ class Trust:
         self._taken_up = self._store.read()
         self._here = Decisions(frozenset(map(os.path.realpath, trusted)))
         """This process's own decisions; not stored."""
-        self._allowed = set(allowed)
+        self._allowed = frozenset(allowed)
         self._asked: dict[tuple[str, str], Consent] = {}
 
     @staticmethod
@@ -110,16 +115,14 @@ class Trust:
         return self.policy is Policy.ALWAYS or self._may_reach(folder, python)
 
     def may_send(self, folder: str, host: str, python: str) -> bool:
-        """Return whether programs of a folder may be compiled on a host, by a Python there.
+        """Return whether programs of a folder may be compiled on a host, by a Python there."""
+        return self._may_reach(folder, over_ssh(host, python))
 
-        A host that the user named is allowed with any Python.
-        """
-        named = f"{SSH}{host}" in self._allowed
-        return named or self._may_reach(folder, over_ssh(host, python))
-
-    def allow(self, target: str) -> None:
-        """Let every folder reach something that the user named, as long as this process lives."""
-        self._allowed.add(target)
+    def ask_anew(self, host: str) -> None:
+        """Let the questions about a host be asked again."""
+        self._asked = {
+            key: asked for key, asked in self._asked.items() if parse_host(key[1]) != host
+        }
 
     def consent_to_run(
         self, folder: str, python: str, reason: str, *, elsewhere: bool

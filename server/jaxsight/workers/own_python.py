@@ -8,9 +8,9 @@ working folder, which may be a workspace that nobody trusts: its `pip.py` or `js
 | guardian | the standard library (`-I -S`) | of what it watches | it needs nothing else |
 | pip, venv | what is installed (`-I`) | the root | they install for others |
 | versions of packages | the user's packages, too (`-P`) | the root | these are asked for |
-| compilers, workers of datasets | the user's packages, too (`-P`) | the root | JAX is the user's |
-| tracers, processes of `repro` | the user's packages, too (by path) | the project's | they run its code |
-| commands of the user: `record`, `repro run`, a repro, pytest | as without jaxsight | the user's | same |
+| compilers, workers of datasets | these, too (`-P`) | the root | JAX is the user's |
+| tracers, processes of `repro` | these, too (by path) | the project's | they run its code |
+| what `record` and `repro` run, pytest | as without jaxsight | the user's | it is theirs |
 
 A tracer has no option, because those of Python 3.11 would keep an older one from saying that it is
 too old. It is started by its path, which Python imports from instead of the working folder, and

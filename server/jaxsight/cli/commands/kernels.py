@@ -17,6 +17,7 @@ from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
 from jaxsight.cli.traced_view import trace_view
+from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches, modules
 from jaxsight.features.kernels.collectives import kernel_title
@@ -122,7 +123,8 @@ async def kernels(
     address, baseline = parse_address(function), _parse_against(against)
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
-    async with start_run(paths, {"python": python} if python else {}, allow or ()) as run:
+    allowed = [*(allow or ()), *hosts(targets or ())]
+    async with start_run(paths, {"python": python} if python else {}, allowed) as run:
         after = await _results(run, address, targets or (), set_name, printer, complete)
         before = []
         if isinstance(baseline, str):

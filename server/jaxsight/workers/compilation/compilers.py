@@ -39,8 +39,8 @@ from jaxsight.workers.compilation.environments import (
 )
 from jaxsight.workers.compilation.queue import Queue, Urgency
 from jaxsight.workers.environment import tracer_environment
-from jaxsight.workers.own_python import ROOT
 from jaxsight.workers.limits import Limits
+from jaxsight.workers.own_python import ROOT
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Reason, signal_name
 

@@ -73,11 +73,19 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
     """
     start = _START.replace("VARIABLES", repr(dict(variables)))
     # Not from the folder of the login, which `-c` puts first on the path.
-    code = f"import sys;sys.path=[*filter(None,sys.path)];import base64;exec(base64.b64decode({base64.b64encode(start.encode())!r}))"
+    path = "import sys;sys.path=[*filter(None,sys.path)]"
+    sent = base64.b64encode(start.encode())
+    code = f"{path};import base64;exec(base64.b64decode({sent!r}))"
     remote_python = (
         f"~/{shlex.quote(python[2:])}" if python.startswith("~/") else shlex.quote(python)
     )
-    return [program("ssh") or "ssh", *_OPTIONS, "--", host, f"{remote_python} -X utf8 -c {shlex.quote(code)}"]
+    return [
+        program("ssh") or "ssh",
+        *_OPTIONS,
+        "--",
+        host,
+        f"{remote_python} -X utf8 -c {shlex.quote(code)}",
+    ]
 
 
 @cache
