@@ -197,6 +197,7 @@ def mine(
         interpreter = user_interpreter(python, paths[0] if paths else None)
         versions, known = _versions(interpreter, installed)
         known |= {str(path): mined_sources.digest([path]) for path in paths}
+        _say_what_runs(f"the code and doctests of {one_line(', '.join(packages))}")
         read = partial(mined_sources.in_module, place=mined_sources.Place.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names}
@@ -251,13 +252,17 @@ def rewrites(
 @command
 def verify(
     out: Out,
-    sample: Annotated[int, typer.Option(min=0, help="Rows to make again from their source.")] = 0,
+    sample: Annotated[
+        int, typer.Option(min=0, help="Rows to make again, which runs their source.")
+    ] = 0,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
     """Check a dataset: digests of files, columns, uniqueness, splits and each row's validation.
 
-    Exits with 1 if something is wrong.
+    Exits with 1 if something is wrong. Without --sample, no code of the dataset runs. With it, the
+    source of these rows runs as your user, in processes that may not write files, start processes
+    or use the network; this is no sandbox for code that exploits Python.
     """
     with _explained(), _interruptible(), Progress() as progress:
         described = manifest.read(out)
@@ -267,6 +272,7 @@ def verify(
         if sample:
             interpreter = user_interpreter(python)
             chosen = again.sample(out, described, sample)
+            _say_what_runs(f"the source of {units.count(len(chosen), 'row')}")
             progress.report("rows made again", 0, len(chosen))
             again.make_again(chosen, interpreter, verified, progress.step)
     if as_json:
@@ -321,6 +327,11 @@ def card(out: Out) -> int:
         building.write_card(out, manifest.read(out))
     Printer().print(one_line(str(out / "README.md")))
     return 0
+
+
+def _say_what_runs(what: str) -> None:
+    """Say what is executed, before it is."""
+    Printer(stderr=True).print(f"note: running {what} as your user")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Trials, verdict_of
 from jaxsight.repro.explanation import OTHER, TARGETS, UNTRIED, Row, Table
@@ -80,11 +81,16 @@ def _row(trials: Trials, host: str, python: str) -> Row:
 
 def _message(file: Path, timeout: float) -> str:
     """Return what is sent: the file, and the arrays beside it."""
-    paths = [file, *file.parent.glob(f"{file.stem}*.npz")]
-    files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in paths}
+    paths = [file, *filter(reading.is_file, file.parent.glob(f"{file.stem}*.npz"))]
+    files = {path.name: base64.b64encode(_content(path)).decode() for path in paths}
     return json.dumps(
         {"files": files, "main": file.name, "observer": running.OBSERVER, "timeout": timeout}
     )
+
+
+def _content(path: Path) -> bytes:
+    with reading.opened(path) as file:
+        return file.read()
 
 
 def _ran(reply: dict[str, object], timeout: float) -> running.Ran:
