@@ -234,9 +234,7 @@ def test_a_command_runs_no_module_of_the_folder_that_it_is_given_in(
     good.mkdir()
     (good / "model.py").write_text(FUNCTION)
     arguments = [part.format(good=good) for part in command]
-    done = jaxsight(
-        tmp_path, *arguments, "--python", sys.executable, cwd=evil, PIP_NO_INDEX="1"
-    )
+    done = jaxsight(tmp_path, *arguments, "--python", sys.executable, cwd=evil, PIP_NO_INDEX="1")
     assert "Traceback" not in done.stderr
     assert sprung(mark) == []
 
