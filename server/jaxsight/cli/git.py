@@ -87,5 +87,7 @@ def _run(folder: Path, *arguments: str) -> bytes:
         raise NoAnswer(f"git did not answer within {_SECONDS:g} s") from error
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        if any("promisor" in line or "lazy fetching" in line for line in lines):
+            raise NoAnswer("its content is not on this machine (a partial clone); fetch it first")
         raise NoAnswer((lines or ["no output"])[-1].removeprefix("fatal: "))
     return done.stdout
