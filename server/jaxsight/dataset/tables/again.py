@@ -44,9 +44,14 @@ def make_again(
         targets = tuple(target["target"] for target in row["targets"])
         source = {"program": program(row), "split": row["split"]}
         task = Task("rows", 0, (source,), targets, row["x64"], is_foreign=True)
-        (record,) = make(task, python, on_program)
+        try:
+            (record,) = make(task, python, on_program)
+            difference = _difference(row, record)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # Its source can write to whatever its process can.
+            difference = f"rejected: its process gave an invalid answer ({type(error).__name__})"
         verified.again += 1
-        if difference := _difference(row, record):
+        if difference:
             verified.add("again", f"row {row['number']}: {difference}")
 
 
