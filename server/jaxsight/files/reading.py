@@ -17,9 +17,8 @@ import stat
 import sys
 import tokenize
 from collections.abc import Iterator
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import BinaryIO
 
 from jaxsight.text import units
 
@@ -77,7 +76,7 @@ def data(path: str | os.PathLike[str], limit: int = SOURCE) -> bytes:
 
 
 @contextlib.contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def opened(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
     """Open a regular file of any size, such as a table of a dataset, to read it in parts.
 
     Raises:
