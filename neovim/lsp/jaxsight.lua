@@ -13,6 +13,9 @@ capabilities.experimental = { jaxsight = true }
 
 return {
   cmd = { 'jaxsight', 'server' },
+  -- Nothing of the project is looked up or imported to start the server.
+  cmd_cwd = vim.uv.os_homedir(),
+  cmd_env = { PYTHONSAFEPATH = '1' },
   filetypes = { 'python' },
   root_dir = function(buffer, found)
     -- An installed library belongs to the current project, with its example inputs.

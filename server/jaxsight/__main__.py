@@ -5,8 +5,26 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+
+
+def _leave_working_folder() -> None:
+    """Import nothing from the working folder, which may be a workspace that nobody trusts.
+
+    `python -m` puts it on the path, and so does an empty entry of `PYTHONPATH`.
+    """
+    import os
+
+    if not (sys.flags.safe_path or sys.flags.isolated) and __name__ == "__main__":
+        del sys.path[0]
+    if "" in os.environ.get("PYTHONPATH", "-").split(os.pathsep):
+        here = os.getcwd()  # noqa: PTH109 - nothing is imported yet
+        sys.path[:] = [entry for entry in sys.path if entry not in ("", here)]
+
+
+_leave_working_folder()
+
+import importlib.util
 
 from jaxsight import __version__
 

@@ -87,6 +87,7 @@ class Consent:
     """
 
     folder: str
+    """Its real path, as the question shows it."""
     what: str
     """The host (`ssh://HOST`) or outside interpreter to allow; empty: the folder's code itself."""
     text: str

@@ -318,9 +318,12 @@ class Session:
         await self.engine.aclose()
 
     def _look_for_decisions(self) -> None:
-        """Take up decisions that the user made elsewhere, with `jaxsight trust`."""
-        if self.engine.projects.trust.changed():
-            self.engine.projects.decided()
+        """Take up decisions that the user made elsewhere, and links that lead elsewhere now."""
+        projects = self.engine.projects
+        if projects.trust.changed():
+            projects.decided()
+            self._outdate()
+        if projects.relinked():
             self._outdate()
 
     def _outdate(self) -> None:

@@ -45,7 +45,7 @@ def test_a_compiler_has_the_users_jax_and_its_plugin(home: Path) -> None:
 def program(folder: Path, script: str) -> str:
     """A command that stands for a Python interpreter: it is version 3.11."""
     path = folder / "python"
-    path.write_text(f'#!/bin/sh\n[ "$1" = -I ] && echo py3.11 && exit\n{script}\n')
+    path.write_text(f'#!/bin/sh\n[ "$1 $2" = "-I -c" ] && echo py3.11 && exit\n{script}\n')
     path.chmod(0o755)
     return str(path)
 

@@ -66,6 +66,47 @@ def test_what_is_no_file_is_named(
     assert problem(made(tmp_path / "pyproject.toml")) == reason
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/passwd",
+        "../outside.txt",
+        "data/../../outside.txt",
+        "/dev/zero",
+        "link",
+        "data/link/outside.txt",
+        "C:\\outside.txt",
+        "..\\outside.txt",
+        "null\0byte",
+    ],
+)
+def test_a_name_in_a_file_leads_to_nothing_outside_of_the_folder(tmp_path: Path, name: str) -> None:
+    within = folder(tmp_path / "folder")
+    folder(within / "data")
+    (tmp_path / "outside.txt").write_text("")
+    linked(within / "link", tmp_path / "outside.txt")
+    linked(within / "data" / "link", tmp_path)
+    with pytest.raises(reading.UnreadableError):
+        reading.inside(within, name)
+
+
+def test_a_name_in_a_file_leads_to_files_inside_of_the_folder(tmp_path: Path) -> None:
+    within = linked(tmp_path / "opened", folder(tmp_path / "folder"))
+    linked(folder(within / "data") / "link", within / "manifest.json")
+    real = tmp_path / "folder"
+    assert reading.inside(within, "data/rows.jsonl") == real / "data" / "rows.jsonl"
+    assert reading.inside(within, "data/link") == real / "manifest.json"
+    (real / "manifest.json").write_text("{}")
+    with reading.opened(within / "manifest.json") as file:
+        assert file.read() == b"{}"
+
+
+@pytest.mark.parametrize("make", [pipe, folder, lambda path: linked(path, "/dev/zero")])
+def test_what_is_no_file_is_not_opened(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    with pytest.raises(reading.UnreadableError), reading.opened(make(tmp_path / "rows.jsonl")):
+        pass
+
+
 def test_a_socket_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # their names are short
     assert problem(listening(Path("socket"))) == "it is a socket, expected a file"

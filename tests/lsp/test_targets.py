@@ -28,6 +28,7 @@ async def test_targets_are_plain_data(client: Client, session: FakeSession) -> N
         "detail": "detail",
         "compiler": "cuda",
         "active": True,
+        "approved": True,
     }
     assert offers["compilers"] == [
         {

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from jaxsight.events import Consent
 from tests.lsp.client import Client, recorded
 from tests.lsp.fake_session import FakeSession
@@ -227,3 +229,55 @@ async def test_saves_stand_for_changes_where_nothing_is_watched(
     client.notify("textDocument/didSave", {"textDocument": document})
     await client.settled()
     assert session.changed_files == ["/home/user/project/x.py"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"trusted": False},
+        {"jaxsight": {"trusted": False}},
+        {"jaxsight": {"trusted": False, "x": 1}},
+    ],
+)
+async def test_settings_revoke_trust(
+    client: Client, session: FakeSession, settings: dict[str, object]
+) -> None:
+    await client.initialize(
+        recorded("helix_25.01.1")["initialize"], initializationOptions={"trusted": True}
+    )
+    assert session.configured[-1].trusted is True
+    client.notify("workspace/didChangeConfiguration", {"settings": settings})
+    await client.settled()
+    assert session.configured[-1].trusted is False
+    assert "trusted" not in session.configured[-1].editor
+    client.notify("jaxsight/trust", {"trusted": True})
+    await client.settled()
+    assert session.configured[-1].trusted is False
+
+
+@pytest.mark.parametrize(
+    "settings", [{"trusted": True}, {"jaxsight": {"trusted": True}}, {"trusted": None}, None]
+)
+async def test_settings_do_not_grant_trust(
+    client: Client, session: FakeSession, settings: object
+) -> None:
+    options = {"jaxsight": {"trusted": True}}
+    await client.initialize(recorded("helix_25.01.1")["initialize"], initializationOptions=options)
+    client.notify("workspace/didChangeConfiguration", {"settings": settings})
+    await client.settled()
+    assert session.configured[-1].trusted is None
+
+
+async def test_an_answer_to_our_question_about_settings_revokes_trust(
+    client: Client, session: FakeSession
+) -> None:
+    client.answers["workspace/configuration"] = lambda params: [
+        {"trusted": False} if question["section"] == "jaxsight" else None
+        for question in params["items"]
+    ]
+    await client.initialize(
+        recorded("neovim_0.12.4")["initialize"], initializationOptions={"trusted": True}
+    )
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    await client.settled()
+    assert session.configured[-1].trusted is False

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "server" / "jaxsight"
 READS = frozenset({"read_text", "read_bytes"})
 WRITES = frozenset({"write_text", "write_bytes"})
 MODULES = frozenset({"io", "os", "tokenize", "codecs", "gzip", "zipfile", "shelve", "dbm", "mmap"})
+MODE = re.compile(r"[rwxa][bt+]*")
 PICKLES = frozenset({"pickle", "shelve", "dill", "cloudpickle", "joblib"})
 
 ALLOWED = {
@@ -27,8 +29,8 @@ ALLOWED = {
     "compiler/compat/dumps.py": "reads what XLA wrote into a temporary folder of this process",
     "compiler/compat/partitioning.py": "reads what XLA wrote into such a folder, and its log",
     "compiler/compat/xla.py": "the same",
-    "dataset/making/make.py": "the folder of shards, which this command made",
     "compiler/idle_memory.py": "/proc, of this process",
+    "dataset/tables/files.py": "writes tables into a folder that this command made",
     "compiler/stand_ins.py": "writes into a folder of this process",
     "lsp/features/virtual_documents.py": "writes into a temporary folder of this process",
     "recording/observing/log.py": "appends to a file in a folder that the command made",
@@ -47,7 +49,6 @@ ALLOWED = {
     "repro/explaining/intermediates.py": "a temporary folder of this process",
     "repro/explaining/prefixes.py": "the same",
     "repro/explaining/run.py": "reads the repro that the command wrote, or has read",
-    "repro/explaining/targets.py": "the same",
     "repro/reducing/children.py": "/dev/null, and /proc, of children of this process",
     "repro/reducing/equations/recording.py": "a temporary folder of this process",
     "repro/reducing/journal.py": "the folder in which a reduction continues",
@@ -83,6 +84,10 @@ def opened(file: Path) -> Iterator[str]:
                 yield name
             case ast.Call(func=ast.Attribute(attr="open", value=ast.Call())):
                 yield "open of a made path"
+            case ast.Call(
+                func=ast.Attribute(attr="open"), args=[ast.Constant(value=str(mode)), *_]
+            ) if MODE.fullmatch(mode):
+                yield "open of a path"
 
 
 def test_files_are_opened_where_that_is_safe() -> None:

@@ -112,6 +112,7 @@ async def server(
     arguments: tuple[str, ...] = (),
     with_jax: bool = True,
     environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
     **options: Any,
 ) -> AsyncIterator[Client]:
     """A server and a client that is Neovim, in some folders; its user answers no question unless a
@@ -126,7 +127,7 @@ async def server(
         stdout=PIPE,
         stderr=DEVNULL,
         env=variables(tmp_path, **(environ or {})),
-        cwd=home(tmp_path),
+        cwd=cwd or home(tmp_path),
     )
     assert process.stdin is not None
     client = Client(process.stdin.write)

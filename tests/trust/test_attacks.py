@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.trust.baits import laid, sprung
 from tests.trust.process import (
     FUNCTION,
     TRACED,
@@ -197,6 +198,45 @@ async def test_a_host_that_is_approved_runs_no_other_command_of_a_project(
         (question,) = await asked(client)
         assert "cluster over ssh with /tmp/planted" in question["message"]
         assert not ran(mark)
+
+
+@pytest.mark.parametrize("answer", ["Cancel", None])
+async def test_an_installation_runs_no_module_of_the_folder_that_the_server_is_in(
+    tmp_path: Path, mark: Path, answer: str | None
+) -> None:
+    evil, good = laid(tmp_path / "evil", mark), tmp_path / "good"
+    good.mkdir()
+    decide(tmp_path, good)
+    async with server(tmp_path, evil, good, cwd=evil) as client:
+        open_file(client, good / "model.py")
+        answering(client, answer)
+        file = (good / "model.py").as_uri()
+        await run(client, "jaxsight.installTarget", "cuda", file)
+        (question,) = await asked(client)
+        assert "Install" in question["message"]
+    assert sprung(mark) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("dataset", "generate", "out", "--samples", "1", "--format", "jsonl"),
+        ("targets",),
+        ("targets", "install", "cuda"),
+        ("kernels", "{good}/model.py:f", "--target", "cpu"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_runs_no_module_of_the_folder_that_it_is_given_in(
+    tmp_path: Path, mark: Path, command: tuple[str, ...]
+) -> None:
+    evil, good = laid(tmp_path / "evil", mark), tmp_path / "good"
+    good.mkdir()
+    (good / "model.py").write_text(FUNCTION)
+    arguments = [part.format(good=good) for part in command]
+    done = jaxsight(tmp_path, *arguments, "--python", sys.executable, cwd=evil, PIP_NO_INDEX="1")
+    assert "Traceback" not in done.stderr
+    assert sprung(mark) == []
 
 
 async def test_a_contract_on_another_machine_waits_and_holds_nothing_else_back(

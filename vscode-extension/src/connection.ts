@@ -59,6 +59,8 @@ export function connection(start: Start, listener: Listener): LanguageClient {
     // Whether the workspace's code runs, VS Code's own trust decides: `trusted` below, and a notification when it is granted.
     args: ["-I", "-S", "-X", "utf8", start.context.asAbsolutePath("bundled/start.py"), "server", "--trust", "editor"],
     transport: TransportKind.stdio,
+    // A command without a folder is looked up in the working folder, too (always on Windows), which would be the workspace.
+    options: { cwd: start.context.extensionPath },
   };
   const client: LanguageClient = new LanguageClient(
     SECTION,

@@ -22,6 +22,7 @@ interface Offer {
   readonly detail: string;
   readonly compiler: string;
   readonly active: boolean;
+  readonly approved: boolean;
 }
 
 interface Compiler {
@@ -100,7 +101,7 @@ export class Targets implements vscode.Disposable {
     const offers = await this.offers();
     picker.busy = false;
     picker.items = offers === undefined ? [] : [...items(offers), ...others(offers)];
-    picker.activeItems = picker.items.filter((item) => item.offer?.active === true);
+    picker.activeItems = picker.items.filter((item) => item.offer?.active === true && item.offer.approved);
   }
 
   private async pickCompiler(): Promise<void> {
@@ -126,7 +127,7 @@ function items(offers: Offers): Item[] {
     const item: Item = {
       label: offer.target,
       description: description.join(" · "),
-      detail: `${SIGNS[offer.state]} ${offer.detail}`,
+      detail: `${offer.approved ? SIGNS[offer.state] : "$(shield)"} ${offer.detail}`,
       ...(offer.compiler === "" ? {} : { buttons: [INSTALL] }),
       offer,
     };

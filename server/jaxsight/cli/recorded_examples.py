@@ -51,7 +51,7 @@ def write_examples(root: Path, functions: Functions, place: Place) -> Iterator[s
         return
     for file, of_file in groupby(sorted(functions.items()), key=lambda item: item[0][0]):
         calls = {name: own[0] for (_, name), own in of_file}
-        path = root / file
+        path = _path(root, file)
         source = _source(path)
         edits = dict(_edits(path, source, calls, settings))
         if edits:
@@ -61,6 +61,15 @@ def write_examples(root: Path, functions: Functions, place: Place) -> Iterator[s
         left_out = [name for name in calls if name not in edits]
         if left_out:
             yield one_line(f"  not added, as they have some or have changed: {', '.join(left_out)}")
+
+
+def _path(root: Path, file: str) -> Path:
+    """Return the path of a file that a recording names."""
+    try:
+        reading.inside(root, file)
+    except reading.UnreadableError as error:
+        raise CommandError(str(error)) from error
+    return root / file
 
 
 def _source(path: Path) -> str:

@@ -34,6 +34,11 @@ class TrustedPaths:
     notes: list[str]
 
 
+def hosts(targets: Iterable[str]) -> list[str]:
+    """Return the targets on the command line whose hosts may be used, as they are named there."""
+    return [target for target in targets if target.startswith(SSH)]
+
+
 def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPaths:
     """Return what a command trusts.
 
@@ -46,13 +51,17 @@ def trust_paths(paths: Iterable[Path], allow: Sequence[str] = ()) -> TrustedPath
     store = Store(store_file())
     stored_trust = Trust(policy, store, terminal=True)
     roots: dict[str, None] = {}
+    named: set[str] = set()
     notes: dict[str, None] = {}
     for path in paths:
         root, above = _root(path, stored_trust)
         roots[str(root)] = None
+        # The user named it: where links in the root lead otherwise, they did not.
+        real = Path(os.path.realpath(path))
+        named.add(str(real if real.is_dir() else real.parent))
         notes |= dict.fromkeys(_ignored_note(folder) for folder in above)
     allowed = [stored_form(text) for text in allow]
-    trust = Trust(policy, store, roots, allowed, terminal=True)
+    trust = Trust(policy, store, {*roots, *named}, allowed, terminal=True)
     return TrustedPaths(list(roots), trust, list(notes))
 
 

@@ -1,6 +1,7 @@
 """Start a worker of `jaxsight dataset` by path with the user's Python: `python …/boot.py`.
 
-With `--other-path`, XLA takes another code path than it does by default.
+With `--other-path`, XLA takes another code path than it does by default. With `--foreign`, programs
+may not write files, start processes or use the network.
 
 A worker reads requests from standard input and answers each on standard output, one JSON object per
 line. Only this package becomes importable from its folder. At module level, this uses the standard
@@ -47,7 +48,7 @@ def main() -> None:
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what programs print does not get among the answers
-    serve(sys.stdin, answers)
+    serve(sys.stdin, answers, is_foreign="--foreign" in sys.argv)
 
 
 if __name__ == "__main__":

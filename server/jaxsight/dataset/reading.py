@@ -33,4 +33,4 @@ def read_rows(
     path = Path(folder)
     described = manifest.read(path)
     for name in described.of_table(table, split):
-        yield from files.read_rows(path / name, columns)
+        yield from files.read_rows(files.inside(path, name), columns)

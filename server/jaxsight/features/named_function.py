@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jaxsight.features.findings import failures
+from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
@@ -74,7 +75,7 @@ async def compiled_function(
     """
     for _ in range(2):  # a tracer may have ended meanwhile
         view = await traced_function(engine, path, function)
-        chosen = engine.choices.named_target(target) if target else None
+        chosen = named_target(target) if target else None
         result = await engine.programs.result(
             view, chosen, complete=complete, urgency=Urgency.ASKED
         )

@@ -10,12 +10,15 @@ This module uses only the standard library: tracers and compilers import it too.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import errno
 import os
 import stat
+import sys
 import tokenize
-from io import BytesIO
-from pathlib import Path
+from collections.abc import Iterator
+from io import BufferedReader, BytesIO
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from jaxsight.text import units
 
@@ -68,13 +71,56 @@ def data(path: str | os.PathLike[str], limit: int = SOURCE) -> bytes:
             refuses access.
         MissingError: the file does not exist.
     """
+    with _described(path, limit) as descriptor:
+        return _read(path, descriptor, limit)
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
+    """Open a regular file of any size, such as a table of a dataset, to read it in parts.
+
+    Raises:
+        UnreadableError, MissingError: as `data`, also while it is read.
+    """
+    with (
+        _described(path, sys.maxsize) as descriptor,
+        os.fdopen(descriptor, "rb", closefd=False) as file,
+    ):
+        yield file
+
+
+def inside(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the real path of a file that another file in a folder names.
+
+    Args:
+        folder: where it must be.
+        name: its path in the folder, with `/`.
+
+    Raises:
+        UnreadableError: it is absolute, or outside of the folder, also by a link.
+    """
+    parts = PurePosixPath(name)
+    try:
+        top = os.path.realpath(folder)
+        real = os.path.realpath(os.path.join(top, *parts.parts))  # noqa: PTH118 - resolved at once
+    except ValueError as error:  # a null byte in the path
+        raise UnreadableError(name, str(error)) from error
+    is_relative = not (parts.is_absolute() or ".." in parts.parts or "\\" in name)
+    if not is_relative or not Path(real).is_relative_to(top) or PureWindowsPath(name).drive:
+        raise UnreadableError(name, f"it is outside of {os.fspath(folder)}")
+    return Path(real)
+
+
+@contextlib.contextmanager
+def _described(path: str | os.PathLike[str], limit: int) -> Iterator[int]:
+    """Yield a descriptor of a regular file; turn errors of the system into ours."""
     try:
         # Check first: merely opening affects some devices and the writer of a pipe.
         _regular(path, os.stat(path), limit)  # noqa: PTH116 - not of a `Path`
         descriptor = _open(path, _FLAGS)
         try:
             _regular(path, _fstat(descriptor), limit)
-            return _read(path, descriptor, limit)
+            yield descriptor
         finally:
             _close(descriptor)
     except UnreadableError:

@@ -31,9 +31,7 @@ class Configuration:
     def __init__(self, initialize: Mapping[str, object]) -> None:
         """Read the parameters of `initialize`, as JSON."""
         options = _mapping(initialize.get("initializationOptions"))
-        trusted = options.get("trusted")
-        self.trusted: bool | None = trusted if isinstance(trusted, bool) else None
-        """Whether the client trusts its workspace, if it says so; the engine interprets it."""
+        self._trusted = _answer(options.get("trusted"))
         self.programs = options.get("programs") is True
         """Whether the client requests features of printed programs, for any document."""
         self.interpreters: dict[str, str] = {}
@@ -48,6 +46,8 @@ class Configuration:
             else {key: value for key, value in options.items() if key not in _NOT_SETTINGS}
         )
         self._pushed: Mapping[str, object] = {}
+        self._is_revoked = False
+        """Whether the last settings that the client sent revoke trust outside of our section."""
         self._pulled: Mapping[str, object] = {}
         self._pulled_by_root: dict[str, Mapping[str, object]] = {}
         self._pythons: dict[str, str] = {}
@@ -55,9 +55,25 @@ class Configuration:
         self.choose_interpreters(options.get("interpreters"))
 
     @property
+    def trusted(self) -> bool | None:
+        """Whether the client trusts its workspace, if it says so; the engine interprets it.
+
+        Settings may only revoke it: many editors merge a project's files into them.
+        """
+        layers = (self._initial, self._pushed, self._pulled, *self._pulled_by_root.values())
+        is_revoked = self._is_revoked or any(layer.get("trusted") is False for layer in layers)
+        return False if is_revoked else self._trusted
+
+    def trust(self, trusted: bool) -> None:
+        """Take the client's own decision about its workspace."""
+        self._trusted = trusted
+
+    @property
     def settings(self) -> dict[str, object]:
         """Settings of the whole workspace, unchecked."""
-        return _merged(self._initial, self._pushed, self._pulled)
+        merged = _merged(self._initial, self._pushed, self._pulled)
+        merged.pop("trusted", None)
+        return merged
 
     @property
     def settings_by_root(self) -> dict[str, dict[str, object]]:
@@ -66,7 +82,7 @@ class Configuration:
         return {
             root: merged
             for root, own in self._pulled_by_root.items()
-            if (merged := _merged(base, own)) != base
+            if (merged := _merged(base, {**own, "trusted": None})) != base
         }
 
     @property
@@ -99,6 +115,7 @@ class Configuration:
 
     def push(self, settings: object) -> None:
         """Take the settings of a `workspace/didChangeConfiguration`, which may carry none."""
+        self._is_revoked = _mapping(settings).get("trusted") is False
         own = _mapping(settings).get(SECTION)
         if isinstance(own, Mapping):
             self._pushed = own
@@ -150,6 +167,10 @@ def _roots(initialize: Mapping[str, Any]) -> list[str]:
     if not roots and isinstance(path := initialize.get("rootPath"), str) and path:
         roots = [path.rstrip("/") or "/"]
     return list(dict.fromkeys(roots))
+
+
+def _answer(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

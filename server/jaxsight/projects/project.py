@@ -103,6 +103,7 @@ class Project:
         self.root = root
         self.folder = folder
         """The folder whose trust covers this project."""
+        self._real = os.path.realpath(folder), os.path.realpath(root)
         self.read = read
         self.settings: Settings = merge(read, editor)
         self._recorded_problem = ""
@@ -127,8 +128,22 @@ class Project:
             self.problem = str(error)
         self._elsewhere = self._names_python_elsewhere(editor)
         """Whether the project's own settings name a Python interpreter outside of its folder."""
-        self.held_back = self._held_back()
-        """Why no process of this project may start; empty if it may."""
+        self._undecided = self._held_back()
+
+    @property
+    def held_back(self) -> str:
+        """Why no process of this project may start; empty if it may.
+
+        A link may lead elsewhere than when this was decided, at any time.
+        """
+        if self.leads_elsewhere:
+            return f"{shown_path(self.folder)} leads to another folder than before"
+        return self._undecided
+
+    @property
+    def leads_elsewhere(self) -> bool:
+        """Whether its folders are links that were turned to others since it was created."""
+        return (os.path.realpath(self.folder), os.path.realpath(self.root)) != self._real
 
     @property
     def untrusted(self) -> bool:
@@ -177,22 +192,22 @@ class Project:
         )
 
     def _held_back(self) -> str:
-        trust = self._owner.trust
-        if not trust.may_run(self.folder):
+        trust, folder = self._owner.trust, self._real[0]
+        if not trust.may_run(folder):
             match trust.policy:
                 case Policy.NEVER:
                     return "this folder is not trusted, so its code does not run (`trust = never`)"
                 case Policy.ASK if trust.client is not False:
-                    remedy = trust.remedy(self.folder)
+                    remedy = trust.remedy(folder)
                     return f"this folder is not trusted, so its code does not run; {remedy}"
                 case _:
                     return "the workspace is not trusted, so its code does not run"
         if self._elsewhere and self.interpreter is not None:
             python = self.interpreter.path
-            if not trust.may_start(self.folder, python):
+            if not trust.may_start(folder, python):
                 return (
                     f"the interpreter {shown_path(python)} of the project's settings is outside "
-                    f"the project and waits for your approval; {trust.remedy(self.folder, python)}"
+                    f"the project and waits for your approval; {trust.remedy(folder, python)}"
                 )
         return ""
 
@@ -213,19 +228,24 @@ class Project:
         """Ask the user to let this project's code run, unless they were asked before."""
         self._owner.ask(self.consent())
 
+    def may_send(self, host: str) -> bool:
+        """Return whether programs of this project may be compiled on another machine."""
+        python = self._owner.any_settings.compiler.remote_python
+        return self._owner.trust.may_send(self._real[0], host, python)
+
     def not_sent(self, host: str) -> str:
         """Return why nothing of this project is compiled on another machine; empty if it may be.
 
         The user is asked the first time.
         """
+        if self.may_send(host):
+            return ""
         trust = self._owner.trust
         python = self._owner.any_settings.compiler.remote_python
-        if trust.may_send(self.folder, host, python):
-            return ""
         self._owner.ask(trust.consent_to_send(self.folder, host, python))
         return (
             f"compiling on {shown_path(host)} waits for your approval, because StableHLO with its "
-            f"constants leaves this machine; {trust.remedy(self.folder, over_ssh(host, python))}"
+            f"constants leaves this machine; {trust.remedy(self._real[0], over_ssh(host, python))}"
         )
 
     def _named(self) -> tuple[str, str]:
@@ -242,7 +262,7 @@ class Project:
     @property
     def signature(self) -> object:
         """Equal for two projects that would give the same answers."""
-        return self.root, self.settings, self.read, self.environment, self.held_back
+        return self.root, self.settings, self.read, self.environment, self._undecided, self._real
 
     @property
     def limits(self) -> Limits:
@@ -301,8 +321,8 @@ class Project:
         """
         tracers = self._started()
         if tracers is None:
-            death = results.Death(results.Reason.UNAVAILABLE, last_words=self.problem)
-            return Died(NEW, "", death)
+            why = self.problem or self.held_back
+            return Died(NEW, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
         if request.executes is not None and priority is Priority.PERSON:
             self._owner.used(self)
         return await tracers.ask(
@@ -318,8 +338,8 @@ class Project:
     async def import_whole(self, request: Import) -> Imported | Failed | Died:
         """Import a whole file in a process of its own."""
         if self.interpreter is None or self.untrusted:
-            death = results.Death(results.Reason.UNAVAILABLE, last_words=self.problem)
-            return Died(request.id, "", death)
+            why = self.problem or self.held_back
+            return Died(request.id, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
         return await import_whole(
             self.interpreter.path,
             request,
@@ -348,6 +368,8 @@ class Project:
             self._listener.cancel()
 
     def _started(self) -> Tracers | None:
+        if self.leads_elsewhere:
+            return None  # its tracers would import from there
         if self._tracers is None and self.interpreter is not None and not self.untrusted:
             self._tracers = Tracers(
                 self.interpreter.path,

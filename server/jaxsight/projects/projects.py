@@ -1,9 +1,10 @@
 """All projects of a session, and the workspace folders they are in.
 
 A file belongs to the nearest folder above it that marks a project (`MARKERS`), or to the workspace
-folder that contains it. A file of an installed library belongs to the workspace's first folder (the
-working folder if there is none), which has its example inputs. Settings are read only here, and
-again when a settings file changes.
+folder that contains it. Where a link in that folder leads out of it, the trust of the folder where
+the file really is decides, not that of the workspace. A file of an installed library belongs to the
+workspace's first folder (the working folder if there is none), which has its example inputs.
+Settings are read only here, and again when a settings file changes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
@@ -27,6 +29,9 @@ from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.trust import Trust
 
 log = logging.getLogger(__name__)
+
+_Place = tuple[str, str]
+"""The root of a project, and the folder whose trust covers it."""
 
 SETTINGS_FILE = "pyproject.toml"
 IDLE = 60.0
@@ -63,8 +68,10 @@ class Projects:
         self._editor_by_root: Mapping[str, Mapping[str, object]] = {}
         self._editor_python: Mapping[str, str] = {}
         self._told_problems: set[str] = set()
-        self._projects: dict[str, Project] = {}
-        self._root_of: dict[str, str] = {}
+        self._projects: dict[_Place, Project] = {}
+        self._place_of: dict[str, tuple[str, _Place]] = {}
+        """By path: where the file really is, and the place of its project."""
+        self._is_relinked = False
         self._closing: set[asyncio.Task[None]] = set()
         self._used: list[str] = []
         """Roots that keep a spare tracer, the last used one first."""
@@ -87,7 +94,7 @@ class Projects:
         self._editor, self._editor_python = editor, editor_python
         self.trust.client = trusted
         self._editor_by_root = editor_by_root
-        self._root_of.clear()
+        self._place_of.clear()
         layers = (editor, *editor_by_root.values())
         problems = {p: None for layer in layers for p in merge(ProjectSettings(""), layer).problems}
         for problem in problems:
@@ -113,24 +120,38 @@ class Projects:
     def files_changed(self, paths: Sequence[str]) -> bool:
         """Read changed settings and recordings again; return whether any settings changed."""
         for path in filter(is_recorded_file, paths):
-            project = self._projects.get(str(Path(path).parent.parent))
-            if project is not None:
-                project.read_recorded()
+            root = str(Path(path).parent.parent)
+            for project in self._projects.values():
+                if project.root == root:
+                    project.read_recorded()
         if not any(PurePath(path).name in (*MARKERS, "pyvenv.cfg") for path in paths):
             return False
-        self._root_of.clear()
+        self._place_of.clear()
         return self._look_again()
 
     def of(self, path: str) -> Project:
         """Return the project that a file belongs to."""
-        root = self._root_of.get(path)
-        if root is None:
-            root = self._root_of[path] = self._find_root(path)
-        project = self._projects.get(root)
+        real = os.path.realpath(path)
+        known = self._place_of.get(path)
+        if known is None or known[0] != real:
+            known = self._place_of[path] = real, self._find_place(path, real)
+        place = known[1]
+        project = self._projects.get(place)
         if project is None:
-            project = self._projects[root] = self._made(root)
+            project = self._projects[place] = self._made(place)
             project.opened()
+        elif project.leads_elsewhere:
+            self._is_relinked = True
+            self._look_again()
+            project = self._projects[place]
         return project
+
+    def relinked(self) -> bool:
+        """Return whether links of projects were turned to other folders since the last call."""
+        if any(project.leads_elsewhere for project in self._projects.values()):
+            self._is_relinked = self._look_again()
+        was, self._is_relinked = self._is_relinked, False
+        return was
 
     def ask(self, consent: Consent | None) -> None:
         """Ask the user, once."""
@@ -173,8 +194,8 @@ class Projects:
 
     def closed(self, path: str) -> None:
         """Take note that a file was closed, which may have been the last of its project."""
-        root = self._root_of.pop(path, None)
-        if root is not None and (owner := self._projects.get(root)) is not None:
+        known = self._place_of.pop(path, None)
+        if known is not None and (owner := self._projects.get(known[1])) is not None:
             self.watch_idle(owner)
 
     def watch_idle(self, project: Project) -> None:
@@ -188,8 +209,9 @@ class Projects:
             return
         self._used = [project.root, *(root for root in self._used if root != project.root)]
         for root in self._used[SPARES:]:
-            if (unused := self._projects.get(root)) is not None:
-                unused.keep_spare(False)
+            for unused in self._projects.values():
+                if unused.root == root:
+                    unused.keep_spare(False)
         del self._used[SPARES:]
         project.keep_spare(True)
 
@@ -221,9 +243,9 @@ class Projects:
             *(project.aclose() for project in self._projects.values()), *self._closing
         )
 
-    def _made(self, root: str) -> Project:
+    def _made(self, place: _Place) -> Project:
+        root, folder = place
         folders = [folder for folder in self._roots if _holds(folder, root)]
-        folder = folders[0] if folders else root
         python = next((self._editor_python[f] for f in folders if f in self._editor_python), "")
         editor = next(
             (self._editor_by_root[f] for f in folders if f in self._editor_by_root), self._editor
@@ -232,12 +254,12 @@ class Projects:
 
     def _look_again(self) -> bool:
         changed = False
-        for root, project in list(self._projects.items()):
-            now = self._made(root)
+        for place, project in list(self._projects.items()):
+            now = self._made(place)
             if now.signature == project.signature:
                 continue
             changed = True
-            self._projects[root] = now
+            self._projects[place] = now
             now.opened()
             if project.held_back and not now.held_back:
                 now.start_ahead()
@@ -260,6 +282,25 @@ class Projects:
             log.info("ended the tracers of %s, of which no file is open", project.root)
         else:
             self.watch_idle(project)
+
+    def _find_place(self, path: str, real: str) -> _Place:
+        root = self._find_root(path)
+        folder = self._folder_of(root)
+        is_led_out = _holds(folder, path) and not _holds(os.path.realpath(folder), real)
+        if is_led_out and not self._is_installed(folder, path):
+            return root, self._folder_of(self._find_root(real))
+        return root, folder
+
+    def _folder_of(self, root: str) -> str:
+        """Return the workspace folder that contains a root; else the root itself."""
+        return next((folder for folder in self._roots if _holds(folder, root)), root)
+
+    def _is_installed(self, folder: str, path: str) -> bool:
+        """Return whether a file is of a library that programs in a folder import anyway."""
+        python = (
+            self.of(str(Path(folder, SETTINGS_FILE))).interpreter if _is_library(path) else None
+        )
+        return python is not None and is_installed_for(python.path, path)
 
     def _find_root(self, path: str) -> str:
         workspace = next((root for root in self._roots if _holds(root, path)), None)

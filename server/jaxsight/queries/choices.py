@@ -7,7 +7,6 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.programs.target_choice import chosen_targets
 from jaxsight.targets.target import Target, UnknownTarget, parse
-from jaxsight.trust.decisions import SSH
 
 
 class Choices:
@@ -48,21 +47,25 @@ class Choices:
     def choose_target(self, name: str) -> None:
         """Show another target; an empty name selects that of the settings.
 
-        Raises:
-            LookupError: no such target; the message has the nearest names.
-        """
-        self._target = self.named_target(name).name if name else ""
-
-    def named_target(self, name: str) -> Target:
-        """Return the target that the user named, who thereby allows its host.
+        This allows no host: a project may have named it in the list, and a link may run the
+        command. The user is asked again where they were before.
 
         Raises:
             LookupError: no such target; the message has the nearest names.
         """
-        try:
-            target = parse(name)
-        except UnknownTarget as error:
-            raise LookupError(str(error)) from error
-        if target.host:
-            self._projects.trust.allow(f"{SSH}{target.host}")
-        return target
+        target = named_target(name) if name else None
+        if target is not None and target.host:
+            self._projects.trust.ask_anew(target.host)
+        self._target = target.name if target is not None else ""
+
+
+def named_target(name: str) -> Target:
+    """Return the target with a name.
+
+    Raises:
+        LookupError: no such target; the message has the nearest names.
+    """
+    try:
+        return parse(name)
+    except UnknownTarget as error:
+        raise LookupError(str(error)) from error

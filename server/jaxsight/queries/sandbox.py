@@ -143,7 +143,9 @@ class Sandbox:
             self._ending.cancel()
             self._ending = None
         project = self.project
-        if self._tracers is None and project.interpreter is not None and not project.untrusted:
+        if project.untrusted:
+            return None
+        if self._tracers is None and project.interpreter is not None:
             self._tracers = Tracers(
                 project.interpreter.path,
                 project.root,

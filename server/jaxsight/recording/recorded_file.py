@@ -167,7 +167,7 @@ def write(root: Path, functions: Functions) -> None:
         ]
         files.setdefault(file, {})[name] = entries
     text = json.dumps({"version": VERSION, "functions": files}, indent=1)
-    folder = root / FOLDER
+    folder = reading.inside(root, FOLDER)
     folder.mkdir(exist_ok=True)
     if not reading.exists(folder / ".gitignore"):
         private.replace(folder / ".gitignore", _IGNORE.encode(), 0o644)

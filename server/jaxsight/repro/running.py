@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -20,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, MEMORY, PROCESSES, Failure
-from jaxsight.workers.watchdog import guardian
-
-_GUARDIAN = Path(guardian.__file__)
+from jaxsight.workers.own_python import OwnPython, guarded
 
 OBSERVER = '''\
-import json, os, runpy, sys, traceback
+import sys
+sys.path = [*filter(None, sys.path)]  # not yet the folder of the file: it may have a json.py
+before = set(sys.modules)
+import json, os, runpy, traceback
 
 class _NoJaxsight:
     def find_spec(self, name, path=None, target=None):
@@ -35,7 +35,12 @@ class _NoJaxsight:
 sys.meta_path.insert(0, _NoJaxsight())
 report, file, *sys.argv[1:] = sys.argv[1:]
 sys.argv[0] = file
-sys.path[0] = os.path.dirname(os.path.abspath(file))
+folder = os.path.dirname(os.path.abspath(file))
+sys.path.insert(0, folder)
+for name in set(sys.modules) - before:  # which the file may import
+    own = os.path.join(folder, name.partition(".")[0])
+    if os.path.exists(own + ".py") or os.path.isdir(own):
+        del sys.modules[name]
 
 def frame_of(error):
     """The innermost function, as `module:function`, if it is of JAX."""
@@ -145,9 +150,8 @@ def run_command(
     ):
         start = time.monotonic()
         with theirs:
-            watched = [sys.executable, "-S", str(_GUARDIAN), str(theirs.fileno()), *command]
             process = subprocess.Popen(
-                watched,
+                guarded(theirs.fileno(), command),
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
@@ -162,6 +166,16 @@ def run_command(
             ours.close()  # the watchdog kills everything and exits
             process.wait()
         return Ran(failure, _tail(stdout), _tail(stderr), time.monotonic() - start, code)
+
+
+def run_own(process: OwnPython, *, timeout: float) -> Ran:
+    """Run a process of our own below the watchdog, as `run_command` does."""
+    return run_command(
+        process.command,
+        timeout=timeout,
+        environment=process.environment,
+        folder=Path(process.folder),
+    )
 
 
 def _watch(control: socket.socket, deadline: float, timeout: float) -> tuple[Failure, int]:

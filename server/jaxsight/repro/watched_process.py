@@ -7,16 +7,12 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from jaxsight.repro.failures import Failure
 from jaxsight.repro.running import Ending
-from jaxsight.workers.watchdog import guardian
-
-_GUARDIAN = Path(guardian.__file__)
+from jaxsight.workers.own_python import guarded
 
 _MOST_ERRORS = 1 << 16
 """Bytes of standard error that are kept: the last ones."""
@@ -119,7 +115,7 @@ async def watched(
         stack.callback(own_end.close)
         with its_end:
             process = await asyncio.create_subprocess_exec(
-                *[sys.executable, "-I", "-S", str(_GUARDIAN), str(its_end.fileno()), *command],
+                *guarded(its_end.fileno(), command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -2,6 +2,8 @@
 
 A decision is about a folder, by its real path, and applies to all folders below it. If something is
 not allowed, the `Consent` that would allow it is asked for once, and nothing waits for the answer.
+The real path is that of the question, also when the answer comes: whoever turns a link to another
+folder in between gets nothing for it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from jaxsight.events import Consent
 from jaxsight.files.ownership import is_own_folder
 from jaxsight.trust.policy import Policy, chosen_policy
 from jaxsight.trust.store import Decisions, Store, store_file
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.words import shown_folder, shown_path
 from jaxsight.workers.compilation.remote import PYTHON
 
 TRUST = "Trust this folder"
@@ -40,6 +42,11 @@ def over_ssh(host: str, python: str) -> str:
     It includes a Python other than the default, because that is a command.
     """
     return f"{SSH}{host}" if python == PYTHON else f"{SSH}{host} {python}"
+
+
+def parse_host(target: str) -> str:
+    """Return the host of an approval; empty if it is for an interpreter."""
+    return target.removeprefix(SSH).partition(" ")[0] if target.startswith(SSH) else ""
 
 
 def in_terminal(folder: str, target: str = "") -> str:
@@ -77,7 +84,7 @@ class Trust:
         self._taken_up = self._store.read()
         self._here = Decisions(frozenset(map(os.path.realpath, trusted)))
         """This process's own decisions; not stored."""
-        self._allowed = set(allowed)
+        self._allowed = frozenset(allowed)
         self._asked: dict[tuple[str, str], Consent] = {}
 
     @staticmethod
@@ -108,16 +115,14 @@ class Trust:
         return self.policy is Policy.ALWAYS or self._may_reach(folder, python)
 
     def may_send(self, folder: str, host: str, python: str) -> bool:
-        """Return whether programs of a folder may be compiled on a host, by a Python there.
+        """Return whether programs of a folder may be compiled on a host, by a Python there."""
+        return self._may_reach(folder, over_ssh(host, python))
 
-        A host that the user named is allowed with any Python.
-        """
-        named = f"{SSH}{host}" in self._allowed
-        return named or self._may_reach(folder, over_ssh(host, python))
-
-    def allow(self, target: str) -> None:
-        """Let every folder reach something that the user named, as long as this process lives."""
-        self._allowed.add(target)
+    def ask_anew(self, host: str) -> None:
+        """Let the questions about a host be asked again."""
+        self._asked = {
+            key: asked for key, asked in self._asked.items() if parse_host(key[1]) != host
+        }
 
     def consent_to_run(
         self, folder: str, python: str, reason: str, *, elsewhere: bool
@@ -133,27 +138,28 @@ class Trust:
         """
         if self.policy is not Policy.ASK or self.client is False:
             return None
-        shown_folder = shown_path(folder)
+        real_folder = os.path.realpath(folder)
         lies_in = os.path.dirname(python)  # noqa: PTH120 (plain text)
         real = os.path.realpath(lies_in) if python else ""
         leads = f" in {shown_path(real)}" if real != lies_in else ""
         why = shown_path(reason.replace("`", ""))
         interpreter = f" with {shown_path(python)}{leads} ({why})" if python else ""
         return Consent(
-            folder,
+            real_folder,
             "",
-            f"jaxsight runs the code of {shown_folder}{interpreter} to trace its functions. "
-            "Do you trust this folder?",
+            f"jaxsight runs the code of {shown_folder(folder, real_folder)}{interpreter} to trace "
+            "its functions. Do you trust this folder?",
             _FOLDER_ANSWERS,
             python if elsewhere else "",
         )
 
     def consent_to_start(self, folder: str, python: str) -> Consent:
         """Return the question whether an interpreter outside the folder may run."""
+        real = os.path.realpath(folder)
         return Consent(
-            folder,
+            real,
             python,
-            f"The settings of {shown_path(folder)} name an interpreter outside of it: "
+            f"The settings of {shown_folder(folder, real)} name an interpreter outside of it: "
             f"{shown_path(python)}. Allow it to run?",
             _REACH_ANSWERS,
         )
@@ -161,10 +167,11 @@ class Trust:
     def consent_to_send(self, folder: str, host: str, python: str) -> Consent:
         """Return the question whether programs may be compiled on a host, by a Python there."""
         command = f" with {shown_path(python)}" if python != PYTHON else ""
+        real = os.path.realpath(folder)
         return Consent(
-            folder,
+            real,
             over_ssh(host, python),
-            f"The settings or docstrings of {shown_path(folder)} compile on {shown_path(host)} "
+            f"Programs of {shown_folder(folder, real)} would be compiled on {shown_path(host)} "
             f"over ssh{command}: StableHLO with its constants leaves this machine. Allow it?",
             _REACH_ANSWERS,
         )
@@ -177,7 +184,7 @@ class Trust:
 
     def first_time(self, consent: Consent) -> bool:
         """Return whether this is asked for the first time, and record it."""
-        key = os.path.realpath(consent.folder), consent.what
+        key = consent.folder, consent.what
         first = key not in self._asked
         self._asked[key] = consent
         return first
@@ -193,11 +200,10 @@ class Trust:
 
     def decide(self, consent: Consent, answer: str | None) -> bool:
         """Take an answer for this process; return whether it allows anything new."""
-        folder = os.path.realpath(consent.folder)
         if answer not in consent.answers or answer == NO:
             return False
-        self._here = _with(self._here, folder, consent)
-        self._asked.pop((folder, consent.what), None)
+        self._here = _with(self._here, consent)
+        self._asked.pop((consent.folder, consent.what), None)
         return True
 
     def keep(self, consent: Consent, answer: str | None) -> None:
@@ -207,8 +213,7 @@ class Trust:
         """
         if answer not in (TRUST, ALLOW) or answer not in consent.answers:
             return
-        folder = os.path.realpath(consent.folder)
-        self._store.change(lambda decisions: _with(decisions, folder, consent))
+        self._store.change(lambda decisions: _with(decisions, consent))
 
     def changed(self) -> bool:
         """Return whether the decisions on disk changed since the last call."""
@@ -235,8 +240,9 @@ class Trust:
         )
 
 
-def _with(decisions: Decisions, folder: str, consent: Consent) -> Decisions:
+def _with(decisions: Decisions, consent: Consent) -> Decisions:
     """Return the decisions with a consent that was given."""
+    folder = consent.folder
     target = consent.what or consent.python
     folders = decisions.folders if consent.what else decisions.folders | {folder}
     approvals = decisions.approvals | {(folder, target)} if target else decisions.approvals

@@ -9,6 +9,12 @@ _LINKS = str.maketrans({"[": "\\x5b", "]": "\\x5d", "<": "\\x3c", "`": "\\x60"})
 """Characters that some editors interpret as links, markup or code."""
 
 
+def shown_folder(folder: str, real: str) -> str:
+    """Return a folder as it was opened, and where it really is."""
+    leads = f" (leads to {shown_path(real)})" if real != folder else ""
+    return f"{shown_path(folder)}{leads}"
+
+
 def shown_path(text: str) -> str:
     """Return a path or name on one line, without control characters or markup.
 

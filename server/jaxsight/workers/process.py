@@ -14,10 +14,8 @@ import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Self, cast
 
 from jaxsight.timeline import mark
@@ -27,12 +25,11 @@ from jaxsight.wire.messages.requests import Request
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.message_decoding import MessageDecoder
 from jaxsight.workers.output import Locate, OutputMeter
+from jaxsight.workers.own_python import guarded
 from jaxsight.workers.results import Death, Reason
 from jaxsight.workers.watchdog.channel import Control
 
 log = logging.getLogger(__name__)
-
-GUARDIAN = Path(__file__).parent / "watchdog" / "guardian.py"
 
 KILLED = 9
 
@@ -171,11 +168,9 @@ class TracerProcess:
         own_end, its_end = socket.socketpair() if os.name == "posix" else (None, None)
         try:
             if own_end is not None and its_end is not None:
-                guard = [sys.executable, "-I", "-S", str(GUARDIAN), str(its_end.fileno())]
                 transport, _ = await loop.subprocess_exec(
                     lambda: _Pipes(self),
-                    *guard,
-                    *command,
+                    *guarded(its_end.fileno(), command),
                     env=environment,
                     cwd=folder,
                     start_new_session=True,

@@ -68,7 +68,7 @@ class Priority(IntEnum):
 
 
 def tracer_command(python: str) -> list[str]:
-    """Return the command that starts a tracer with this Python executable."""
+    """Return the command that starts a tracer with this Python executable; see `own_python`."""
     return [python, "-X", "utf8", str(BOOT)]
 
 

@@ -173,10 +173,12 @@ def test_errors_are_one_line_and_say_what_to_do(
     arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "full").mkdir()
-    (tmp_path / "ray.py").write_text("raise ImportError")
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "ray.py").write_text("raise ImportError")
     (tmp_path / "full" / "mine.txt").write_text("1")
     extra = ("--python", sys.executable) if arguments[0] == "generate" else ()
-    done = jaxsight("dataset", *arguments, *extra, cwd=tmp_path)
+    path = os.pathsep.join([str(tmp_path / "hidden"), str(SERVER)])
+    done = jaxsight("dataset", *arguments, *extra, cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {message}"), done.stderr
     assert done.stderr.count("\n") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,11 @@ def _without_column(path: Path) -> None:
     pyarrow.parquet.write_table(table.drop_columns(["hlo"]), path)
 
 
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 def _with_rows_of(other: str) -> Callable[[Path], None]:
     return lambda path: path.write_bytes((path.parent / other).read_bytes()) and None
 
@@ -104,6 +110,7 @@ def _with_rows_of(other: str) -> Callable[[Path], None]:
     [
         (_flip, {"files": "has another digest than the manifest"}),
         (Path.unlink, {"files": "train-00000-of-00001.parquet: No such file or directory"}),
+        (_pipe, {"files": "train-00000-of-00001.parquet: it is a named pipe, expected a file"}),
         (lambda path: path.write_bytes(b"PAR1"), {"files": "train-00000-of-00001.parquet: "}),
         (_without_column, {"schema": "column hlo is missing"}),
         (
@@ -115,7 +122,7 @@ def _with_rows_of(other: str) -> Callable[[Path], None]:
             {"files": "data/more-00000-of-00001.parquet is not in the manifest"},
         ),
     ],
-    ids=["flipped bit", "missing", "truncated", "column", "other split", "unlisted"],
+    ids=["flipped bit", "missing", "pipe", "truncated", "column", "other split", "unlisted"],
 )
 def test_damaged_files_are_found(
     damage: Callable[[Path], None], texts: dict[str, str], tmp_path: Path

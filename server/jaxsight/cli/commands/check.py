@@ -23,6 +23,7 @@ from jaxsight.cli.output import notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json
 from jaxsight.cli.output.reports import machine, text
 from jaxsight.cli.output.reports.reported import Reported
+from jaxsight.cli.trusted_paths import hosts
 from jaxsight.rules.finding import Severity
 from jaxsight.settings.kinds import CODE_LIST
 from jaxsight.text.inert import one_line
@@ -207,7 +208,8 @@ async def _check(
     # Scripts among the files run no further than their own example inputs need.
     editor["examplesFromModule"] = False
     total = CheckResult()
-    async with start_run([*paths, *([Path()] if calls else [])], editor, allow) as run:
+    named = hosts([target] if target else ())
+    async with start_run([*paths, *([Path()] if calls else [])], editor, [*allow, *named]) as run:
         if target:
             _choose_target(run, target)
         for number, file in enumerate(files, 1):

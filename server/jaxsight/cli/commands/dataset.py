@@ -24,7 +24,7 @@ from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.options import AsJson, Python
 from jaxsight.cli.output.printing import Printer, print_json, styled
-from jaxsight.cli.user_python import user_environment, user_interpreter
+from jaxsight.cli.user_python import user_interpreter
 from jaxsight.dataset.making import engines, make, shards
 from jaxsight.dataset.making.make import CannotMake, Made, Store
 from jaxsight.dataset.schema import VERSION
@@ -35,6 +35,7 @@ from jaxsight.dataset.tables.files import UnreadableFile
 from jaxsight.dataset.tables.manifest import Manifest, NoDataset
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
+from jaxsight.workers.own_python import with_packages
 
 _VERSIONS = """\
 import importlib.metadata, json, platform, sys
@@ -196,6 +197,7 @@ def mine(
         interpreter = user_interpreter(python, paths[0] if paths else None)
         versions, known = _versions(interpreter, installed)
         known |= {str(path): mined_sources.digest([path]) for path in paths}
+        _say_what_runs(f"the code and doctests of {one_line(', '.join(packages))}")
         read = partial(mined_sources.in_module, place=mined_sources.Place.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names}
@@ -250,13 +252,17 @@ def rewrites(
 @command
 def verify(
     out: Out,
-    sample: Annotated[int, typer.Option(min=0, help="Rows to make again from their source.")] = 0,
+    sample: Annotated[
+        int, typer.Option(min=0, help="Rows to make again, which runs their source.")
+    ] = 0,
     python: Python = None,
     as_json: AsJson = False,
 ) -> int:
     """Check a dataset: digests of files, columns, uniqueness, splits and each row's validation.
 
-    Exits with 1 if something is wrong.
+    Exits with 1 if something is wrong. Without --sample, no code of the dataset runs. With it, the
+    source of these rows runs as your user, in processes that may not write files, start processes
+    or use the network; this is no sandbox for code that exploits Python.
     """
     with _explained(), _interruptible(), Progress() as progress:
         described = manifest.read(out)
@@ -266,6 +272,7 @@ def verify(
         if sample:
             interpreter = user_interpreter(python)
             chosen = again.sample(out, described, sample)
+            _say_what_runs(f"the source of {units.count(len(chosen), 'row')}")
             progress.report("rows made again", 0, len(chosen))
             again.make_again(chosen, interpreter, verified, progress.step)
     if as_json:
@@ -322,6 +329,11 @@ def card(out: Out) -> int:
     return 0
 
 
+def _say_what_runs(what: str) -> None:
+    """Say what is executed, before it is."""
+    Printer(stderr=True).print(f"note: running {what} as your user")
+
+
 @contextmanager
 def _explained() -> Iterator[None]:
     """Report what goes wrong with a dataset as an error of the command."""
@@ -361,9 +373,11 @@ def _spec(file: Path | None, options: dict[str, Any]) -> Spec:
 
 def _versions(python: str, packages: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
     """Return the versions of what rows are made with, and those of packages, empty if unknown."""
+    own = with_packages(python, "-c", _VERSIONS, *packages)
     done = subprocess.run(
-        [python, "-c", _VERSIONS, *packages],
-        env=user_environment(),
+        own.command,
+        env=own.environment,
+        cwd=own.folder,
         capture_output=True,
         text=True,
         check=False,

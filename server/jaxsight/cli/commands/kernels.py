@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from jaxsight.cli import git
 from jaxsight.cli.arguments import Address, parse_address, read_source
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, CommandError
@@ -17,6 +17,7 @@ from jaxsight.cli.options import Allow, AsJson, Function, Python, SetName
 from jaxsight.cli.output.notes import print_notes
 from jaxsight.cli.output.printing import Printer, Table, cells, print_document, print_json, styled
 from jaxsight.cli.traced_view import trace_view
+from jaxsight.cli.trusted_paths import hosts
 from jaxsight.features.inlay_hints.kernels import SIGN
 from jaxsight.features.kernels import launches, modules
 from jaxsight.features.kernels.collectives import kernel_title
@@ -122,11 +123,12 @@ async def kernels(
     address, baseline = parse_address(function), _parse_against(against)
     printer = Printer(wrap=form == table)
     paths = [address.path, *([baseline.path] if isinstance(baseline, Address) else [])]
-    async with start_run(paths, {"python": python} if python else {}, allow or ()) as run:
+    allowed = [*(allow or ()), *hosts(targets or ())]
+    async with start_run(paths, {"python": python} if python else {}, allowed) as run:
         after = await _results(run, address, targets or (), set_name, printer, complete)
         before = []
         if isinstance(baseline, str):
-            old = _committed(address.path, baseline)
+            old = _text_at(baseline, address.path)
             before = await _results(run, address, targets or (), set_name, printer, complete, old)
         elif baseline is not None:
             before = await _results(run, baseline, targets or (), None, printer, complete)
@@ -186,21 +188,16 @@ async def _results(
     return results
 
 
-def _committed(path: Path, revision: str) -> str:
+def _text_at(revision: str, path: Path) -> str:
     """Return a file's text in a git revision.
 
     Raises:
         CommandError: git is not installed, or there is no such revision or file.
     """
-    command = ["git", "show", f"{revision}:./{path.name}"]
     try:
-        done = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
-    except OSError as error:
-        raise CommandError(f"cannot run git: {error}") from error
-    if done.returncode:
-        error_text = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
-        raise CommandError(f"cannot read {path.name} at {revision}: {error_text}")
-    return done.stdout.decode("utf-8", "replace")
+        return git.committed(path, revision).decode("utf-8", "replace")
+    except git.NoAnswer as error:
+        raise CommandError(f"cannot read {path.name} at {revision}: {error}") from error
 
 
 def _records(

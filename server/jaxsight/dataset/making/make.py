@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from jaxsight.dataset.making.engines import Engine
 from jaxsight.dataset.making.selection import Selection
 from jaxsight.dataset.making.shards import Record, Task
 from jaxsight.dataset.spec import Spec
+from jaxsight.files import private, reading
 
 WORK = "work"
 """The folder of shards."""
@@ -100,9 +100,9 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             known = self.folder / "title.json"
             text = json.dumps(title, sort_keys=True, indent=1) + "\n"
-            if known.exists() and known.read_text(encoding="utf-8") != text:
+            if known.exists() and reading.text(known) != text:
                 raise CannotMake(f"{out} has a dataset of another specification, seed or JAX")
-            known.write_text(text, encoding="utf-8")
+            private.replace(known, text.encode(), 0o644)
         except OSError as error:
             raise CannotMake(f"cannot write {out}: {error}") from error
 
@@ -112,7 +112,8 @@ class Store:
 
     def records(self, task: Task) -> list[Record]:
         """Return the records of a shard that is done."""
-        data = (self.folder / task.name).read_bytes()
+        with reading.opened(self.folder / task.name) as file:
+            data = file.read()
         self.digests[task.name] = hashlib.sha256(data).hexdigest()
         return [json.loads(line) for line in data.splitlines()]
 
@@ -121,9 +122,7 @@ class Store:
         lines = [json.dumps(record, sort_keys=True) + "\n" for record in records]
         data = "".join(lines).encode()
         self.digests[task.name] = hashlib.sha256(data).hexdigest()
-        beside = self.folder / f"{task.name}.tmp{os.getpid()}"
-        beside.write_bytes(data)
-        beside.replace(self.folder / task.name)
+        private.replace(self.folder / task.name, data, 0o644)
 
 
 def generate(

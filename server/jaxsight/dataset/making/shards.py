@@ -24,6 +24,7 @@ class Task:
             `{"harnesses": …}` where programs are to be mined.
         targets: devices that are described in rows.
         x64: whether JAX has 64-bit types.
+        is_foreign: whether others wrote the programs, which may have no effects then.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Task:
     sources: tuple[Record, ...]
     targets: tuple[str, ...] = ()
     x64: bool = True
+    is_foreign: bool = False
 
     @property
     def name(self) -> str:
@@ -50,8 +52,8 @@ def make(task: Task, python: str, on_program: Callable[[], None]) -> list[Record
     """
     records: list[Record] = []
     with (
-        WorkerProcess(python, x64=task.x64) as first,
-        WorkerProcess(python, x64=task.x64, other_path=True) as second,
+        WorkerProcess(python, x64=task.x64, is_foreign=task.is_foreign) as first,
+        WorkerProcess(python, x64=task.x64, other_path=True, is_foreign=task.is_foreign) as second,
     ):
         for source in task.sources:
             if task.kind == "rows":

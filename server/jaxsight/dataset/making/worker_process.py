@@ -14,9 +14,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from jaxsight.workers.compilation import environments
+from jaxsight.workers.own_python import with_packages
 from jaxsight.workers.watchdog import guardian
 
 BOOT = Path(__file__).parents[1] / "boot.py"
+
+_LONGEST = 512 << 20
+"""Bytes of an answer: one row, with its results; those of the largest program have 8 MiB."""
 
 _PAUSE = 0.2
 """Seconds between looks at a worker's memory."""
@@ -39,6 +43,7 @@ class WorkerProcess:
         *,
         x64: bool = True,
         other_path: bool = False,
+        is_foreign: bool = False,
         seconds: float = 120.0,
         memory: int = 6 << 30,
     ) -> None:
@@ -48,11 +53,14 @@ class WorkerProcess:
             python: an interpreter that has JAX.
             x64: whether JAX has 64-bit types there.
             other_path: whether XLA takes another code path than it does by default.
+            is_foreign: whether others wrote the programs, which may have no effects then.
             seconds: after which a question is a hang.
             memory: bytes that the worker and its children may use.
         """
-        self._command = [python, str(BOOT), *(["--other-path"] if other_path else [])]
-        self._variables = {**os.environ, "JAX_ENABLE_X64": str(int(x64))}
+        options = {"--other-path": other_path, "--foreign": is_foreign}
+        chosen = [option for option, is_chosen in options.items() if is_chosen]
+        self._own = with_packages(python, str(BOOT), *chosen)
+        self._variables = {**self._own.environment, "JAX_ENABLE_X64": str(int(x64))}
         if (compilers := environments.home()) is not None:
             self._variables["JAXSIGHT_COMPILERS"] = str(compilers)
         self._seconds = seconds
@@ -82,7 +90,13 @@ class WorkerProcess:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._line(process))
+        try:
+            answer = json.loads(self._line(process))
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            self.end()
+            raise Died("crash", "it wrote something else than an answer")
         return answer
 
     def end(self) -> None:
@@ -98,7 +112,8 @@ class WorkerProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
-            self._command,
+            self._own.command,
+            cwd=self._own.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -119,6 +134,9 @@ class WorkerProcess:
                     self.end()
                     raise Died("crash", f"exit status {code}")
                 self._unread += data
+                if len(self._unread) > _LONGEST:
+                    self.end()
+                    raise Died("memory", f"an answer of more than {_LONGEST >> 20} MiB")
                 continue
             tree = [process.pid, *guardian.descendants(process.pid)]
             if guardian.resident(tree) > self._memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax
 
 from jaxsight.dataset.rows import compiling
 from jaxsight.dataset.rows.directions import Direction
-from jaxsight.targets.target import Target, parse
+from jaxsight.targets.target import CPU, Target, parse
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.handlers import lower
 from jaxsight.wire.messages.compiling import Compile, NotCompiled
@@ -23,6 +24,13 @@ class Compilers:
 
     def __init__(self) -> None:
         self._running: dict[str, DirectCompiler] = {}
+
+    def start(self, names: Sequence[str]) -> None:
+        """Start the compilers of targets, if there are some."""
+        for target in map(parse, names):
+            if target.name != CPU:
+                with contextlib.suppress(NoCompiler):
+                    self._of(target)
 
     def labels(self, direction: Direction, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the labels of a direction for targets; what cannot be compiled says why."""

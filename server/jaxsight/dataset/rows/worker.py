@@ -17,6 +17,7 @@ from jaxsight.dataset.rows import check, describe, rewriting
 from jaxsight.dataset.rows.describe import Rejected
 from jaxsight.dataset.rows.targets import Compilers
 from jaxsight.dataset.spec import Spec
+from jaxsight.tracer.isolation import refusals
 from jaxsight.wire.frames import decode
 from jaxsight.wire.messages.requests import Trace
 
@@ -24,13 +25,17 @@ _PROGRAMS = 64
 """After so many programs, what JAX keeps of them is dropped."""
 
 
-def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer each line with a line."""
+def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
+    """Answer each line with a line; programs have no effects if they are foreign."""
     warnings.simplefilter("ignore")
     gc.collect()
     gc.freeze()  # JAX's modules stay, and need not be visited again
     for count, line in enumerate(requests, start=1):
-        answers.write(json.dumps(_answer(json.loads(line))) + "\n")
+        request = json.loads(line)
+        if is_foreign and count == 1:
+            _compilers.start(request.get("targets", ()))  # a process, which is refused afterwards
+            refusals.seal()
+        answers.write(json.dumps(_answer(request)) + "\n")
         answers.flush()
         if count % _PROGRAMS == 0:
             jax.clear_caches()  # type: ignore[no-untyped-call]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxsight.dataset.making.shards import Record, Task, make
+from jaxsight.dataset.schema import TABLES, problem
 from jaxsight.dataset.tables.files import Row
 from jaxsight.dataset.tables.manifest import Manifest
 from jaxsight.dataset.tables.verification import Verified
@@ -20,9 +21,13 @@ def sample(out: Path, manifest: Manifest, count: int) -> list[Row]:
         UnreadableFile: a file cannot be read.
         MissingLibrary: the format requires pyarrow.
     """
-    numbers = [row["number"] for _, row in manifest.read_rows(out, "rows", ["number"])]
+    numbers = [row.get("number") for _, row in manifest.read_rows(out, "rows", ["number"])]
     chosen = set(random.Random(0).sample(numbers, min(count, len(numbers))))
-    return [row for _, row in manifest.read_rows(out, "rows") if row["number"] in chosen]
+    return [
+        row
+        for _, row in manifest.read_rows(out, "rows")
+        if row["number"] in chosen and not problem(row, TABLES["rows"])
+    ]
 
 
 def make_again(
@@ -30,16 +35,23 @@ def make_again(
 ) -> None:
     """Make rows again with the user's Python, in fresh processes, and note what differs.
 
+    Their source is executed. It may be anybody's: it may not write files, start processes or use
+    the network (see `refusals.seal`), has limits of time and memory, and sees an empty folder.
     With the same versions of JAX, NumPy and Python, all columns have to be the same. With others,
     all checks have to pass again.
     """
     for row in rows:
         targets = tuple(target["target"] for target in row["targets"])
         source = {"program": program(row), "split": row["split"]}
-        task = Task("rows", 0, (source,), targets, row["x64"])
-        (record,) = make(task, python, on_program)
+        task = Task("rows", 0, (source,), targets, row["x64"], is_foreign=True)
+        try:
+            (record,) = make(task, python, on_program)
+            difference = _difference(row, record)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # Its source can write to whatever its process can.
+            difference = f"rejected: its process gave an invalid answer ({type(error).__name__})"
         verified.again += 1
-        if difference := _difference(row, record):
+        if difference:
             verified.add("again", f"row {row['number']}: {difference}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,8 @@ from typing import Any, Protocol
 
 from jaxsight.dataset.schema import Column
 from jaxsight.dataset.tables import arrow
+from jaxsight.files import private, reading
+from jaxsight.text import units
 
 Row = dict[str, Any]
 
@@ -19,6 +20,10 @@ FORMATS = (PARQUET, JSON_LINES)
 
 _GROUP = 250
 """Rows of a row group."""
+
+_LONGEST = reading.SOURCE
+"""Bytes of a line, which is one row: its text is far below that of the largest Python file."""
+_LONGEST_SHOWN = units.size(_LONGEST)
 
 _WITH_STATISTICS = ("number", "category", "difficulty", "equation_count", "split", "template")
 """Columns whose least and greatest values are stored: queries skip row groups by them."""
@@ -93,7 +98,7 @@ def writer(path: Path, columns: tuple[Column, ...]) -> Writer:
 
 
 def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Row]:
-    """Yield the rows of a file, with some columns or all.
+    """Yield the rows of a regular file, with some columns or all.
 
     Raises:
         UnreadableFile: it cannot be read.
@@ -105,17 +110,21 @@ def read_rows(path: Path, names: Sequence[str] | None = None) -> Iterator[Row]:
     for number, line in enumerate(lines(path), start=1):
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnreadableFile(f"{path.name}:{number}: invalid JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise UnreadableFile(f"{path.name}:{number}: expected a record")
         yield row if names is None else {name: row.get(name) for name in names}
 
 
 def _parquet_rows(path: Path, names: Sequence[str] | None) -> Iterator[Row]:
     library = arrow.pyarrow()
     try:
-        with library.parquet.ParquetFile(path) as file:
+        with reading.opened(path) as opened, library.parquet.ParquetFile(opened) as file:
             for batch in file.iter_batches(_GROUP, columns=None if names is None else [*names]):
                 yield from batch.to_pylist()
+    except reading.UnreadableError as error:
+        raise UnreadableFile(f"{path.name}: {error.reason}") from error
     except (OSError, library.ArrowException) as error:
         raise UnreadableFile(f"{path.name}: {error}") from error
 
@@ -131,7 +140,10 @@ def stored_columns(path: Path) -> list[str] | None:
         return None
     library = arrow.pyarrow()
     try:
-        stored = library.parquet.read_schema(path)
+        with reading.opened(path) as opened:
+            stored = library.parquet.read_schema(opened)
+    except reading.UnreadableError as error:
+        raise UnreadableFile(f"{path.name}: {error.reason}") from error
     except (OSError, library.ArrowException) as error:
         raise UnreadableFile(f"{path.name}: {error}") from error
     return columns_of(stored)
@@ -143,16 +155,19 @@ def columns_of(stored: Any) -> list[str]:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file.
+    """Yield the lines of a regular file.
 
     Raises:
-        UnreadableFile: it cannot be read.
+        UnreadableFile: it cannot be read, or has a line of more than `_LONGEST` bytes.
     """
     try:
-        with path.open("rb") as file:
-            yield from file
-    except OSError as error:
-        raise UnreadableFile(f"{path.name}: {error.strerror}") from error
+        with reading.opened(path) as file:
+            while line := file.readline(_LONGEST + 1):
+                if len(line) > _LONGEST:
+                    raise UnreadableFile(f"{path.name}: a line is longer than {_LONGEST_SHOWN}")
+                yield line
+    except reading.UnreadableError as error:
+        raise UnreadableFile(f"{path.name}: {error.reason}") from error
 
 
 def digest(path: Path) -> str:
@@ -162,18 +177,25 @@ def digest(path: Path) -> str:
         UnreadableFile: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with reading.opened(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UnreadableFile(f"{path.name}: {error.strerror}") from error
+    except reading.UnreadableError as error:
+        raise UnreadableFile(f"{path.name}: {error.reason}") from error
+
+
+def inside(out: Path, name: str) -> Path:
+    """Return the path of a file that the manifest of a folder names.
+
+    Raises:
+        UnreadableFile: it is outside of the folder.
+    """
+    try:
+        return reading.inside(out, name)
+    except reading.UnreadableError as error:
+        raise UnreadableFile(f"{name}: {error.reason}") from error
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file beside its place, and rename it."""
+    """Write a file beside its place, and rename it; a link is replaced, not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.tmp")
-    with contextlib.ExitStack() as undo:
-        undo.callback(beside.unlink, missing_ok=True)
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        beside.replace(path)
+    private.replace(path, text.encode(), 0o644)

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from jaxsight.dataset.schema import VERSION
+from jaxsight.dataset.schema import TABLES, VERSION
 from jaxsight.dataset.tables import files
-from jaxsight.dataset.tables.files import Row, UnreadableFile
+from jaxsight.dataset.tables.files import Row
+from jaxsight.files import reading
 
 NAME = "manifest.json"
 
@@ -94,7 +95,7 @@ class Manifest:
             MissingLibrary: the format requires pyarrow.
         """
         for path in self.of_table(table):
-            for row in files.read_rows(out / path, names):
+            for row in files.read_rows(files.inside(out, path), names):
                 yield path, row
 
     def write(self, out: Path) -> None:
@@ -106,21 +107,37 @@ class Manifest:
         return sorted(self.files.items())
 
 
+def _file(table: str, split: str, rows: int, size: int, sha256: str) -> File:
+    """Return a file as the manifest describes it.
+
+    Raises:
+        ValueError: it is of no table or split, or a figure is none.
+    """
+    figures = type(rows) is int and type(size) is int and min(rows, size) >= 0
+    if table not in TABLES or split not in SPLITS or not figures or not isinstance(sha256, str):
+        raise ValueError(f"invalid file of table {table!r} and split {split!r}")
+    return File(table, split, rows, size, sha256)
+
+
 def read(out: Path) -> Manifest:
     """Return the manifest of a folder.
 
     Raises:
         NoDataset: there is none, or it is damaged, or has another schema.
     """
-    if not (out / NAME).is_file():
-        raise NoDataset(f"no dataset in {out}: {NAME} is missing")
     try:
-        record = json.loads(b"".join(files.lines(out / NAME)))
+        content = reading.data(reading.inside(out, NAME))
+    except reading.MissingError as error:
+        raise NoDataset(f"no dataset in {out}: {NAME} is missing") from error
+    except reading.UnreadableError as error:
+        raise NoDataset(f"no dataset in {out}: {NAME}: {error.reason}") from error
+    try:
+        record = json.loads(content)
         version = record["schema_version"]
         if version != VERSION:
             raise NoDataset(f"{out} has schema version {version}; this jaxsight reads {VERSION}")
-        parts = {name: File(**file) for name, file in record.pop("files").items()}
+        parts = {name: _file(**file) for name, file in record.pop("files").items()}
         known = {each.name for each in fields(Manifest)}
         return Manifest(**{name: record[name] for name in known - {"files"}}, files=parts)
-    except (UnreadableFile, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NoDataset(f"damaged {NAME} in {out}: {type(error).__name__}: {error}") from error

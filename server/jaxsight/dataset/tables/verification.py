@@ -79,7 +79,7 @@ def verify(out: Path, manifest: Manifest, on_row: Callable[[], None] = lambda: N
     for path in readable:
         table, rows = manifest.files[path].table, 0
         try:
-            for row in files.read_rows(out / path):
+            for row in files.read_rows(files.inside(out, path)):
                 rows += 1
                 on_row()
                 _row(row, path, manifest, verified)
@@ -102,7 +102,7 @@ def _files(out: Path, manifest: Manifest, verified: Verified) -> list[str]:
     readable: list[str] = []
     for path, file in sorted(manifest.files.items()):
         try:
-            if files.digest(out / path) != file.sha256:
+            if files.digest(files.inside(out, path)) != file.sha256:
                 verified.add("files", f"{path} has another digest than the manifest")
             _columns(out, path, file.table, verified)
         except UnreadableFile as error:
@@ -115,7 +115,7 @@ def _files(out: Path, manifest: Manifest, verified: Verified) -> list[str]:
 
 
 def _columns(out: Path, path: str, table: str, verified: Verified) -> None:
-    stored = files.stored_columns(out / path)
+    stored = files.stored_columns(files.inside(out, path))
     if stored is None:
         return
     expected = files.columns_of(arrow.schema(TABLES[table]))

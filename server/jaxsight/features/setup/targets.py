@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,8 @@ Group = Literal["here", "gpu", "tpu", "several", "ssh"]
 _SEVERAL = ("cpu", PREFERRED, "tpu:v5e")
 """Targets that are offered with several devices."""
 _DEVICES, _TPU_SLICE = 8, "tpu:v5e:4x4"
+
+UNAPPROVED = "named by the project or its settings: needs your approval before it is used"
 
 TITLES = {"cuda": "NVIDIA GPUs", "tpu": "TPUs"}
 """Names of the platforms that compilers are installed for."""
@@ -40,6 +42,8 @@ class Offer:
     """The platform whose compiler must be installed first: `cuda` or `tpu`; else empty."""
     active: bool
     """Whether kernels are shown for it now."""
+    approved: bool = True
+    """Whether its host may be used; the user is asked before it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Offers:
 
 
 async def targets(engine: Engine, path: str) -> Offers:
-    """Return the targets for a file, this machine's first."""
+    """Return the targets for a file, this machine's first, hosts that need approval last."""
     project = engine.projects.of(path)
     chosen = engine.choices.targets(path)
     active, settings = chosen[0], project.settings
@@ -82,7 +86,14 @@ async def targets(engine: Engine, path: str) -> Offers:
             _offer(parse(name), group, active.name, project.jax, disk)
             for name, group in _grouped(known)
         ]
-        return Offers(active.name, settings.target, project.jax, tuple(offers), compilers)
+        marked = sorted(map(mark, offers), key=lambda offer: not offer.approved)
+        return Offers(active.name, settings.target, project.jax, tuple(marked), compilers)
+
+    def mark(offer: Offer) -> Offer:
+        host = parse(offer.target).host
+        if not host or project.may_send(host):
+            return offer
+        return replace(offer, detail=UNAPPROVED, approved=False)
 
     return await asyncio.to_thread(look)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
+
+from jaxsight.workers.own_python import program
 
 
 class NoGraphviz(Exception):
@@ -16,7 +17,7 @@ def drawn_by_graphviz(graph: str) -> str:
     Raises:
         NoGraphviz: the command `dot` is not installed, or fails.
     """
-    command = shutil.which("dot")
+    command = program("dot")
     if command is None:
         raise NoGraphviz(
             "Graphviz is not installed: its command `dot` draws the graph; "

@@ -66,7 +66,8 @@ class Targets:
         """Show kernels for another target (`jaxsight.chooseTarget [TARGET [FILE]]`).
 
         Without a target, the user is asked. An empty target is that of the settings. If the
-        target's compiler is not installed, the user is asked whether to install it.
+        target's compiler is not installed, the user is asked whether to install it; of a host, they
+        are asked whether it may be used.
         """
         match arguments:
             case ():
@@ -159,11 +160,11 @@ class Targets:
 
 
 def _first(offers: tuple[Offer, ...]) -> list[Offer]:
-    """Return few targets: the active one, then common ones, then others."""
+    """Return few targets: the active one, then common ones, then others; unapproved hosts last."""
 
-    def rank(offer: Offer) -> tuple[bool, bool, int]:
+    def rank(offer: Offer) -> tuple[bool, bool, bool, int]:
         common = _COMMON.index(offer.target) if offer.target in _COMMON else len(_COMMON)
-        return not offer.active, offer.state != "ready", common
+        return not offer.approved, not offer.active, offer.state != "ready", common
 
     usable = [offer for offer in offers if offer.state != "cannot"]
     return sorted(usable, key=rank)[:_MOST]
@@ -171,6 +172,8 @@ def _first(offers: tuple[Offer, ...]) -> list[Offer]:
 
 def _title(offer: Offer) -> str:
     name = notice(offer.target)
+    if not offer.approved:
+        return f"{name} (needs your approval)"
     return f"{name} (install)" if offer.compiler else name
 
 

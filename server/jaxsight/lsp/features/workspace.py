@@ -129,7 +129,7 @@ async def trust_changed(context: Context, params: object) -> None:
 
     `true` takes effect if the policy follows the editor's trust.
     """
-    context.configuration.trusted = isinstance(params, Mapping) and params.get("trusted") is True
+    context.configuration.trust(isinstance(params, Mapping) and params.get("trusted") is True)
     context.apply_configuration()
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 
 from jaxsight.repro.compat import backends
+from jaxsight.workers.own_python import with_packages
 
 _update: Callable[[str, object], None] = jax.config.update
 
@@ -72,8 +73,15 @@ def _simulated() -> int:
 @functools.cache
 def defaults() -> dict[str, object]:
     """Return every option with the value that it has in a new process."""
-    command = [sys.executable, "-c", "import jax; print(dict(jax.config.values))"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    own = with_packages(sys.executable, "-c", "import jax; print(dict(jax.config.values))")
+    done = subprocess.run(
+        own.command,
+        env=own.environment,
+        cwd=own.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     names = values()
     known = {
         name: ast.literal_eval(text) for name, text in _ITEM.findall(done.stdout) if name in names

@@ -18,6 +18,7 @@ from jaxsight.files import private
 from jaxsight.files.locks import try_lock
 from jaxsight.repro import running
 from jaxsight.repro.failures import FINISHED
+from jaxsight.workers.own_python import OwnPython, isolated
 
 _MOST_SECONDS = 900.0
 _VERSIONS = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
@@ -58,7 +59,7 @@ class Environments:
         Raises:
             Unavailable: the interpreter does not run.
         """
-        platform = _run(python, "-I", "-c", _PLATFORM).stdout.strip()
+        platform = _run(isolated(python, "-c", _PLATFORM)).stdout.strip()
         return Environments(folder, python, platform, offline)
 
     def available(self) -> list[str]:
@@ -109,7 +110,7 @@ class Environments:
             wanted += ["numpy<2", "scipy<1.13"]
         arguments = ("install", "--quiet", "--only-binary", ":all:", *_QUIET, *wanted)
         try:
-            _run(self.python, "-m", "venv", "--without-pip", str(unfinished))
+            _run(isolated(self.python, "-m", "venv", "--without-pip", str(unfinished)))
             ran = self._pip("--python", str(_python_of(unfinished)), *arguments)
             if ran.failure.kind != FINISHED:
                 raise Unavailable(f"cannot install jax {version} ({_last_line(ran.stderr)})")
@@ -121,9 +122,9 @@ class Environments:
         """Run the pip of an environment that has pip alone, as the user's may have none."""
         tools = self.folder / f"{self.platform}-pip"
         if not _python_of(tools).exists():
-            _run(self.python, "-m", "venv", str(tools))
-        command = [str(_python_of(tools)), "-m", "pip", *arguments]
-        return running.run_command(command, timeout=_MOST_SECONDS)
+            _run(isolated(self.python, "-m", "venv", str(tools)))
+        pip = isolated(str(_python_of(tools)), "-m", "pip", *arguments)
+        return running.run_own(pip, timeout=_MOST_SECONDS)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -149,11 +150,11 @@ def ordered(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def _run(*command: str) -> running.Ran:
+def _run(process: OwnPython) -> running.Ran:
     try:
-        ran = running.run_command(command, timeout=_MOST_SECONDS)
+        ran = running.run_own(process, timeout=_MOST_SECONDS)
     except OSError as error:
-        raise Unavailable(f"cannot start {command[0]}: {error}") from None
+        raise Unavailable(f"cannot start {process.command[0]}: {error}") from None
     if ran.failure.kind != FINISHED:
         raise Unavailable(_last_line(ran.stderr) or _last_line(ran.stdout) or ran.failure.headline)
     return ran

@@ -13,9 +13,12 @@ from jaxsight.repro.explanation import AGREES, DIVERGES, INTERMEDIATES, Row, Tab
 from jaxsight.repro.failures import EXCEPTION, FINISHED, Failure
 
 _CHILD = """
-import runpy, sys
+import sys
+sys.path = [*filter(None, sys.path)]  # not yet the folder of the file
+import os, runpy
 server, file, out = sys.argv[1:]
 sys.argv = [file]
+sys.path.insert(0, os.path.dirname(file))
 namespace = runpy.run_path(file, run_name="repro")
 sys.path.insert(0, server)
 from jaxsight.repro.explaining.prefixes import main

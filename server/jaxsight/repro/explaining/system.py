@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from jaxsight.repro import running
 from jaxsight.repro.failures import FINISHED
+from jaxsight.workers.own_python import with_packages
 
 _INSTALLED = """
 import importlib.metadata as metadata, sys
@@ -43,7 +44,7 @@ def information(python: str) -> str:
 
 def _printed(python: str, program: str) -> str | None:
     try:
-        ran = running.run_command([python, "-c", program], timeout=_MOST_SECONDS)
+        ran = running.run_own(with_packages(python, "-c", program), timeout=_MOST_SECONDS)
     except OSError:
         return None
     return ran.stdout if ran.failure.kind == FINISHED else None

@@ -9,16 +9,20 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsight.files import reading
 from jaxsight.repro import running
 from jaxsight.repro.explaining.trials import Trials, verdict_of
 from jaxsight.repro.explanation import OTHER, TARGETS, UNTRIED, Row, Table
 from jaxsight.repro.failures import CRASH, EXCEPTION, FINISHED, HANG, Failure
+from jaxsight.workers.own_python import program
 
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
 _SSH_FAILED = 255
 
 _THERE = """
-import base64, json, os, subprocess, sys, tempfile
+import sys
+sys.path = [*filter(None, sys.path)]  # not the folder of the login
+import base64, json, os, subprocess, tempfile
 sent = json.load(sys.stdin)
 with tempfile.TemporaryDirectory() as folder:
     for name, data in sent["files"].items():
@@ -52,7 +56,7 @@ def _row(trials: Trials, host: str, python: str) -> Row:
     trials.report(f"trying {host}")
     name = host.removeprefix("ssh://")
     remote = f"{shlex.quote(python)} -c {shlex.quote(_THERE)}"
-    command = ["ssh", *_OPTIONS, "--", name, remote]
+    command = [program("ssh") or "ssh", *_OPTIONS, "--", name, remote]
     shown = f"ssh {shlex.quote(name)} {python} - < {shlex.quote(str(trials.file))}"
     try:
         done = subprocess.run(
@@ -77,11 +81,16 @@ def _row(trials: Trials, host: str, python: str) -> Row:
 
 def _message(file: Path, timeout: float) -> str:
     """Return what is sent: the file, and the arrays beside it."""
-    paths = [file, *file.parent.glob(f"{file.stem}*.npz")]
-    files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in paths}
+    paths = [file, *filter(reading.is_file, file.parent.glob(f"{file.stem}*.npz"))]
+    files = {path.name: base64.b64encode(_content(path)).decode() for path in paths}
     return json.dumps(
         {"files": files, "main": file.name, "observer": running.OBSERVER, "timeout": timeout}
     )
+
+
+def _content(path: Path) -> bytes:
+    with reading.opened(path) as file:
+        return file.read()
 
 
 def _ran(reply: dict[str, object], timeout: float) -> running.Ran:

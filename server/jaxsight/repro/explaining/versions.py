@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from jaxsight.repro.explanation import (
     Row,
     Table,
 )
+from jaxsight.workers.own_python import program
 
 _OTHER_PYTHONS = ("python3.12", "python3.13", "python3.14", "python3.11")
 
@@ -147,7 +147,7 @@ def _pools(
     """
     pools: list[tuple[Environments, list[str]]] = []
     notes: list[str] = []
-    others = [path for name in _OTHER_PYTHONS if (path := shutil.which(name)) is not None]
+    others = [path for name in _OTHER_PYTHONS if (path := program(name)) is not None]
     seen: set[str] = set()
     for maker in dict.fromkeys((python, *pythons, *others)):
         try:

@@ -63,6 +63,7 @@ _NETWORK = frozenset(
         "urllib.Request",
     }
 )
+_NATIVE = frozenset({"ctypes.call_function", "ctypes.dlopen", "ctypes.dlsym", "sys.addaudithook"})
 _refusing: list[None] = []
 """An element for each block that is active."""
 
@@ -84,6 +85,27 @@ def refusing() -> Iterator[None]:
 def watch() -> None:
     """Make `refusing` work for the rest of the process."""
     sys.addaudithook(_audit)
+
+
+def seal() -> None:
+    """Refuse all that `refusing` refuses, and native code, for the rest of the process.
+
+    This cannot be switched off again. The system itself lets no file grow. It stops programs that
+    do what they say, not those that exploit Python or JAX; what may be read can be read.
+    """
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    kind, error = _kind, RefusedError
+
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        refused = "running native code" if event in _NATIVE else kind(event, arguments)
+        if refused:
+            raise error(f"{refused} is refused to programs of a dataset")
+
+    sys.addaudithook(audit)
 
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:

@@ -19,7 +19,6 @@ import math
 import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TypeVar
 
 from jaxsight.compiler import folding as constant_folding
@@ -33,13 +32,15 @@ from jaxsight.workers.compilation import remote
 from jaxsight.workers.compilation.compiler_process import CompilerProcess
 from jaxsight.workers.compilation.environments import (
     Environment,
+    compiler_python,
     compiler_variables,
     ends_early,
     variables,
 )
 from jaxsight.workers.compilation.queue import Queue, Urgency
-from jaxsight.workers.environment import neutral_folder, tracer_environment
+from jaxsight.workers.environment import tracer_environment
 from jaxsight.workers.limits import Limits
+from jaxsight.workers.own_python import ROOT
 from jaxsight.workers.process import TracerProcess
 from jaxsight.workers.results import Death, Reason, signal_name
 
@@ -47,7 +48,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-BOOT = Path(__file__).parents[2] / "compiler" / "boot.py"
 
 GRACE = 2.0
 """Seconds that a cancelled compile may take in all if the start of a process was not measured."""
@@ -362,7 +362,7 @@ class Compilers:
             worker.command,
             environment=dict(os.environ) if is_remote else _variables(worker.environment),
             first=remote.modules() if is_remote else b"",
-            folder=neutral_folder(),
+            folder=ROOT,
             limits=self._limits,
             locate=lambda path, chunk: None,
             on_output=_log_output,
@@ -387,15 +387,13 @@ class Compilers:
 
 def compiler_command(environment: Environment) -> list[str]:
     """Return the command that starts a compiler in an environment."""
-    return [environment.python, "-X", "utf8", str(BOOT)]
+    return compiler_python(environment).command
 
 
 def _variables(environment: Environment) -> dict[str, str]:
     """Return the environment variables of a compiler: the user's, not the server's own."""
-    environ = dict(os.environ)
-    if environment.managed:
-        environ.pop("PYTHONPATH", None)
-    return tracer_environment(environment.python, environ, compiler_variables(environment))
+    own = compiler_python(environment)
+    return tracer_environment(environment.python, own.environment, compiler_variables(environment))
 
 
 _SSH_FAILED = 255

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from jaxsight.wire import frames
 from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled, Ready
 from jaxsight.workers.compilation import environments
-
-_BOOT = Path(__file__).parents[2] / "compiler" / "boot.py"
 
 
 class NoCompiler(Exception):
@@ -24,12 +21,14 @@ class DirectCompiler:
 
     def __init__(self, environment: environments.Environment) -> None:
         self._frames = frames.FrameReader()
+        own = environments.compiler_python(environment)
         self._process = subprocess.Popen(
-            [environment.python, "-X", "utf8", str(_BOOT)],
+            own.command,
+            cwd=own.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **environments.compiler_variables(environment)},
+            env={**own.environment, **environments.compiler_variables(environment)},
         )
 
     def __enter__(self) -> Self:

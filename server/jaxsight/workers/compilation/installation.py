@@ -33,6 +33,7 @@ from jaxsight.workers.compilation.environments import (
     numbers,
     usable,
 )
+from jaxsight.workers.own_python import OwnPython, isolated, with_packages
 
 OLDEST = (0, 9, 0)
 """The oldest JAX that can compile for a GPU that is not present and returns the optimized HLO."""
@@ -105,14 +106,14 @@ def _create(
     step = f"creating an environment in {folder}"
     progress(step, 0)
     _run(
-        [python, "-m", "venv", str(folder)],
+        isolated(python, "-m", "venv", str(folder)),
         "failed to create the environment",
         lambda: progress(step, 0),
     )
     program = str(folder / PYTHON_PATH)
     step = f"installing jax{requirement} (downloads about {MEGABYTES[platform]} MB in total)"
     _pip(program, [f"jax{requirement}"], folder, step, progress)
-    version = installed_jax(program)
+    version = _run(isolated(program, "-c", _VERSION_OF_JAX), "JAX is not installed").strip()
     plugin = _plugin(platform, program, version, folder, progress)
     environment = Environment(platform, program, version, str(folder), plugin)
     try:
@@ -128,7 +129,7 @@ def installed_jax(python: str) -> str:
     Raises:
         InstallError: it has none, or cannot be run.
     """
-    return _run([python, "-c", _VERSION_OF_JAX], f"{python} has no JAX").strip()
+    return _run(with_packages(python, "-c", _VERSION_OF_JAX), f"{python} has no JAX").strip()
 
 
 def origin(python: str) -> str:
@@ -138,7 +139,7 @@ def origin(python: str) -> str:
         python: the Python executable whose pip has the configuration.
     """
     try:
-        listed = _run([python, "-m", "pip", "config", "list"], "no pip")
+        listed = _run(with_packages(python, "-m", "pip", "config", "list"), "no pip")
     except InstallError:
         listed = ""
     values = dict(re.findall(r"^(\S+)='(.*)'$", listed, re.MULTILINE))
@@ -183,10 +184,10 @@ def _plugin(platform: str, python: str, jax: str, folder: Path, progress: Progre
 def _pip(python: str, requirements: list[str], folder: Path, step: str, progress: Progress) -> None:
     """Install packages with the index and the proxy that pip is configured with."""
     progress(step, 0)
-    command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
+    options = ("--disable-pip-version-check", "--quiet", "--no-input")
     names = [argument for argument in requirements if not argument.startswith("-")]
     _run(
-        [*command, "install", *requirements],
+        isolated(python, "-m", "pip", *options, "install", *requirements),
         f"failed to install {' '.join(names)}",
         lambda: progress(step, megabytes(folder)),
     )
@@ -199,6 +200,10 @@ _REASONS = (
             r"|Max retries|from versions: none"
         ),
         "pip cannot reach its package index; check the network connection",
+    ),
+    (
+        re.compile(r"[Uu]nknown option: -P"),
+        "it is older than Python 3.11; choose another interpreter",
     ),
     (
         re.compile(r"No space left on device|Errno 28|Errno 122|WinError 112"),
@@ -231,21 +236,16 @@ def megabytes(folder: Path) -> int:
     return total // 1_000_000
 
 
-def _pip_variables() -> dict[str, str]:
-    """Return the environment variables without those that change which packages Python imports."""
-    return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-
-
 def _version(python: str) -> str:
     output = _run(
-        [python, "-I", "-c", "import sys; print('py%d.%d' % sys.version_info[:2])"],
+        isolated(python, "-c", "import sys; print('py%d.%d' % sys.version_info[:2])"),
         f"cannot run {python}",
     )
     return output.strip()
 
 
-def _run(command: list[str], error_prefix: str, tick: Callable[[], None] = lambda: None) -> str:
-    """Run a command and return its output; call `tick` meanwhile, which may end it by raising.
+def _run(process: OwnPython, error_prefix: str, tick: Callable[[], None] = lambda: None) -> str:
+    """Run a process and return its output; call `tick` meanwhile, which may end it by raising.
 
     Raises:
         InstallError: it cannot be run, or failed.
@@ -255,11 +255,12 @@ def _run(command: list[str], error_prefix: str, tick: Callable[[], None] = lambd
             tempfile.TemporaryFile() as output,
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(
-                command,
+                process.command,
+                cwd=process.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
-                env=_pip_variables(),
+                env=process.environment,
                 umask=_UMASK,
                 process_group=0 if os.name == "posix" else None,
             ) as running,

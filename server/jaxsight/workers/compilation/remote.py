@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from jaxsight.workers.own_python import program
+
 PYTHON = "python3"
 
 _OPTIONS = (
@@ -70,11 +72,20 @@ def command(host: str, variables: Mapping[str, str], python: str = PYTHON) -> li
         python: the Python executable there; a leading `~` is the home folder there.
     """
     start = _START.replace("VARIABLES", repr(dict(variables)))
-    code = f"import base64;exec(base64.b64decode({base64.b64encode(start.encode())!r}))"
+    # Not from the folder of the login, which `-c` puts first on the path.
+    path = "import sys;sys.path=[*filter(None,sys.path)]"
+    sent = base64.b64encode(start.encode())
+    code = f"{path};import base64;exec(base64.b64decode({sent!r}))"
     remote_python = (
         f"~/{shlex.quote(python[2:])}" if python.startswith("~/") else shlex.quote(python)
     )
-    return ["ssh", *_OPTIONS, "--", host, f"{remote_python} -X utf8 -c {shlex.quote(code)}"]
+    return [
+        program("ssh") or "ssh",
+        *_OPTIONS,
+        "--",
+        host,
+        f"{remote_python} -X utf8 -c {shlex.quote(code)}",
+    ]
 
 
 @cache

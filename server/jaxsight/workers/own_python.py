@@ -1,0 +1,102 @@
+"""Start processes of Python that are jaxsight's own: none imports from the folder it starts in.
+
+`python -m`, `python -c` and an empty or relative entry of `PYTHONPATH` import modules from the
+working folder, which may be a workspace that nobody trusts: its `pip.py` or `json.py` would run.
+
+| process | imports | folder | because |
+|---|---|---|---|
+| guardian | the standard library (`-I -S`) | of what it watches | it needs nothing else |
+| pip, venv | what is installed (`-I`) | the root | they install for others |
+| versions of packages | the user's packages, too (`-P`) | the root | these are asked for |
+| compilers, workers of datasets | these, too (`-P`) | the root | JAX is the user's |
+| tracers, processes of `repro` | these, too (by path) | the project's | they run its code |
+| what `record` and `repro` run, pytest | as without jaxsight | the user's | it is theirs |
+
+A tracer has no option, because those of Python 3.11 would keep an older one from saying that it is
+too old. It is started by its path, which Python imports from instead of the working folder, and
+removes that before it imports anything else.
+`tests/project/test_processes.py` lists all code that starts a process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxsight.workers.environment import OF_SERVER, without_server
+
+GUARDIAN = Path(__file__).parent / "watchdog" / "guardian.py"
+
+ROOT = os.path.abspath(os.sep)  # noqa: PTH100 - plain text
+"""Where our own processes start: it is nobody's workspace, and only the administrator writes there.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPython:
+    """How a process is started."""
+
+    command: list[str]
+    environment: dict[str, str]
+    folder: str = ROOT
+
+
+def isolated(python: str, *arguments: str) -> OwnPython:
+    """Return how Python is started without packages of the user's own and their variables.
+
+    Args:
+        python: the path of the interpreter.
+        arguments: such as `-m`, `pip`.
+    """
+    dropped = OF_SERVER | {"PYTHONPATH"}  # what it starts is not isolated
+    variables = {name: value for name, value in os.environ.items() if name not in dropped}
+    return OwnPython([python, "-I", *arguments], variables)
+
+
+def with_packages(
+    python: str, *arguments: str, environ: Mapping[str, str] | None = None
+) -> OwnPython:
+    """Return how Python is started with the packages that the user's own programs import.
+
+    Args:
+        python: the path of the interpreter, 3.11 or newer.
+        arguments: a script with its arguments, or such as `-c`, `import jax`.
+        environ: variables of the user; by default those of this process.
+    """
+    environ = os.environ if environ is None else environ
+    variables = {name: value for name, value in environ.items() if name not in OF_SERVER}
+    return OwnPython([python, "-P", *arguments], without_relative(without_server(variables)))
+
+
+def without_relative(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return variables without the relative folders in `PYTHONPATH`."""
+    variables = dict(environ)
+    entries = variables.pop("PYTHONPATH", "").split(os.pathsep)
+    if absolute := [entry for entry in entries if os.path.isabs(entry)]:  # noqa: PTH117
+        variables["PYTHONPATH"] = os.pathsep.join(absolute)
+    return variables
+
+
+def guarded(descriptor: int, command: Sequence[str]) -> list[str]:
+    """Return the command that runs another one below a guardian.
+
+    Args:
+        descriptor: the guardian's end of its connection.
+        command: what the guardian starts.
+    """
+    return [sys.executable, "-I", "-S", str(GUARDIAN), str(descriptor), *command]
+
+
+def program(name: str) -> str | None:
+    """Return the path of a program of the user's `PATH`; `None` if there is none.
+
+    A relative folder of `PATH` would be searched where the process starts.
+    """
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, name)  # noqa: PTH118 - plain text
+        if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113, PTH117
+            return path
+    return None
