@@ -34,7 +34,7 @@ from jaxsight.workers import results
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.results import Died, Outcome
-from jaxsight.workers.supervisor import Priority, Tracers
+from jaxsight.workers.supervisor import Haste, Priority, Step, Tracers
 
 log = logging.getLogger(__name__)
 
@@ -259,6 +259,11 @@ class Project:
         """The events of all projects."""
         return self._owner.events
 
+    @property
+    def step(self) -> Step | None:
+        """What the tracer does, if it answers a request."""
+        return self._tracers.step if self._tracers is not None else None
+
     def start_ahead(self) -> None:
         """Start the tracer if it may run and is likely to be needed."""
         if self.interpreter is not None and not self.held_back and has_jax(self.interpreter.path):
@@ -283,7 +288,7 @@ class Project:
         self,
         request: Request[R],
         *,
-        priority: Priority = Priority.BACKGROUND,
+        priority: Priority | Haste = Priority.BACKGROUND,
         on_stage: Callable[[Stage], None] | None = None,
         hidden: str = "",
     ) -> Outcome[R]:
@@ -300,7 +305,8 @@ class Project:
             death = results.Death(results.Reason.UNAVAILABLE, last_words=self.problem)
             return Died(NEW, "", death)
         if request.executes is not None:
-            if priority is Priority.PERSON:
+            urgency = priority.priority if isinstance(priority, Haste) else priority
+            if urgency is Priority.PERSON:
                 self._owner.used(self)
             for path, file in self._owner.documents.items():
                 # Few functions ask for the lines of their own file.

@@ -98,6 +98,7 @@ class Engine:
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         self.memory.outdate()
+        self.callers.outdate()
         self.traces.cache.cancel_all()
         self.sizes.cancel_all()
 

@@ -17,7 +17,6 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from enum import IntEnum
 from pathlib import Path
 from typing import TypeVar, cast, get_args
 
@@ -31,7 +30,7 @@ from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate
 from jaxsight.workers.pool import Pool, Tracer
 from jaxsight.workers.process import TracerProcess
-from jaxsight.workers.request_queue import SLOW, Entry, RequestQueue
+from jaxsight.workers.request_queue import SLOW, Entry, Haste, Priority, RequestQueue, Step
 from jaxsight.workers.results import (
     Death,
     Died,
@@ -45,7 +44,17 @@ from jaxsight.workers.results import (
 )
 from jaxsight.workers.warm_imports import WarmImports
 
-__all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
+__all__ = [
+    "Death",
+    "Died",
+    "Haste",
+    "Outcome",
+    "Priority",
+    "Reason",
+    "Step",
+    "Tracers",
+    "tracer_command",
+]
 
 log = logging.getLogger(__name__)
 
@@ -56,14 +65,6 @@ _ANSWERS = (*get_args(Reply), Failed, Cancelled, Spoiled)
 BOOT = Path(__file__).parent.parent / "tracer" / "boot.py"
 
 SHUT_DOWN = "the tracers are shut down"
-
-
-class Priority(IntEnum):
-    """The origin of a request; lower values run first."""
-
-    PERSON = 0
-    DOCUMENT = 1
-    BACKGROUND = 2
 
 
 def tracer_command(python: str) -> list[str]:
@@ -150,6 +151,11 @@ class Tracers:
         return tuple(tracer.process.pid for tracer in self._pool.all if tracer.process.pid)
 
     @property
+    def step(self) -> Step | None:
+        """What the active tracer does, if it answers a request."""
+        return self._running.step if self._running is not None else None
+
+    @property
     def spare_ready(self) -> bool:
         """Whether a spare is ready."""
         return self._pool.spare is not None
@@ -164,20 +170,23 @@ class Tracers:
         self,
         request: Request[R],
         *,
-        priority: Priority = Priority.PERSON,
+        priority: Priority | Haste = Priority.PERSON,
         on_stage: Callable[[Stage], None] | None = None,
     ) -> Outcome[R]:
         """Queue a request and return its answer; cancelling the caller cancels the request.
 
         Args:
             request: its `id` is assigned here.
+            priority: a `Haste` if it may rise while the request waits.
             on_stage: called with each stage that the tracer reports.
         """
         message = request.numbered(self._next_id())
         if self._closed:
             return _unavailable(message, SHUT_DOWN)
         self.start()
-        entry = Entry(message, priority, on_stage)
+        haste = Haste(priority) if isinstance(priority, Priority) else priority
+        haste.on_rise = self._run_past_slow_step
+        entry = Entry(message, haste, on_stage)
         self._queue.push(entry)
         self._arrived.set()
         self._limit_cancelled()
@@ -373,7 +382,10 @@ class Tracers:
     def _run_past_slow_step(self) -> None:
         """Answer requests in the spare that do not need what the running one waits for."""
         slow = self._running
-        if slow is None or not slow.is_slow or self._past is not None or self._pool.spare is None:
+        if slow is None or self._past is not None or slow.step.seconds < SLOW:
+            return
+        if self._pool.spare is None:
+            self._pool.hurry_spare()
             return
         entry = self._queue.pop_past(slow, self._pool.spare)
         if entry is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,7 @@ from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
 from jaxsight.workers.results import Died
+from jaxsight.workers.supervisor import Haste, Priority
 
 Reply = Traced | Failed | Cancelled | Died
 
@@ -27,8 +28,8 @@ Reply = Traced | Failed | Cancelled | Died
 class Tracing(Protocol):
     """Traces the function of a question."""
 
-    async def __call__(self, question: Question, *, waiting: bool) -> Reply:
-        """Return the reply; `waiting` says that a person is waiting for it."""
+    async def __call__(self, question: Question, haste: Haste) -> Reply:
+        """Return the reply; the priority may rise while the request waits."""
         ...
 
 
@@ -40,14 +41,22 @@ class Superseded(Exception):
 class _Running:
     question: Question
     task: asyncio.Task[Answer]
+    haste: Haste
 
 
 class TraceCache:
     """The answers of all documents of a session."""
 
-    def __init__(self, documents: Mapping[str, Document], memory: Memory) -> None:
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        memory: Memory,
+        on_answer: Callable[[str], None],
+    ) -> None:
+        """Cache nothing yet; `on_answer` is called when a function of a file has another answer."""
         self._documents = documents
         self._memory = memory
+        self._on_answer = on_answer
         self._running: dict[Unit, _Running] = {}
         self._seconds: dict[str, float] = {}
 
@@ -73,8 +82,10 @@ class TraceCache:
         """Return the duration of the last trace for this file, in seconds; 0 before the first."""
         return self._seconds.get(path, 0.0)
 
-    async def get(self, question: Question, trace: Tracing, *, waiting: bool) -> Answer:
+    async def get(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
         """Return the answer; trace the function if the answer is not cached.
+
+        If the question waits already, it becomes as urgent as `priority`.
 
         Raises:
             Superseded: a newer question about the same function arrived while this one ran.
@@ -87,9 +98,11 @@ class TraceCache:
             running.task.cancel()
             running = None
         if running is None:
-            task = asyncio.create_task(self._run(question, trace, waiting))
-            running = self._running[unit] = _Running(question, task)
+            haste = Haste(priority)
+            task = asyncio.create_task(self._run(question, trace, haste))
+            running = self._running[unit] = _Running(question, task, haste)
             task.add_done_callback(lambda done: self._ended(unit, done))
+        running.haste.rise(priority)
         try:
             return await asyncio.shield(running.task)
         except asyncio.CancelledError:
@@ -112,9 +125,9 @@ class TraceCache:
         for running in self._running.values():
             running.task.cancel()
 
-    async def _run(self, question: Question, trace: Tracing, waiting: bool) -> Answer:
+    async def _run(self, question: Question, trace: Tracing, haste: Haste) -> Answer:
         began = time.monotonic()
-        reply = await trace(question, waiting=waiting)
+        reply = await trace(question, haste)
         if isinstance(reply, Cancelled):
             raise asyncio.CancelledError
         self._seconds[question.path] = time.monotonic() - began
@@ -127,6 +140,8 @@ class TraceCache:
 
     def _keep(self, answer: Answer) -> None:
         unit = _unit(answer.question)
+        if self._memory.latest.get(unit) is not answer:
+            self._on_answer(answer.question.path)
         self._memory.latest.put(unit, answer)
         if isinstance(answer.reply, Traced):
             self._memory.traced.put(unit, answer)

@@ -26,7 +26,7 @@ from jaxsight.wire.messages.requests import (
 )
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died, Outcome
-from jaxsight.workers.supervisor import Priority
+from jaxsight.workers.supervisor import Haste, Priority
 
 LONG = 1.0
 """Duration of a trace after which progress is shown, in seconds."""
@@ -44,9 +44,9 @@ class Client(Protocol):
         ...
 
 
-async def trace(project: Project, question: Question, *, waiting: bool) -> Outcome[Traced]:
-    """Trace the function of a question; `waiting` says that a person is."""
-    return await _executed(project, question, question.trace, waiting=waiting)
+async def trace(project: Project, question: Question, haste: Haste) -> Outcome[Traced]:
+    """Trace the function of a question."""
+    return await _executed(project, question, question.trace, haste)
 
 
 async def sourcerize(
@@ -54,18 +54,18 @@ async def sourcerize(
 ) -> Outcome[Shown]:
     """Write the function of a question as source."""
     request = Sourcerize(NEW, question.trace, options)
-    return await _executed(project, question, request, waiting=True)
+    return await _executed(project, question, request, Haste(Priority.PERSON))
 
 
 async def _executed(
-    project: Project, question: Question, request: Request[R], *, waiting: bool
+    project: Project, question: Question, request: Request[R], haste: Haste
 ) -> Outcome[R]:
     """Send a request that executes a question's slice, and show its progress if it takes long."""
     progress = _Progress(project.events, question)
     try:
         return await project.ask(
             request,
-            priority=Priority.PERSON if waiting else Priority.DOCUMENT,
+            priority=haste,
             on_stage=progress.stage,
             hidden="" if question.slice.sees_lines else question.path,
         )
@@ -91,7 +91,7 @@ async def show(
 
 _PRIORITIES = {
     Urgency.ASKED: Priority.PERSON,
-    Urgency.SEEN: Priority.DOCUMENT,
+    Urgency.SEEN: Priority.SCREEN,
     Urgency.UNSEEN: Priority.BACKGROUND,
 }
 

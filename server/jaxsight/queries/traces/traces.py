@@ -21,6 +21,7 @@ from jaxsight.queries.traces.query import Question, Unasked, ask
 from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.supervisor import Priority
 
 
 class Traces:
@@ -43,7 +44,7 @@ class Traces:
         self._memory = memory
         self._aside = aside
         self._turns = turns
-        self.cache = TraceCache(documents.by_path, memory)
+        self.cache = TraceCache(documents.by_path, memory, callers.touch)
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
@@ -74,24 +75,23 @@ class Traces:
             return Unasked("the text is being edited")
         return question
 
-    async def answer(self, question: Question, *, waiting: bool) -> Answer:
-        """Return the answer to a question; a person is `waiting` for it, or not.
+    async def answer(self, question: Question, priority: Priority = Priority.DOCUMENT) -> Answer:
+        """Return the answer to a question, which is asked before less urgent ones.
 
         Raises:
             Superseded: a newer question about the same function arrived meanwhile.
         """
-        if not waiting:
-            await self._turns.breathe()
+        if priority is not Priority.PERSON:
+            await self._turns.breathe(waiting=priority is Priority.SCREEN)
         project = self._projects.of(question.path)
-        answer = await self.cache.get(
-            question, functools.partial(tracer_requests.trace, project), waiting=waiting
-        )
+        tracing = functools.partial(tracer_requests.trace, project)
+        answer = await self.cache.get(question, tracing, priority)
         document = self._documents.get(question.path)
         if not answer.wants_whole or question.trace.whole or document is None:
             return answer
         document.looked_into = True
         again = await self.question(document, question.subject)
-        return answer if isinstance(again, Unasked) else await self.answer(again, waiting=waiting)
+        return answer if isinstance(again, Unasked) else await self.answer(again, priority)
 
     async def traced_again(self, question: Question) -> Answer:
         """Return a new answer to a question whose trace the tracer no longer keeps.
@@ -100,7 +100,7 @@ class Traces:
             Superseded: a newer question about the same function arrived meanwhile.
         """
         self.cache.drop(question)
-        return await self.answer(question, waiting=False)
+        return await self.answer(question)
 
     async def may_reach(self, document: Document, subject: Subject, chunk: ModuleChunk) -> bool:
         """Return whether the subject's trace may have reached a chunk, without tracing it."""
@@ -132,7 +132,7 @@ class Traces:
             return self.located(latest, module, None, subject)
         answer: Answer | None = None
         try:
-            asking = self.answer(question, waiting=True)
+            asking = self.answer(question, Priority.PERSON)
             if patience is None or latest is None:
                 answer = await asking
             else:
@@ -153,17 +153,23 @@ class Traces:
             return self.located(answer, module, answer.question, subject)
         return self.located(answer, module, question, subject)
 
-    async def views(self, document: Document, patience: float | None) -> list[View]:
+    async def views(
+        self,
+        document: Document,
+        patience: float | None,
+        priority: Priority = Priority.DOCUMENT,
+    ) -> list[View]:
         """Return the views of all subjects of a document.
 
         Waits at most `patience` seconds for new answers. Functions with example inputs from
         callers are not waited for, but traced in the background.
         """
         module = document.module
+        on_screen = priority <= Priority.SCREEN
         questions: list[tuple[Subject, Question | Unasked]] = []
         subjects = self._documents.subjects(document)
         for subject in subjects:
-            await self._turns.breathe()
+            await self._turns.breathe(waiting=on_screen)
             questions.append((subject, await self.question(document, subject)))
         unknown = [
             question
@@ -173,17 +179,17 @@ class Traces:
             and self.cache.known(question) is None
         ]
         if unknown:
-            await self._answered(unknown, patience)
+            await self._answered(unknown, patience, priority)
             if any(q.trace.whole != document.looked_into for q in unknown):
-                return await self.views(document, patience)
+                return await self.views(document, patience, priority)
         if patience is None:
             self._callers.update()
             if self._documents.subjects(document) is not subjects:
-                return await self.views(document, patience)
+                return await self.views(document, patience, priority)
         outdated = self._outdated_calls(document, questions)
         views: list[View] = []
         for subject, question in questions:
-            await self._turns.breathe()
+            await self._turns.breathe(waiting=on_screen)
             current = question if isinstance(question, Question) else None
             answer = self.cache.known(current) if current is not None else None
             if answer is None:
@@ -227,9 +233,11 @@ class Traces:
                 outdated.add(subject.name)
         return frozenset(outdated)
 
-    async def _answered(self, questions: Sequence[Question], patience: float | None) -> None:
+    async def _answered(
+        self, questions: Sequence[Question], patience: float | None, priority: Priority
+    ) -> None:
         """Wait for answers, at most `patience` seconds; questions without one are given up."""
-        tasks = [asyncio.ensure_future(self.answer(q, waiting=False)) for q in questions]
+        tasks = [asyncio.ensure_future(self.answer(q, priority)) for q in questions]
         try:
             _, pending = await asyncio.wait(tasks, timeout=patience)
         except asyncio.CancelledError:
