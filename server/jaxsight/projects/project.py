@@ -259,10 +259,15 @@ class Project:
         """The events of all projects."""
         return self._owner.events
 
+    def step(self, haste: Haste) -> Step | None:
+        """Return what a tracer does with a request, or what the request waits for, if anything."""
+        return self._tracers.step(haste) if self._tracers is not None else None
+
     @property
-    def step(self) -> Step | None:
-        """What the tracer does, if it answers a request."""
-        return self._tracers.step if self._tracers is not None else None
+    def starts(self) -> str:
+        """The Python that is being started for a tracer; empty if none is."""
+        is_starting = self._tracers is not None and self._tracers.status.state.value == "starting"
+        return self._named()[0] if is_starting else ""
 
     def start_ahead(self) -> None:
         """Start the tracer if it may run and is likely to be needed."""

@@ -150,10 +150,11 @@ class Tracers:
         """The processes of the active tracer and of the spare that have started."""
         return tuple(tracer.process.pid for tracer in self._pool.all if tracer.process.pid)
 
-    @property
-    def step(self) -> Step | None:
-        """What the active tracer does, if it answers a request."""
-        return self._running.step if self._running is not None else None
+    def step(self, haste: Haste) -> Step | None:
+        """Return what a tracer does with a request, or what the request waits for, if anything."""
+        running = next((e for e in (self._running, self._passing) if e and e.haste is haste), None)
+        running = running or self._running
+        return running.step if running is not None and running.stage else None
 
     @property
     def spare_ready(self) -> bool:

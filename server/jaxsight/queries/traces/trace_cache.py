@@ -19,7 +19,7 @@ from jaxsight.queries.memory import Memory, Unit
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
-from jaxsight.workers.results import Died
+from jaxsight.workers.results import Died, Reason
 from jaxsight.workers.supervisor import Haste, Priority
 
 Reply = Traced | Failed | Cancelled | Died
@@ -42,6 +42,8 @@ class _Running:
     question: Question
     task: asyncio.Task[Answer]
     haste: Haste
+    since: float
+    """Seconds since the epoch."""
 
 
 class TraceCache:
@@ -92,6 +94,9 @@ class TraceCache:
         """
         if (answer := self.known(question)) is not None:
             return answer
+        killed = self._memory.killed.get(question.key)
+        if killed is not None and priority is not Priority.PERSON:
+            return killed  # as what is not asked for again kills no further tracer
         unit = _unit(question)
         running = self._running.get(unit)
         if running is not None and (running.question.key != question.key or running.task.done()):
@@ -100,7 +105,7 @@ class TraceCache:
         if running is None:
             haste = Haste(priority)
             task = asyncio.create_task(self._run(question, trace, haste))
-            running = self._running[unit] = _Running(question, task, haste)
+            running = self._running[unit] = _Running(question, task, haste, time.time())
             task.add_done_callback(lambda done: self._ended(unit, done))
         running.haste.rise(priority)
         try:
@@ -109,6 +114,13 @@ class TraceCache:
             if running.task.cancelled():
                 raise Superseded(question.subject.name) from None
             raise
+
+    def waits_since(self, question: Question) -> tuple[Haste, float] | None:
+        """Return the priority of a question that is being answered, and since when, as a time."""
+        running = self._running.get(_unit(question))
+        if running is None or running.question.key != question.key or running.task.done():
+            return None
+        return running.haste, running.since
 
     def drop(self, question: Question) -> None:
         """Drop the cached answer, so that the question is traced when it is next asked."""
@@ -135,6 +147,8 @@ class TraceCache:
         answer = Answer(question, reply, {path: self._version(path) for path in modules})
         if not (isinstance(reply, Died) and reply.external):
             self._memory.answers.put(question.key, answer)
+        elif reply.death.reason is Reason.CRASHED:
+            self._memory.killed.put(question.key, answer)
         self._keep(answer)
         return answer
 

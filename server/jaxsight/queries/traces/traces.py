@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
+import time
+from collections.abc import Coroutine, Sequence
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
@@ -19,6 +20,7 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, Unasked, ask
 from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
+from jaxsight.queries.traces.waits import Waits, waits
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.supervisor import Priority
@@ -133,8 +135,13 @@ class Traces:
         answer: Answer | None = None
         try:
             asking = self.answer(question, Priority.PERSON)
-            if patience is None or latest is None:
+            if patience is None:
                 answer = await asking
+            elif latest is None:
+                first = await self._first(question, asking, patience)
+                if isinstance(first, Waits):
+                    return first
+                answer = first
             else:
                 answer = await asyncio.wait_for(asking, patience)
         except TimeoutError:
@@ -152,6 +159,30 @@ class Traces:
         if answer.question.trace.whole != question.trace.whole:
             return self.located(answer, module, answer.question, subject)
         return self.located(answer, module, question, subject)
+
+    async def _first(
+        self, question: Question, asking: Coroutine[None, None, Answer], patience: float
+    ) -> Answer | Waits:
+        """Return the first answer about a function, or what it waits for if that takes long.
+
+        The trace goes on.
+        """
+        task = asyncio.ensure_future(asking)
+        began = time.monotonic()
+        try:
+            while not (await asyncio.wait([task], timeout=patience))[0]:
+                held = self.waits(question)
+                if held is not None and held.is_long(time.monotonic() - began):
+                    return held
+            return task.result()
+        finally:
+            task.cancel()
+
+    def waits(self, question: Question) -> Waits | None:
+        """Return what a question waits for; `None` if it is not being answered."""
+        asked = self.cache.waits_since(question)
+        project = self._projects.of(question.path)
+        return waits(project, question.path, *asked) if asked is not None else None
 
     async def views(
         self,
