@@ -37,7 +37,7 @@ class SizeExplorer:
 
     def known(self, question: Question) -> Explored | None:
         """Return what is known about a question's function; `None` if it was not explored."""
-        return self._memory.sizes.get(question.key)
+        return self._memory.sizes.get((question.unit, question.key))
 
     def is_quick(self, question: Question, patience: float) -> bool:
         """Return whether the function was last explored within `patience` seconds."""
@@ -79,7 +79,7 @@ class SizeExplorer:
         tracing = _Tracing(self._projects.of(question.path), question, seconds)
         explored = await explore(inputs, by_number, first, tracing.trace)
         self._seconds[_unit(question)] = time.monotonic() - began
-        self._memory.sizes.put(question.key, explored)
+        self._memory.sizes.put((question.unit, question.key), explored)
         return explored
 
     def _ended(self, key: str, task: asyncio.Task[Explored]) -> None:

@@ -37,6 +37,11 @@ class Question:
     caveats: tuple[Caveat, ...] = ()
     """Statements that were not run and may change the answer."""
 
+    @property
+    def unit(self) -> tuple[str, str, str]:
+        """What it is about, whatever the text: a file, a function, and an example set."""
+        return self.path, self.subject.name, self.set.name
+
 
 @dataclass(frozen=True, slots=True)
 class Unasked:

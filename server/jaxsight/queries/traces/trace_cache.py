@@ -97,7 +97,7 @@ class TraceCache:
         killed = self._memory.killed.get(question.key)
         if killed is not None and priority is not Priority.PERSON:
             return killed  # as what is not asked for again kills no further tracer
-        unit = _unit(question)
+        unit = question.unit
         running = self._running.get(unit)
         if running is not None and (running.question.key != question.key or running.task.done()):
             running.task.cancel()
@@ -117,7 +117,7 @@ class TraceCache:
 
     def waits_since(self, question: Question) -> tuple[Haste, float] | None:
         """Return the priority of a question that is being answered, and since when, as a time."""
-        running = self._running.get(_unit(question))
+        running = self._running.get(question.unit)
         if running is None or running.question.key != question.key or running.task.done():
             return None
         return running.haste, running.since
@@ -153,7 +153,7 @@ class TraceCache:
         return answer
 
     def _keep(self, answer: Answer) -> None:
-        unit = _unit(answer.question)
+        unit = answer.question.unit
         if self._memory.latest.get(unit) is not answer:
             self._on_answer(answer.question.path)
         self._memory.latest.put(unit, answer)
@@ -175,7 +175,3 @@ class TraceCache:
         except OSError:
             return "gone"
         return f"{status.st_mtime_ns} {status.st_size}"
-
-
-def _unit(question: Question) -> Unit:
-    return question.path, question.subject.name, question.set.name

@@ -346,7 +346,7 @@ class Traces:
     def name_sizes(self, view: View) -> None:
         """Give a view the names of sizes that are known, if the settings show them."""
         question = view.answer.question
-        explored = self._memory.sizes.get(question.key)
+        explored = self._memory.sizes.get((question.unit, question.key))
         wanted = self._projects.of(question.path).settings.inlay_hints.size_names
         view.size_names = explored.names if explored is not None and wanted else SizeNames()
 
