@@ -65,9 +65,7 @@ class Memory:
         )
     )
     """Answers by the key of the question."""
-    killed: Cache[str, Answer] = field(
-        default_factory=lambda: Cache(size=_ANSWERS, outdated=True, retried=True)
-    )
+    killed: Cache[str, Answer] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
     """Deaths of tracers that the system or another process killed, by the key of the question."""
     latest: Cache[Unit, Answer] = field(default_factory=lambda: Cache(file=_file))
     """The last answer about a function, for whatever text it had then."""
