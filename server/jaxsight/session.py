@@ -93,6 +93,10 @@ class Session:
 
     # Documents
 
+    def attend(self) -> None:
+        """Let what nobody waits for wait: a message of the client has arrived."""
+        self.engine.turns.attend()
+
     def open(self, path: str, text: str) -> None:
         """Open a document; its functions are traced in the background from now on."""
         self.engine.documents.open(path, text)
@@ -270,6 +274,7 @@ class Session:
         """Make another example set the active one; raise `LookupError` if there is none."""
         _, subject = self.engine.documents.find(path, function)
         self.engine.choices.choose_set(path, subject, name)
+        self.engine.callers.touch(path)
         self._background.schedule(path)
 
     def choose_target(self, name: str) -> None:

@@ -56,6 +56,9 @@ class FakeSession:
     def __post_init__(self) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
 
+    def attend(self) -> None:
+        """Nothing waits here."""
+
     def configure(
         self,
         roots: Sequence[str],

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,44 @@ def test_a_guardian_that_was_stopped_ends_with_the_server(server: subprocess.Pop
     server.wait()
     _, alive = psutil.wait_procs(below, timeout=20)
     assert alive == []
+
+
+STARTING = f"""
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parents[2] / "server")!r})
+from jaxsight.workers import process
+from jaxsight.workers.supervisor import Tracers
+
+async def main(guardian):
+    process.GUARDIAN = Path(guardian)
+    Tracers(sys.executable, ".").start()
+    await asyncio.sleep(1000)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no guardians")
+def test_a_guardian_that_was_stopped_before_it_ran_ends_with_the_server(tmp_path: Path) -> None:
+    # Python starts, and nothing of the guardian's own is set up yet.
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\ntime.sleep(1000)\n")
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTING, str(slow)], start_new_session=True
+    ) as server:
+        parent = psutil.Process(server.pid)
+        while not (below := parent.children()):
+            time.sleep(0.01)
+        while "slow.py" not in " ".join(below[0].cmdline()):
+            time.sleep(0.01)
+        below[0].suspend()
+        server.kill()
+        server.wait()
+        _, alive = psutil.wait_procs(below, timeout=20)
+        for process in alive:
+            process.kill()
+        assert alive == []
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])

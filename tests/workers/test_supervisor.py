@@ -20,7 +20,7 @@ from jaxsight.wire.messages.replies import Failed, Shown, Traced
 from jaxsight.wire.messages.requests import NEW, Show, Trace
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.results import Died, Outcome, Output, Reason, Replaced, State, Status
-from jaxsight.workers.supervisor import Priority, Tracers
+from jaxsight.workers.supervisor import Haste, Priority, Tracers
 
 FAKE = Path(__file__).with_name("fake_tracer.py")
 PATIENCE = 120
@@ -125,6 +125,24 @@ async def test_a_person_goes_before_the_background(make: Make) -> None:
         asked("hover", Priority.PERSON),
     )
     assert order == ["hover", "hints", "background"]
+
+
+async def test_a_request_that_waits_overtakes_others_when_somebody_asks_for_it(make: Make) -> None:
+    tracers = make()
+    order: list[str] = []
+
+    async def asked(name: str, priority: Priority | Haste) -> None:
+        await ask(tracers, "answer", priority=priority)
+        order.append(name)
+
+    haste = Haste(Priority.BACKGROUND)
+    documents = [asked(f"document {number}", Priority.DOCUMENT) for number in range(5)]
+    asking = asyncio.gather(*documents, asked("hover", haste), asked("hints", Priority.SCREEN))
+    await asyncio.sleep(0)
+    haste.rise(Priority.PERSON)
+    haste.rise(Priority.SCREEN)  # it is more urgent already
+    await asking
+    assert order[:2] == ["hover", "hints"]
 
 
 async def test_stages_are_told(make: Make) -> None:
@@ -596,6 +614,37 @@ async def test_a_death_past_a_slow_import_costs_one_answer(make: Make) -> None:
     assert not running.done()
     running.cancel()
     assert isinstance(await ask(tracers, "answer", "c.py"), Traced)
+
+
+async def test_a_long_trace_of_one_file_delays_no_person_who_asks_about_another(make: Make) -> None:
+    # With the patience of the background, nothing would run past it.
+    tracers = make()
+    await pid_of(tracers)
+    await until(lambda: tracers.spare_ready)
+    running = asyncio.create_task(ask(tracers, "stage trace"))
+    await until(lambda: "stage trace: trace (" in tracers.status.message)
+    haste = Haste(Priority.DOCUMENT)
+    waiting = asyncio.create_task(ask(tracers, "answer", "b.py", priority=haste))
+    await asyncio.sleep(0)
+    step = tracers.step(haste)
+    assert step is not None
+    assert (step.title, step.file, step.stage) == ("stage trace", "a.py", "trace")
+    haste.rise(Priority.PERSON)
+    assert isinstance(await waiting, Traced)
+    assert not running.done()
+    running.cancel()
+
+
+async def test_a_spare_is_started_for_requests_behind_a_step_that_takes_long(make: Make) -> None:
+    # A tracer that was killed has taken the spare along as its successor, and there is no pause.
+    tracers = make()
+    first, spare = await warm(tracers)
+    os.kill(first, signal.SIGKILL)
+    running = asyncio.create_task(ask(tracers, "stage trace"))
+    await until(lambda: "stage trace: trace (" in tracers.status.message)
+    assert isinstance(await ask(tracers, "answer", "b.py"), Traced)
+    assert not running.done()
+    running.cancel()
 
 
 async def test_a_spare_that_ran_past_takes_over_later(make: Make) -> None:

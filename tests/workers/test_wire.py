@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
+import sys
 import threading
-from typing import get_args
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsight.wire import frames as wire
+from jaxsight.wire.kernel_graph import Edge, End, Value
 from jaxsight.wire.messages.inputs import ArraySpec, KeySpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import FromTracer, Shown, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, ToTracer
@@ -137,6 +142,43 @@ def test_a_message_goes_whole_through_a_pipe_smaller_than_it() -> None:
     thread.join()
     os.close(read)
     assert got == [shown]
+
+
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Let threads take turns after nearly every instruction."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_that_decode_their_first_messages_at_once_get_them_equal() -> None:
+    # Long messages of two compilers are decoded in two threads.
+    kinds = (Observation, Edge, ArraySpec)
+    value = Value("f32[3]", "0", 12)
+    records = (
+        Observation(Span("0", 0, 0, 0, 1), "expression", (0,)),
+        Edge(End("parameter", 0), End("output", 0), value),
+        ArraySpec("f32", (3,)),
+    )
+    threads = 4
+    for _ in range(200):
+        wire._record.cache_clear()
+        wire._plan.cache_clear()
+        wire._codec.cache_clear()
+        codecs = [wire._record(kind) for kind in kinds]
+        together = threading.Barrier(threads)
+
+        def exchange(codecs: list[tuple[Any, Any]] = codecs, together: Any = together) -> list[Any]:
+            together.wait()
+            pairs = zip(codecs, records, strict=True)
+            return [unpack(json.loads(json.dumps(pack(one)))) for (pack, unpack), one in pairs]
+
+        with ThreadPoolExecutor(threads) as pool:
+            results = [pool.submit(exchange) for _ in range(threads)]
+        assert [result.result() for result in results] == [list(records)] * threads
 
 
 def test_messages_before_the_first_error_arrive() -> None:

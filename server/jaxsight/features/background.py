@@ -18,6 +18,8 @@ from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.supervisor import Priority
 
 log = logging.getLogger(__name__)
 
@@ -85,12 +87,12 @@ class Background:
         """Trace the functions without an answer, send refreshes, and compile."""
         engine = self._engine
         await asyncio.sleep(debounce(engine.traces.cache.seconds(path)))
+        await engine.turns.breathe()
         document = await engine.documents.read(path)
         if document is None:
             return
         self._before()
         await self._statuses.update(document)
-        await engine.turns.breathe()
         # Functions with example inputs of their own come first: their traces call the others.
         for from_callers in (False, True):
             engine.callers.update()
@@ -123,7 +125,9 @@ class Background:
             if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
                 continue
             try:
-                await engine.traces.answer(question, waiting=False)
+                seen = engine.attention.urgency(path, subject.range) is Urgency.SEEN
+                priority = Priority.SCREEN if seen else Priority.DOCUMENT
+                await engine.traces.answer(question, priority)
             except Superseded:
                 # Another question about the function replaced this one, such as one about an older
                 # text whose trace was gone. Start over, or no refresh would follow.

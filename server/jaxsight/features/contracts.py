@@ -64,7 +64,7 @@ async def _check(
     if isinstance(question, Unasked):
         return []
     try:
-        answer = await engine.traces.answer(question, waiting=False)
+        answer = await engine.traces.answer(question)
     except Superseded:
         return []
     view = View(answer, module, question, subject)

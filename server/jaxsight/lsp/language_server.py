@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from threading import Event as ThreadEvent
 
 from lsprotocol import types
@@ -56,6 +57,8 @@ class JaxsightServer(LanguageServer):
         self._event_pump = EventPump(
             context, diagnostics, self._virtual_documents, panels, statuses
         )
+        self.attend: Callable[[], None] = lambda: None
+        """Called with each message; lets background work wait once there is a session."""
         self.stopped = ThreadEvent()
         self.exit_code = 1
         for module in (hover, inlay_hints, completion, code_lens, code_actions, workspace):
@@ -99,6 +102,7 @@ class JaxsightServer(LanguageServer):
     def _start_engine(self) -> None:
         try:
             self._context.session = self._engine.session()
+            self.attend = self._context.session.attend
             self._context.apply_configuration()
         except Exception:
             log.exception("failed to start the engine")

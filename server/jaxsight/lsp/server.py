@@ -193,6 +193,7 @@ async def _read(first: dict[str, Any], inbox: Inbox, server: JaxsightServer) -> 
     """Handle messages, starting with `first`, until the server stops or the stream ends."""
     server.protocol.take(first)
     while not server.stopped.is_set() and (body := await inbox.receive()) is not None:
+        server.attend()
         server.protocol.receive(body)
 
 

@@ -35,7 +35,7 @@ from jaxsight.workers import results
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.results import Died, Outcome
-from jaxsight.workers.supervisor import Priority, Tracers
+from jaxsight.workers.supervisor import Haste, Priority, Step, Tracers
 
 log = logging.getLogger(__name__)
 
@@ -285,6 +285,16 @@ class Project:
         """The events of all projects."""
         return self._owner.events
 
+    def step(self, haste: Haste) -> Step | None:
+        """Return what a tracer does with a request, or what the request waits for, if anything."""
+        return self._tracers.step(haste) if self._tracers is not None else None
+
+    @property
+    def starts(self) -> str:
+        """The Python that is being started for a tracer; empty if none is."""
+        is_starting = self._tracers is not None and self._tracers.status.state.value == "starting"
+        return self._named()[0] if is_starting else ""
+
     def start_ahead(self) -> None:
         """Start the tracer if it may run and is likely to be needed."""
         if self.interpreter is not None and not self.held_back and has_jax(self.interpreter.path):
@@ -309,7 +319,7 @@ class Project:
         self,
         request: Request[R],
         *,
-        priority: Priority = Priority.BACKGROUND,
+        priority: Priority | Haste = Priority.BACKGROUND,
         on_stage: Callable[[Stage], None] | None = None,
     ) -> Outcome[R]:
         """Send a request to the project's tracer, and return the answer.
@@ -323,7 +333,8 @@ class Project:
         if tracers is None:
             why = self.problem or self.held_back
             return Died(NEW, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
-        if request.executes is not None and priority is Priority.PERSON:
+        urgency = priority.priority if isinstance(priority, Haste) else priority
+        if request.executes is not None and urgency is Priority.PERSON:
             self._owner.used(self)
         return await tracers.ask(
             request, priority=priority, on_stage=on_stage, texts=self.texts.open

@@ -11,6 +11,10 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
+TEXTS = 16
+"""Texts of one function that are remembered: enough to undo and redo some edits."""
+
+
 class Cache(Recent[K, V]):
     """A map whose entries are dropped by its policy; `queries/memory.py` lists all of them."""
 
@@ -19,6 +23,7 @@ class Cache(Recent[K, V]):
         *,
         size: int | None = None,
         file: Callable[[K], str] | None = None,
+        function: Callable[[K, V], Hashable] | None = None,
         outdated: bool = False,
         retried: bool = False,
     ) -> None:
@@ -27,13 +32,25 @@ class Cache(Recent[K, V]):
         Args:
             size: maximum number of entries; those that were not used for the longest time go first.
             file: the file that a key is about, whose entries are dropped when it is closed.
+            function: what an entry is about, whatever its text; only the last `TEXTS` of those are
+                kept, as each edit adds one, and few of them are returned to.
             outdated: drop all entries when settings, interpreters or decisions change.
             retried: drop all entries when anything changes outside of the texts.
         """
         super().__init__(size)
         self._file = file
+        self._function = function
         self._drops_outdated = outdated
         self._drops_retried = retried
+
+    def put(self, key: K, value: V) -> None:
+        """Add an entry, or replace its value."""
+        if self._function is not None and key not in self._entries:
+            about = self._function(key, value)
+            of_function = [k for k, v in self._entries.items() if self._function(k, v) == about]
+            for old in of_function[: max(len(of_function) - TEXTS + 1, 0)]:
+                del self._entries[old]
+        super().put(key, value)
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Yield the entries at the time of the call."""

@@ -21,6 +21,7 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.observations import Called
 
 _FUNCTIONS = 40
 """Maximum number of functions of a file that have example inputs from callers."""
@@ -42,13 +43,14 @@ A caller's name is that for the called function's file.
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """A function with example inputs of its own, and its last trace."""
+    """A function with example inputs of its own that calls others."""
 
     path: str
     name: str
     key: str
     """That of the answer."""
-    traced: Traced
+    calls: tuple[Called, ...]
+    """Those in its last trace."""
     fails: bool
     """Whether its newest trace failed."""
 
@@ -56,7 +58,8 @@ class _Caller:
 class Callers:
     """Keeps the documents' example inputs from callers up to date with the traces.
 
-    All of it is derived from the last trace of each function of the open documents.
+    All of it is derived from the last trace of each function of the open documents. Many documents
+    may be open: only those that have changed are looked at again, and those that call each other.
     """
 
     def __init__(
@@ -66,22 +69,72 @@ class Callers:
         self._projects = projects
         self._choices = choices
         self._memory = memory
+        self._seen: dict[str, tuple[object, ...]] = {}
+        """What the callers of each document were last found in."""
+        self._touched: set[str] = set()
+        """Documents with functions that have another answer or example set since then."""
+        self._by_document: dict[str, tuple[_Caller, ...]] = {}
+        """The functions of each document that call others, unless it has none."""
+        self._calls: _Calls = {}
+        self._real: dict[str, str] = {}
+        """The real paths of the documents."""
         self._changed: set[str] = set()
         self._rejected: dict[tuple[_Function, str], dict[str, Asked]] = {}
         """Calls with which a function alone is not traced, with the callers at that time."""
-        self._asked: dict[tuple[_Function, str], frozenset[Asked]] = {}
-        """What was asked about the callers of each example set, by its function and name."""
+        self._asked: dict[str, dict[tuple[str, str], frozenset[Asked]]] = {}
+        """What was asked about the callers of each example set, by document, function and name."""
+
+    def touch(self, path: str) -> None:
+        """Look at a document's callers again: a function of it has another answer or set."""
+        self._touched.add(path)
+
+    def outdate(self) -> None:
+        """Look at the callers of all documents again: settings, decisions or files changed."""
+        self._seen = dict.fromkeys(self._seen, ())
 
     def update(self) -> None:
-        """Update the example inputs of all documents."""
-        calls = self._calls()
-        self._reject_failed(calls)
-        self._asked = {}
-        self._changed |= {
-            document.path
-            for document in self._documents.by_path.values()
-            if self._documents.observe(document.path, self._sets(document, calls))
-        }
+        """Update the example inputs of all documents, at the cost of what has changed."""
+        documents = self._documents.by_path
+        stale = self._outdated()
+        if not stale:
+            return
+        has_other_calls = False
+        for path in stale:
+            callers = tuple(self._callers_in(documents[path])) if path in documents else ()
+            has_other_calls |= callers != self._by_document.get(path, ())
+            if callers:
+                self._by_document[path] = callers
+            else:
+                self._by_document.pop(path, None)
+        if has_other_calls or stale & {path for path, _ in self._calls}:
+            before, self._calls = self._calls, self._found_calls()
+            stale |= {path for path, _ in (*before, *self._calls)}
+            self._rejected = {
+                (function, text): callers
+                for (function, text), callers in self._rejected.items()
+                if self._calls.get(function, {}).get(text) == callers
+            }
+        for path in stale & documents.keys():
+            document = documents[path]
+            self._reject_failed(path)
+            if self._documents.observe(path, self._sets(document)):
+                self._changed.add(path)
+
+    def _outdated(self) -> set[str]:
+        """Return the documents that have changed since the last update, also those closed."""
+        documents = self._documents.by_path
+        closed = self._seen.keys() - documents.keys()
+        for path in closed:
+            del self._seen[path]
+            self._real.pop(path, None)
+            self._asked.pop(path, None)
+        stale, self._touched = self._touched | closed, set()
+        for path, document in documents.items():
+            looks = document, document.module, document.proposed
+            if path in stale or self._seen.get(path) != looks:
+                self._seen[path] = looks
+                stale.add(path)
+        return stale
 
     def changed(self) -> set[str]:
         """Return the open files whose example inputs have changed since the last call."""
@@ -90,20 +143,23 @@ class Callers:
 
     def asked(self, path: str, function: str, label: str) -> frozenset[Asked]:
         """Return what was asked about the callers that an example set is from."""
-        return self._asked.get(((path, function), label), frozenset())
+        return self._asked.get(path, {}).get((function, label), frozenset())
 
-    def _calls(self) -> _Calls:
+    def _found_calls(self) -> _Calls:
         """Return the calls in the last traces of all callers.
 
         Those of a caller whose newest trace failed count only for functions without other callers.
         """
-        real = {os.path.realpath(path): path for path in self._documents.by_path}
+        for path in self._documents.by_path.keys() - self._real.keys():
+            self._real[path] = os.path.realpath(path)
+        real = {self._real[path]: path for path in self._documents.by_path}
         calls: _Calls = {}
-        callers = sorted(self._callers(), key=lambda caller: caller.fails)
+        every = (c for path in self._documents.by_path for c in self._by_document.get(path, ()))
+        callers = sorted(every, key=lambda caller: caller.fails)
         for fails, group in groupby(callers, key=lambda caller: caller.fails):
             settled = set(calls) if fails else frozenset()
             for caller in group:
-                for called in caller.traced.calls:
+                for called in caller.calls:
                     path = real.get(called.file, called.file) or caller.path
                     if (path, called.function) in settled:
                         continue
@@ -115,37 +171,30 @@ class Callers:
                         inputs.setdefault(text, {})[name] = caller.path, caller.key
         return calls
 
-    def _callers(self) -> Iterator[_Caller]:
-        """Yield the functions with example inputs of their own, and their last traces."""
-        for document in self._documents.by_path.values():
-            if not self._projects.of(document.path).settings.examples_from_callers:
+    def _callers_in(self, document: Document) -> Iterator[_Caller]:
+        """Yield the functions with example inputs of their own that call others."""
+        if not self._projects.of(document.path).settings.examples_from_callers:
+            return
+        for subject in self._documents.subjects(document):
+            chosen = self._choices.set_of(document, subject)
+            if chosen is None or subject.is_from_caller:
                 continue
-            for subject in self._documents.subjects(document):
-                chosen = self._choices.set_of(document, subject)
-                if chosen is None or subject.is_from_caller:
-                    continue
-                unit = (document.path, subject.name, chosen.name)
-                answer, latest = self._memory.traced.get(unit), self._memory.latest.get(unit)
-                if answer is not None and isinstance(answer.reply, Traced):
-                    fails = latest is not None and not isinstance(latest.reply, Traced)
-                    yield _Caller(document.path, subject.name, answer.key, answer.reply, fails)
+            unit = (document.path, subject.name, chosen.name)
+            answer, latest = self._memory.traced.get(unit), self._memory.latest.get(unit)
+            if answer is not None and isinstance(answer.reply, Traced) and answer.reply.calls:
+                fails = latest is not None and not isinstance(latest.reply, Traced)
+                yield _Caller(document.path, subject.name, answer.key, answer.reply.calls, fails)
 
-    def _reject_failed(self, calls: _Calls) -> None:
+    def _reject_failed(self, path: str) -> None:
         """Reject calls with which a function alone is not traced, until a caller is traced again.
 
         The function may need what its caller does around the call.
         """
-        self._rejected = {
-            (function, text): callers
-            for (function, text), callers in self._rejected.items()
-            if calls.get(function, {}).get(text) == callers
-        }
-        for document in self._documents.by_path.values():
-            for function, sets in self._documents.observed(document.path).items():
-                for called in sets:
-                    callers = calls.get(function, {}).get(called.text)
-                    if callers is not None and self._has_failed(function, called.label):
-                        self._rejected[function, called.text] = callers
+        for function, sets in self._documents.observed(path).items():
+            for called in sets:
+                callers = self._calls.get(function, {}).get(called.text)
+                if callers is not None and self._has_failed(function, called.label):
+                    self._rejected[function, called.text] = callers
 
     def _has_failed(self, function: _Function, label: str) -> bool:
         """Return whether a function was never traced with the inputs of the newest, failed one."""
@@ -156,15 +205,14 @@ class Callers:
         arguments = latest.question.set.arguments
         return traced is None or traced.question.set.arguments != arguments
 
-    def _sets(
-        self, document: Document, calls: _Calls
-    ) -> Mapping[_Function, tuple[OutsideSet, ...]]:
+    def _sets(self, document: Document) -> Mapping[_Function, tuple[OutsideSet, ...]]:
         """Return the example sets of a document's functions, those of each with different names."""
+        asked = self._asked[document.path] = {}
         own = {s.name for s in self._documents.subjects(document) if not s.is_from_caller}
         sets: dict[_Function, tuple[OutsideSet, ...]] = {}
         for _, function in document.module.functions:
             key = document.path, function.qualname
-            inputs = calls.get(key)
+            inputs = self._calls.get(key)
             if inputs is None or function.qualname in own or len(sets) == _FUNCTIONS:
                 continue
             kept = [text for text in inputs if (key, text) not in self._rejected][:_SETS]
@@ -175,7 +223,7 @@ class Callers:
                 labels[label] += 1
                 number = f" {labels[label]}" if labels[label] > 1 else ""
                 numbered.append(OutsideSet("caller", f"{label}{number}", text))
-                self._asked[key, f"{label}{number}"] = frozenset(inputs[text].values())
+                asked[function.qualname, f"{label}{number}"] = frozenset(inputs[text].values())
             if numbered:
                 sets[key] = tuple(numbered)
         return sets

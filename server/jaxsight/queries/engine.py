@@ -99,11 +99,13 @@ class Engine:
         """Drop failures whose cause may be gone: files on disk or the target changed."""
         self.memory.retry()
         self.traces.cache.retry()
+        self.callers.outdate()
         self.projects.retry()
 
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         self.memory.outdate()
+        self.callers.outdate()
         self.traces.cache.cancel_all()
         self.sizes.cancel_all()
 

@@ -105,35 +105,58 @@ class Aside:
 
 
 class Turns:
-    """Yields to the event loop between the steps of long work, shared by all who do such work."""
+    """Yields to the event loop between the steps of long work, shared by all who do such work.
+
+    What a person waits for comes first: messages of the client that have arrived, then steps for
+    what is on screen, then all others in the order of their arrival.
+    """
 
     def __init__(self) -> None:
         self._began: float | None = None
+        self._attended = 0
+        """For how many ends of iterations the client's messages count as being read."""
+        self._waited_for: deque[asyncio.Future[None]] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def breathe(self) -> None:
+    def attend(self) -> None:
+        """Let all steps that nobody waits for wait for later iterations of the loop.
+
+        Each message of the client calls it, so that those behind it are read first.
+        """
+        self._attended = 2  # also what comes after `_ended` in this iteration waits
+
+    async def breathe(self, *, waiting: bool = False) -> None:
         """Return at once while this iteration of the loop is short, otherwise in a later one.
 
         Await it before each step.
+
+        Args:
+            waiting: a person waits for it, so it comes before all that nobody waits for.
         """
         now = time.thread_time()
         loop = asyncio.get_running_loop()
         if self._began is None:
             self._began = now
-            if not self._waiting:
+            if not self._waited_for and not self._waiting:
                 loop.call_soon(self._ended)
-        if now - self._began >= _STEP:
+        is_held = not waiting and (self._attended > 0 or bool(self._waited_for))
+        if is_held or now - self._began >= _STEP:
             waiter: asyncio.Future[None] = loop.create_future()
-            self._waiting.append(waiter)
+            (self._waited_for if waiting else self._waiting).append(waiter)
             await waiter
 
     def _ended(self) -> None:
         """Begin a new iteration of the loop and resume one of the waiting tasks."""
         self._began = None
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                break
-        if self._waiting:
+        self._attended = max(self._attended - 1, 0)
+        for line in (self._waited_for, *([] if self._attended else [self._waiting])):
+            while line:
+                waiter = line.popleft()
+                if not waiter.done():
+                    waiter.set_result(None)
+                    break
+            else:
+                continue
+            break
+        if self._waited_for or self._waiting:
             asyncio.get_running_loop().call_soon(self._ended)

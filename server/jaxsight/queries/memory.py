@@ -33,6 +33,8 @@ Unit = tuple[str, str, str]
 _ANSWERS = 512
 _PROGRAMS = 64
 _COMPILED = 256
+_ON_DISK = 64
+"""Compiled programs that are read from disk otherwise; those that are shown are in `results`."""
 _SOURCES = 64
 
 
@@ -57,18 +59,30 @@ class HeldResult:
 class Memory:
     """The caches of a session."""
 
-    answers: Cache[str, Answer] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
+    answers: Cache[str, Answer] = field(
+        default_factory=lambda: Cache(
+            size=_ANSWERS, function=lambda key, answer: answer.question.unit, outdated=True
+        )
+    )
     """Answers by the key of the question."""
+    killed: Cache[str, Answer] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
+    """Deaths of tracers that the system or another process killed, by the key of the question."""
     latest: Cache[Unit, Answer] = field(default_factory=lambda: Cache(file=_file))
     """The last answer about a function, for whatever text it had then."""
     traced: Cache[Unit, Answer] = field(default_factory=lambda: Cache(file=_file))
     """The last answer about a function that is a trace, not an error."""
     views: Cache[tuple[str, str, str], View] = field(default_factory=lambda: Cache(file=_file))
     """Answers in the current text, by file, function and role: moving their spans takes time."""
-    sizes: Cache[str, Explored] = field(default_factory=lambda: Cache(size=_ANSWERS, outdated=True))
-    """What traces with other sizes showed, by the key of the answer."""
+    sizes: Cache[tuple[Unit, str], Explored] = field(
+        default_factory=lambda: Cache(
+            size=_ANSWERS, function=lambda key, explored: key[0], outdated=True
+        )
+    )
+    """What traces with other sizes showed, by function and key of the answer."""
     outlines: Cache[str, tuple[Answer, Outlined]] = field(
-        default_factory=lambda: Cache(size=_PROGRAMS)
+        default_factory=lambda: Cache(
+            size=_PROGRAMS, function=lambda key, outlined: outlined[0].question.unit
+        )
     )
     """Traced programs as plain data, by the key of the question."""
     sources: Cache[tuple[str, SourceOptions], tuple[Answer, Shown]] = field(
@@ -76,11 +90,15 @@ class Memory:
     )
     """Verified source, by the key of the question and the options."""
     lowered: Cache[tuple[str, str, str], tuple[Answer, Lowered | Trouble]] = field(
-        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+        default_factory=lambda: Cache(
+            size=_COMPILED,
+            function=lambda key, lowered: (lowered[0].question.unit, *key[1:]),
+            outdated=True,
+        )
     )
     """StableHLO, by the key of the question, platform and compute capability."""
     compiled: Cache[str, Compiled | Trouble] = field(
-        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+        default_factory=lambda: Cache(size=_ON_DISK, outdated=True)
     )
     """Compiled programs, by the digest of program, compiler and target."""
     foldings: Cache[str, Folding | Trouble] = field(
@@ -88,7 +106,11 @@ class Memory:
     )
     """Measured constant folding, by the digest of the program."""
     results: Cache[tuple[str, str], tuple[Answer, Result]] = field(
-        default_factory=lambda: Cache(size=_COMPILED, outdated=True)
+        default_factory=lambda: Cache(
+            size=_COMPILED,
+            function=lambda key, result: (result[0].question.unit, key[1]),
+            outdated=True,
+        )
     )
     """Compiled programs with their places, by the key of the question and the target."""
     miscompiled: Cache[str, Miscompiled] = field(default_factory=lambda: Cache(size=_ANSWERS))

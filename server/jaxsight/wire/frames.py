@@ -235,7 +235,8 @@ def _unpack_empty(kind: Callable[[], object], value: object) -> object:
 def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
     """Return the codec of a nested dataclass, as a list.
 
-    The codecs of its fields are created at the first use, since types may contain themselves.
+    The codecs of its fields are found at the first use, since types may contain themselves. Several
+    threads decode at once: they may find them twice, but see only all of them.
     """
     resolved = get_type_hints(kind)
     hints = {member.name: resolved[member.name] for member in fields(kind)}
@@ -254,28 +255,24 @@ def _record(kind: Any) -> tuple[Callable[[Any], Iterable[object]], Unpack]:
         return attrgetter(*names), unpack_flat
 
     values_of = attrgetter(*names)
-    packs: list[tuple[int, Pack]] = []
-    unpacks: list[tuple[int, Unpack]] = []
+    members: tuple[list[tuple[int, Pack]], tuple[Unpack, ...]] | None = None
 
-    def plan() -> None:
-        _, pack_each, unpack_each, _ = _plan(kind)
-        packs.extend((at, pack) for at, pack in enumerate(pack_each) if pack is not None)
-        unpacks.extend(enumerate(unpack_each))
+    def codecs() -> tuple[list[tuple[int, Pack]], tuple[Unpack, ...]]:
+        nonlocal members
+        _, packs, unpacks, _ = _plan(kind)
+        members = [(at, one) for at, one in enumerate(packs) if one is not None], unpacks
+        return members
 
     def pack(value: object) -> list[object]:
-        if not unpacks:
-            plan()
         row = list(values_of(value)) if len(names) > 1 else [values_of(value)]
-        for at, pack_one in packs:
+        for at, pack_one in (members or codecs())[0]:
             row[at] = pack_one(row[at])
         return row
 
     def unpack(value: object) -> object:
-        if not unpacks:
-            plan()
         if type(value) is not list or len(value) != len(names):
             raise ValueError(f"not the fields of {kind.__name__}")
-        for at, unpack_one in unpacks:
+        for at, unpack_one in enumerate((members or codecs())[1]):
             value[at] = unpack_one(value[at])
         return kind(*value)
 

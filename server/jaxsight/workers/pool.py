@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxsight.text.units import MIB
 from jaxsight.wire.messages.replies import Hello
@@ -134,6 +135,8 @@ class Pool:
         self._on_death = on_death
         self._on_spare = on_spare
         self._spared_at = 0.0
+        self._took_over = asyncio.Event()
+        """Set when a borrowed tracer becomes the active one while that is starting."""
         self._young_deaths = 0
         self._retry_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -157,6 +160,15 @@ class Pool:
         """The tracers that may run a request: the active one, and a borrowed spare."""
         return [tracer for tracer in (self.active, self._borrowed) if tracer is not None]
 
+    def hurry_spare(self) -> None:
+        """Start a spare now if there is none: the active tracer is occupied for long.
+
+        Otherwise a spare starts in a pause, so that it does not delay the first answers.
+        """
+        active = self.active
+        if active is not None and active.hello is not None:
+            self._replace_spare()
+
     def borrow_spare(self) -> Tracer:
         """Take the spare, which must be ready, for requests, until `give_back`."""
         spare = self.spare
@@ -165,11 +177,22 @@ class Pool:
         return spare
 
     def give_back(self, tracer: Tracer) -> None:
-        """Make a borrowed tracer the spare again, if it is alive and wanted."""
+        """Make a borrowed tracer the spare again, if it is alive and wanted.
+
+        If the active one has died meanwhile and the next one is still starting, it takes over.
+        """
         if tracer is not self._borrowed:
             return  # it has died
         self._borrowed = None
-        if self._spare is None and self._spare_wanted and tracer.process.alive:
+        starting = self.active
+        is_ready = starting is None or starting.process.ready.done()
+        if not is_ready and self._spare is None and tracer.process.alive:
+            assert starting is not None
+            self.active, self._spare = tracer, starting
+            self._start_task(self._report_ready(tracer))
+            self._start_task(self._greet_spare(starting))
+            self._took_over.set()
+        elif self._spare is None and self._spare_wanted and tracer.process.alive:
             self._spare = tracer
         else:
             tracer.process.kill(Death(Reason.STOPPED))
@@ -180,6 +203,7 @@ class Pool:
             return
         if self._spare is not None:
             self.active, self._spare = self._spare, None
+            self._spared_at = 0.0  # it has not died
         elif time.monotonic() >= self._retry_at:
             self._on_status(Status(State.STARTING, f"Starting {self._python}"))
             self.active = self._spawn()
@@ -197,7 +221,9 @@ class Pool:
             tracer = self.active
             if tracer is None:
                 return None
-            hello = await asyncio.shield(tracer.process.ready)
+            hello = await self._greeting(tracer)
+            if tracer is not self.active and tracer.process.alive:
+                continue  # the spare has taken over meanwhile
             if hello is not None and hello.problem:
                 self._reject(tracer, hello)
                 return None
@@ -205,13 +231,24 @@ class Pool:
                 return tracer
             self._replace(tracer, await asyncio.shield(tracer.process.death))
 
+    async def _greeting(self, tracer: Tracer) -> Hello | None:
+        """Return the handshake of the active tracer, or `None` if another one takes over first."""
+        if not tracer.process.ready.done():
+            self._took_over.clear()
+            taking_over = asyncio.ensure_future(self._took_over.wait())
+            either: list[asyncio.Future[Any]] = [tracer.process.ready, taking_over]
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                taking_over.cancel()
+        return tracer.hello
+
     def use_pause(self) -> None:
         """Use an idle moment: replace a lost spare, and an outgrown tracer by the spare."""
         tracer, spare = self.active, self.spare
         if tracer is None or not tracer.process.alive or tracer.hello is None:
             return
-        if not self._has_spare and time.monotonic() - self._spared_at > YOUNG:
-            self._add_spare()
+        self._replace_spare()
         if spare is not None and tracer.is_outgrown:
             log.info("recycling tracer %d after %d answers", tracer.process.pid, tracer.answered)
             self.active, self._spare = spare, None
@@ -288,6 +325,11 @@ class Pool:
             await self.paused.wait()
             await asyncio.sleep(SPARE_QUIET)
             quiet = self.paused.is_set()
+
+    def _replace_spare(self) -> None:
+        """Start a spare if there is none, unless the last one has died young."""
+        if not self._has_spare and time.monotonic() - self._spared_at > YOUNG:
+            self._add_spare()
 
     def _add_spare(self) -> None:
         if self._spare_wanted and not self._closed:

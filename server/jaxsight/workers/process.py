@@ -168,12 +168,14 @@ class TracerProcess:
         own_end, its_end = socket.socketpair() if os.name == "posix" else (None, None)
         try:
             if own_end is not None and its_end is not None:
+                # In a process group of its own in our session: if it is stopped when we exit, even
+                # before it has run anything, the kernel hangs it up and continues it (POSIX).
                 transport, _ = await loop.subprocess_exec(
                     lambda: _Pipes(self),
                     *guarded(its_end.fileno(), command),
                     env=environment,
                     cwd=folder,
-                    start_new_session=True,
+                    process_group=0,
                     pass_fds=(its_end.fileno(),),
                 )
             else:

@@ -7,10 +7,10 @@ A request that waits may run past one that takes long, if it does not need the s
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from jaxsight.wire.messages.replies import Stage
 from jaxsight.wire.messages.requests import AboutTrace, Request
@@ -18,11 +18,55 @@ from jaxsight.workers.pool import Tracer
 from jaxsight.workers.results import Outcome
 
 SLOW = 1.0
-"""Seconds after which a statement that runs is reported, and other requests run past it."""
+"""Seconds after which a step that runs is reported, and requests that somebody waits for run past
+it.
+"""
 SLOW_TRACE = 5.0
 """Seconds after which other requests run past a trace: a large function takes long to trace, and a
 second process that traces takes memory.
 """
+
+
+class Priority(IntEnum):
+    """The origin of a request; lower values run first."""
+
+    PERSON = 0
+    """A person asked and waits, e.g. for a hover."""
+    SCREEN = 1
+    """What is on screen shows it."""
+    DOCUMENT = 2
+    BACKGROUND = 3
+
+
+class Haste:
+    """The priority of a request, which rises when somebody more urgent joins in waiting."""
+
+    def __init__(self, priority: Priority) -> None:
+        self.priority = priority
+        self.on_rise: Callable[[], None] | None = None
+        """What is called when the priority has risen."""
+
+    def rise(self, priority: Priority) -> None:
+        """Let the request be at least this urgent, also if it waits already."""
+        if priority < self.priority:
+            self.priority = priority
+            if self.on_rise is not None:
+                self.on_rise()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What occupies a tracer."""
+
+    title: str
+    """The request."""
+    file: str
+    stage: str
+    statement: str
+    """The first line of the statement that is executed; empty in other stages."""
+    chunk: str
+    seconds: float
+    """How long it has taken so far."""
 
 
 @dataclass(eq=False, slots=True)
@@ -30,7 +74,7 @@ class Entry:
     """A request with its answer, and its current step if it runs."""
 
     message: Request[object]
-    priority: int
+    haste: Haste
     on_stage: Callable[[Stage], None] | None
     texts: Mapping[str, str] | None = None
     """The editor's texts by path, as they were when it was asked; `None` if it needs none."""
@@ -64,59 +108,74 @@ class Entry:
         self.stage = self.chunk = self.detail = ""
 
     @property
-    def words(self) -> str:
-        """What it does now, and for how long if that is long."""
-        elapsed = asyncio.get_running_loop().time() - self.since
-        if not self.stage or elapsed < SLOW:
-            return self.message.title
-        return f"{self.message.title}: {self.detail or self.stage} ({elapsed:.0f} s)"
+    def step(self) -> Step:
+        """What it does now."""
+        slice = self.message.executes
+        elapsed = asyncio.get_running_loop().time() - self.since if self.stage else 0.0
+        return Step(
+            self.message.title,
+            slice.file if slice is not None else "",
+            self.stage,
+            self.detail if self.chunk else "",
+            self.chunk,
+            elapsed,
+        )
 
     @property
-    def is_slow(self) -> bool:
-        """Whether its current step takes so long that others should run past it."""
-        elapsed = asyncio.get_running_loop().time() - self.since
-        return bool(self.stage) and elapsed >= (SLOW if self.chunk else SLOW_TRACE)
+    def words(self) -> str:
+        """What it does now, and for how long if that is long."""
+        step = self.step
+        if step.seconds < SLOW:
+            return step.title
+        return f"{step.title}: {self.detail or step.stage} ({step.seconds:.0f} s)"
+
+    def is_slow_for(self, other: Entry) -> bool:
+        """Return whether its current step takes so long that another request should run past it."""
+        patient = not self.chunk and other.haste.priority > Priority.SCREEN
+        return self.step.seconds >= (SLOW_TRACE if patient else SLOW)
 
 
 class RequestQueue:
     """The requests that wait."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[int, int, Entry]] = []
-        self._order = itertools.count()
+        self._entries: dict[int, Entry] = {}
+        """In the order of their arrival."""
+        self._numbers = itertools.count()
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
     def push(self, entry: Entry) -> None:
         """Add a request after those of the same priority."""
-        heapq.heappush(self._entries, (entry.priority, next(self._order), entry))
+        self._entries[next(self._numbers)] = entry
 
     def pop(self) -> Entry:
         """Take the first request."""
-        return heapq.heappop(self._entries)[2]
+        return self._entries.pop(next(self._in_order()))
 
     def pop_past(self, slow: Entry, tracer: Tracer) -> Entry | None:
         """Take the first request that a second tracer can answer while `slow` runs."""
-        for entry in (queued[2] for queued in sorted(self._entries)):
-            if can_pass(entry.message, slow, tracer):
-                self.remove(entry)
-                return entry
+        for number in self._in_order():
+            entry = self._entries[number]
+            if slow.is_slow_for(entry) and can_pass(entry.message, slow, tracer):
+                return self._entries.pop(number)
         return None
 
     def remove(self, entry: Entry) -> bool:
         """Remove a request, and return whether it was waiting."""
-        for queued in self._entries:
-            if queued[2] is entry:
-                self._entries.remove(queued)
-                heapq.heapify(self._entries)
-                return True
-        return False
+        number = next((n for n, waiting in self._entries.items() if waiting is entry), None)
+        return number is not None and self._entries.pop(number) is entry
 
     def drain(self) -> Iterator[Entry]:
         """Take all requests."""
         while self._entries:
             yield self.pop()
+
+    def _in_order(self) -> Iterator[int]:
+        """Yield the numbers of the requests, the most urgent first: priorities rise meanwhile."""
+        for priority in Priority:
+            yield from [n for n, e in self._entries.items() if e.haste.priority is priority]
 
 
 def can_pass(message: Request[object], slow: Entry, tracer: Tracer) -> bool:

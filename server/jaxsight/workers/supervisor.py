@@ -18,7 +18,6 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from enum import IntEnum
 from pathlib import Path
 from typing import TypeVar, cast, get_args
 
@@ -32,7 +31,7 @@ from jaxsight.workers.limits import Limits
 from jaxsight.workers.output import Locate
 from jaxsight.workers.pool import Pool, Tracer
 from jaxsight.workers.process import TracerProcess
-from jaxsight.workers.request_queue import SLOW, Entry, RequestQueue
+from jaxsight.workers.request_queue import SLOW, Entry, Haste, Priority, RequestQueue, Step
 from jaxsight.workers.results import (
     Death,
     Died,
@@ -46,7 +45,17 @@ from jaxsight.workers.results import (
 )
 from jaxsight.workers.warm_imports import WarmImports
 
-__all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
+__all__ = [
+    "Death",
+    "Died",
+    "Haste",
+    "Outcome",
+    "Priority",
+    "Reason",
+    "Step",
+    "Tracers",
+    "tracer_command",
+]
 
 log = logging.getLogger(__name__)
 
@@ -57,14 +66,6 @@ _ANSWERS = (*get_args(Reply), Failed, Cancelled, Spoiled)
 BOOT = Path(__file__).parent.parent / "tracer" / "boot.py"
 
 SHUT_DOWN = "the tracers are shut down"
-
-
-class Priority(IntEnum):
-    """The origin of a request; lower values run first."""
-
-    PERSON = 0
-    DOCUMENT = 1
-    BACKGROUND = 2
 
 
 def tracer_command(python: str) -> list[str]:
@@ -149,6 +150,12 @@ class Tracers:
         """The processes of the active tracer and of the spare that have started."""
         return tuple(tracer.process.pid for tracer in self._pool.all if tracer.process.pid)
 
+    def step(self, haste: Haste) -> Step | None:
+        """Return what a tracer does with a request, or what the request waits for, if anything."""
+        running = next((e for e in (self._running, self._passing) if e and e.haste is haste), None)
+        running = running or self._running
+        return running.step if running is not None and running.stage else None
+
     @property
     def spare_ready(self) -> bool:
         """Whether a spare is ready."""
@@ -164,7 +171,7 @@ class Tracers:
         self,
         request: Request[R],
         *,
-        priority: Priority = Priority.PERSON,
+        priority: Priority | Haste = Priority.PERSON,
         on_stage: Callable[[Stage], None] | None = None,
         texts: Mapping[str, str] | None = None,
     ) -> Outcome[R]:
@@ -172,6 +179,7 @@ class Tracers:
 
         Args:
             request: its `id` is assigned here.
+            priority: a `Haste` if it may rise while the request waits.
             texts: the texts of open files by path, for a request that executes code; it must not
                 change any more.
             on_stage: called with each stage that the tracer reports.
@@ -180,7 +188,9 @@ class Tracers:
         if self._closed:
             return _unavailable(message, SHUT_DOWN)
         self.start()
-        entry = Entry(message, priority, on_stage, texts)
+        haste = Haste(priority) if isinstance(priority, Priority) else priority
+        haste.on_rise = self._run_past_slow_step
+        entry = Entry(message, haste, on_stage, texts)
         self._queue.push(entry)
         self._arrived.set()
         self._limit_cancelled()
@@ -371,7 +381,10 @@ class Tracers:
     def _run_past_slow_step(self) -> None:
         """Answer requests in the spare that do not need what the running one waits for."""
         slow = self._running
-        if slow is None or not slow.is_slow or self._past is not None or self._pool.spare is None:
+        if slow is None or self._past is not None or slow.step.seconds < SLOW:
+            return
+        if self._pool.spare is None:
+            self._pool.hurry_spare()
             return
         entry = self._queue.pop_past(slow, self._pool.spare)
         if entry is not None:

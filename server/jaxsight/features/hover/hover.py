@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 
 from jaxsight.features import caveats
 from jaxsight.features.hover.shardings import chosen_layouts, traced_layouts
@@ -14,6 +15,7 @@ from jaxsight.features.hover.text import (
     function_hover,
     helper_hover,
     unasked_hover,
+    with_wait,
 )
 from jaxsight.features.kernels.expressions import expression_words
 from jaxsight.features.model import Hover
@@ -21,7 +23,8 @@ from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.queries.traces.query import Unasked
+from jaxsight.queries.traces.query import Question, Unasked
+from jaxsight.queries.traces.waits import Waits
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at
@@ -51,6 +54,18 @@ async def hover(engine: Engine, path: str, position: Position) -> Hover | None:
     if document is None or document.text != text:
         return None  # the position is in an older text
     subject = subject_at(engine.documents.subjects(document), position)
+    found = await _hover_in(engine, document, subject, position)
+    if found is None or not found.stale or subject is None:
+        return found
+    question = await engine.traces.question(document, subject)
+    held = engine.traces.waits(question) if isinstance(question, Question) else None
+    return found if held is None else replace(found, markdown=with_wait(found.markdown, held))
+
+
+async def _hover_in(
+    engine: Engine, document: Document, subject: Subject | None, position: Position
+) -> Hover | None:
+    """Return the hover at a position, which `subject` contains if it is not `None`."""
     if subject is not None and position in subject.name_range:
         if subject.function.refused == "nested":
             nested = await _helper_hover(engine, document, subject.chunk, subject.function)
@@ -71,7 +86,7 @@ async def hover(engine: Engine, path: str, position: Position) -> Hover | None:
 async def _function_hover(engine: Engine, document: Document, subject: Subject) -> Hover:
     view = await engine.traces.view(document, subject, PATIENCE)
     if isinstance(view, Unasked):
-        return unasked_hover(subject, view.reason)
+        return unasked_hover(subject, view)
     words = await _target_words(engine, view)
     return function_hover(subject, view, words, caveats.markdown(view.caveats))
 
@@ -88,7 +103,10 @@ async def _helper_hover(
             break
         if not await engine.traces.may_reach(document, subject, chunk):
             continue
-        for view in await _views(engine, document, subject):
+        views = await _views(engine, document, subject)
+        if isinstance(views, Waits):
+            return stale or unasked_hover(subject, views, range)
+        for view in views:
             hover = helper_hover(function, range, view, chunk.first_line)
             if hover is not None and not hover.stale:
                 return hover
@@ -110,7 +128,11 @@ async def _expression_hover(engine: Engine, document: Document, position: Positi
             break  # The position is in an older text.
         if not await engine.traces.may_reach(document, subject, chunk):
             continue
-        for view in await _views(engine, document, subject):
+        views = await _views(engine, document, subject)
+        if isinstance(views, Waits):
+            place = next(iter(places), subject.name_range)
+            return stale or unasked_hover(subject, views, place)
+        for view in views:
             hover = _observed(engine, view, places or view.around(position))
             if hover is not None and not hover.stale:
                 return hover
@@ -118,14 +140,14 @@ async def _expression_hover(engine: Engine, document: Document, position: Positi
     return stale
 
 
-async def _views(engine: Engine, document: Document, subject: Subject) -> list[View]:
-    """Return the views of a subject within a hover's patience.
+async def _views(engine: Engine, document: Document, subject: Subject) -> list[View] | Waits:
+    """Return the views of a subject within a hover's patience, or what takes longer.
 
     If the newest trace failed, the last successful one is among them.
     """
     view = await engine.traces.view(document, subject, PATIENCE)
     if isinstance(view, Unasked):
-        return []
+        return view if isinstance(view, Waits) else []
     await engine.traces.placed(view)
     last = engine.traces.last_traced(view)
     return [view] if last is None else [view, last]

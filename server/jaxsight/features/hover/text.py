@@ -14,6 +14,8 @@ from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Unasked
+from jaxsight.queries.traces.waits import Waits
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
@@ -187,8 +189,18 @@ def shortened(source: str) -> str:
     )
 
 
-def unasked_hover(subject: Subject, reason: str) -> Hover:
-    return Hover(subject.name_range, f"**{escaped(subject.name)}** is not traced: {prose(reason)}")
+def unasked_hover(subject: Subject, why: Unasked, range: Range | None = None) -> Hover:
+    """Return a hover that says why a function is not traced, at its name by default."""
+    words = f"**{escaped(subject.name)}** is not traced"
+    if isinstance(why, Waits):
+        return Hover(range or subject.name_range, with_wait(f"{words} yet", why))
+    return Hover(range or subject.name_range, f"{words}: {prose(why.reason)}")
+
+
+def with_wait(markdown: str, held: Waits) -> str:
+    """Return a hover's text with what its answer waits for, and how to stop that."""
+    how = f"help: {prose(held.how)}" if held.how else ""
+    return "\n\n".join(filter(None, (markdown, prose(held.reason), how)))
 
 
 def signature(name: str, traced: Traced) -> str:

@@ -16,6 +16,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.settings import InlayHints
 from jaxsight.source.text import Range
+from jaxsight.workers.supervisor import Priority
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ async def hints(
         return []
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
-    views = await engine.traces.views(document, None if wait else PATIENCE)
+    views = await engine.traces.views(document, None if wait else PATIENCE, Priority.SCREEN)
     if settings.shapes and settings.size_names:
         views = await _with_size_names(engine, views, None if wait else deadline - loop.time())
     if any(kind.needs_kernels for kind in kinds):

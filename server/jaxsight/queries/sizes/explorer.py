@@ -37,7 +37,7 @@ class SizeExplorer:
 
     def known(self, answer: Answer) -> Explored | None:
         """Return what is known about an answer's function; `None` if it was not explored."""
-        return self._memory.sizes.get(answer.key)
+        return self._memory.sizes.get((answer.question.unit, answer.key))
 
     def is_quick(self, question: Question, patience: float) -> bool:
         """Return whether the function was last explored within `patience` seconds."""
@@ -79,7 +79,7 @@ class SizeExplorer:
         tracing = _Tracing(self._projects.of(question.path), answer, seconds)
         explored = await explore(inputs, by_number, first, tracing.trace)
         self._seconds[_unit(question)] = time.monotonic() - began
-        self._memory.sizes.put(answer.key, explored)
+        self._memory.sizes.put((question.unit, answer.key), explored)
         return explored
 
     def _ended(self, key: str, task: asyncio.Task[Explored]) -> None:

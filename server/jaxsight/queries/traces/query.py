@@ -40,6 +40,11 @@ class Question:
     asked: int = field(default_factory=itertools.count(1).__next__, compare=False)
     """Its number in the order in which questions are asked."""
 
+    @property
+    def unit(self) -> tuple[str, str, str]:
+        """What it is about, whatever the text: a file, a function, and an example set."""
+        return self.path, self.subject.name, self.set.name
+
 
 @dataclass(frozen=True, slots=True)
 class Unasked:

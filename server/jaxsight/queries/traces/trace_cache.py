@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +18,8 @@ from jaxsight.queries.memory import Memory, Unit
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
-from jaxsight.workers.results import Died
+from jaxsight.workers.results import Died, Reason
+from jaxsight.workers.supervisor import Haste, Priority
 
 _TRIES = 3
 """Traces of one question while the files that it imports change: then whoever asks gets the last
@@ -30,8 +32,8 @@ Reply = Traced | Failed | Cancelled | Died
 class Tracing(Protocol):
     """Traces the function of a question."""
 
-    async def __call__(self, question: Question, *, waiting: bool) -> Reply:
-        """Return the reply; `waiting` says that a person is waiting for it."""
+    async def __call__(self, question: Question, haste: Haste) -> Reply:
+        """Return the reply; the priority may rise while the request waits."""
         ...
 
 
@@ -43,14 +45,19 @@ class Superseded(Exception):
 class _Running:
     question: Question
     task: asyncio.Task[Answer]
+    haste: Haste
+    since: float
+    """Seconds since the epoch."""
 
 
 class TraceCache:
     """The answers of all documents of a session."""
 
-    def __init__(self, texts: Texts, memory: Memory) -> None:
+    def __init__(self, texts: Texts, memory: Memory, on_answer: Callable[[str], None]) -> None:
+        """Cache nothing yet; `on_answer` is called when a function of a file has another answer."""
         self._texts = texts
         self._memory = memory
+        self._on_answer = on_answer
         self._running: dict[Unit, _Running] = {}
         self._seconds: dict[str, float] = {}
 
@@ -93,23 +100,28 @@ class TraceCache:
         """Return the duration of the last trace for this file, in seconds; 0 before the first."""
         return self._seconds.get(path, 0.0)
 
-    async def get(self, question: Question, trace: Tracing, *, waiting: bool) -> Answer:
+    async def get(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
         """Return the answer; trace the function if the answer is not cached.
+
+        If the question waits already, it becomes as urgent as `priority`.
 
         Raises:
             Superseded: a newer question about the same function arrived while this one ran.
         """
         answer = self.known(question)
+        killed = self._memory.killed.get(question.key)
+        if killed is not None and priority is not Priority.PERSON and self.is_current(killed):
+            return killed  # as what is not asked for again kills no further tracer
         for _ in range(_TRIES):
             if answer is not None and self.is_current(answer):
                 break
-            answer = await self._traced(question, trace, waiting)
+            answer = await self._traced(question, trace, priority)
         assert answer is not None
         return answer
 
-    async def _traced(self, question: Question, trace: Tracing, waiting: bool) -> Answer:
+    async def _traced(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
         """Return the answer of the trace of a question that runs, or of a new one."""
-        unit = _unit(question)
+        unit = question.unit
         running = self._running.get(unit)
         if running is not None and (running.question.key != question.key or running.task.done()):
             if not running.task.done() and running.question.asked > question.asked:
@@ -117,15 +129,24 @@ class TraceCache:
             running.task.cancel()
             running = None
         if running is None:
-            task = asyncio.create_task(self._run(question, trace, waiting))
-            running = self._running[unit] = _Running(question, task)
+            haste = Haste(priority)
+            task = asyncio.create_task(self._run(question, trace, haste))
+            running = self._running[unit] = _Running(question, task, haste, time.time())
             task.add_done_callback(lambda done: self._ended(unit, done))
+        running.haste.rise(priority)
         try:
             return await asyncio.shield(running.task)
         except asyncio.CancelledError:
             if running.task.cancelled():
                 raise Superseded(question.subject.name) from None
             raise
+
+    def waits_since(self, question: Question) -> tuple[Haste, float] | None:
+        """Return the priority of a question that is being answered, and since when, as a time."""
+        running = self._running.get(question.unit)
+        if running is None or running.question.key != question.key or running.task.done():
+            return None
+        return running.haste, running.since
 
     def drop(self, question: Question) -> None:
         """Drop the cached answer, so that the question is traced when it is next asked."""
@@ -142,10 +163,10 @@ class TraceCache:
         for running in self._running.values():
             running.task.cancel()
 
-    async def _run(self, question: Question, trace: Tracing, waiting: bool) -> Answer:
+    async def _run(self, question: Question, trace: Tracing, haste: Haste) -> Answer:
         began = time.monotonic()
         opened = self._texts.open
-        reply = await trace(question, waiting=waiting)
+        reply = await trace(question, haste)
         if isinstance(reply, Cancelled):
             raise asyncio.CancelledError
         self._seconds[question.path] = time.monotonic() - began
@@ -157,11 +178,15 @@ class TraceCache:
         answer = Answer(question, reply, versions)
         if not (isinstance(reply, Died) and reply.external):
             self._memory.answers.put(question.key, answer)
+        elif reply.death.reason is Reason.CRASHED:
+            self._memory.killed.put(question.key, answer)
         self._keep(answer)
         return answer
 
     def _keep(self, answer: Answer) -> None:
-        unit = _unit(answer.question)
+        unit = answer.question.unit
+        if self._memory.latest.get(unit) is not answer:
+            self._on_answer(answer.question.path)
         self._memory.latest.put(unit, answer)
         if isinstance(answer.reply, Traced):
             self._memory.traced.put(unit, answer)
@@ -172,7 +197,3 @@ class TraceCache:
         running = self._running.get(unit)
         if running is not None and running.task is task:
             del self._running[unit]
-
-
-def _unit(question: Question) -> Unit:
-    return question.path, question.subject.name, question.set.name

@@ -7,12 +7,14 @@ trace again.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Protocol, TypeVar
 
-from jaxsight.events import Event, Progress
+from jaxsight.events import Progress
 from jaxsight.projects.project import Project
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
+from jaxsight.queries.traces.waits import waits
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import Failed, Lowered, Outlined, Shown, Stage, Traced
 from jaxsight.wire.messages.requests import (
@@ -26,7 +28,7 @@ from jaxsight.wire.messages.requests import (
 )
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died, Outcome
-from jaxsight.workers.supervisor import Priority
+from jaxsight.workers.supervisor import Haste, Priority
 
 LONG = 1.0
 """Duration of a trace after which progress is shown, in seconds."""
@@ -44,9 +46,9 @@ class Client(Protocol):
         ...
 
 
-async def trace(project: Project, question: Question, *, waiting: bool) -> Outcome[Traced]:
-    """Trace the function of a question; `waiting` says that a person is."""
-    return await _executed(project, question, question.trace, waiting=waiting)
+async def trace(project: Project, question: Question, haste: Haste) -> Outcome[Traced]:
+    """Trace the function of a question."""
+    return await _executed(project, question, question.trace, haste)
 
 
 async def sourcerize(
@@ -54,18 +56,18 @@ async def sourcerize(
 ) -> Outcome[Shown]:
     """Write the function of a question as source."""
     request = Sourcerize(NEW, question.trace, options)
-    return await _executed(project, question, request, waiting=True)
+    return await _executed(project, question, request, Haste(Priority.PERSON))
 
 
 async def _executed(
-    project: Project, question: Question, request: Request[R], *, waiting: bool
+    project: Project, question: Question, request: Request[R], haste: Haste
 ) -> Outcome[R]:
     """Send a request that executes a question's slice, and show its progress if it takes long."""
-    progress = _Progress(project.events, question)
+    progress = _Progress(project, question, haste)
     try:
         return await project.ask(
             request,
-            priority=Priority.PERSON if waiting else Priority.DOCUMENT,
+            priority=haste,
             on_stage=progress.stage,
         )
     finally:
@@ -90,7 +92,7 @@ async def show(
 
 _PRIORITIES = {
     Urgency.ASKED: Priority.PERSON,
-    Urgency.SEEN: Priority.DOCUMENT,
+    Urgency.SEEN: Priority.SCREEN,
     Urgency.UNSEEN: Priority.BACKGROUND,
 }
 
@@ -121,26 +123,33 @@ async def outline(client: Client, answer: Answer) -> Outlined | None:
 
 
 class _Progress:
-    """Shows the progress of a trace that takes long, with its current stage."""
+    """Shows the progress of a trace that takes long: its step, or what it waits for."""
 
-    def __init__(self, events: asyncio.Queue[Event], question: Question) -> None:
-        self._events = events
+    def __init__(self, project: Project, question: Question, haste: Haste) -> None:
+        self._project = project
+        self._path = question.path
+        self._haste = haste
         self._key = f"{question.path}:{question.subject.name}:{question.key}"
         self._title = f"Tracing {question.subject.name}"
-        self._detail = "waiting for the tracer"
-        self._begun = False
-        self._timer = asyncio.get_running_loop().call_later(LONG, self._begin)
+        self._detail = ""
+        self._since = time.time()
+        self._timer = asyncio.get_running_loop().call_later(LONG, self._look)
 
     def stage(self, stage: Stage) -> None:
-        self._detail = stage.detail or stage.stage
-        if self._begun:
-            self._events.put_nowait(Progress(self._key, self._title, self._detail))
+        if self._detail:
+            self._show()
 
     def end(self) -> None:
         self._timer.cancel()
-        if self._begun:
-            self._events.put_nowait(Progress(self._key, self._title, done=True))
+        if self._detail:
+            self._project.events.put_nowait(Progress(self._key, self._title, done=True))
 
-    def _begin(self) -> None:
-        self._begun = True
-        self._events.put_nowait(Progress(self._key, self._title, self._detail))
+    def _look(self) -> None:
+        self._show()
+        self._timer = asyncio.get_running_loop().call_later(LONG, self._look)
+
+    def _show(self) -> None:
+        detail = waits(self._project, self._path, self._haste, self._since).reason
+        if detail != self._detail:
+            self._detail = detail
+            self._project.events.put_nowait(Progress(self._key, self._title, detail))

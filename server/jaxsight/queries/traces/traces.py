@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Sequence
+import time
+from collections.abc import Coroutine, Sequence
 
 from jaxsight.examples import ExampleSet
 from jaxsight.projects.projects import Projects
@@ -19,8 +20,10 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, Unasked, ask
 from jaxsight.queries.traces.trace_cache import Superseded, TraceCache
+from jaxsight.queries.traces.waits import Waits, waits
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.wire.messages.replies import Traced
+from jaxsight.workers.supervisor import Priority
 
 
 class Traces:
@@ -43,7 +46,7 @@ class Traces:
         self._memory = memory
         self._aside = aside
         self._turns = turns
-        self.cache = TraceCache(projects.texts, memory)
+        self.cache = TraceCache(projects.texts, memory, callers.touch)
 
     async def question(
         self, document: Document, subject: Subject, example_set: ExampleSet | None = None
@@ -74,24 +77,23 @@ class Traces:
             return Unasked("the text is being edited")
         return question
 
-    async def answer(self, question: Question, *, waiting: bool) -> Answer:
-        """Return the answer to a question; a person is `waiting` for it, or not.
+    async def answer(self, question: Question, priority: Priority = Priority.DOCUMENT) -> Answer:
+        """Return the answer to a question, which is asked before less urgent ones.
 
         Raises:
             Superseded: a newer question about the same function arrived meanwhile.
         """
-        if not waiting:
-            await self._turns.breathe()
+        if priority is not Priority.PERSON:
+            await self._turns.breathe(waiting=priority is Priority.SCREEN)
         project = self._projects.of(question.path)
-        answer = await self.cache.get(
-            question, functools.partial(tracer_requests.trace, project), waiting=waiting
-        )
+        tracing = functools.partial(tracer_requests.trace, project)
+        answer = await self.cache.get(question, tracing, priority)
         document = self._documents.get(question.path)
         if not answer.wants_whole or question.trace.whole or document is None:
             return answer
         document.looked_into = True
         again = await self.question(document, question.subject)
-        return answer if isinstance(again, Unasked) else await self.answer(again, waiting=waiting)
+        return answer if isinstance(again, Unasked) else await self.answer(again, priority)
 
     async def traced_again(self, answer: Answer) -> Answer:
         """Return a new answer like one whose trace the tracer no longer keeps.
@@ -101,7 +103,7 @@ class Traces:
                 the answer was made of has changed.
         """
         self.cache.drop(answer.question)
-        again = await self.answer(answer.question, waiting=False)
+        again = await self.answer(answer.question)
         if again.key != answer.key:
             raise Superseded(answer.question.subject.name)
         return again
@@ -136,9 +138,14 @@ class Traces:
             return self.located(latest, module, None, subject)
         answer: Answer | None = None
         try:
-            asking = self.answer(question, waiting=True)
-            if patience is None or latest is None:
+            asking = self.answer(question, Priority.PERSON)
+            if patience is None:
                 answer = await asking
+            elif latest is None:
+                first = await self._first(question, asking, patience)
+                if isinstance(first, Waits):
+                    return first
+                answer = first
             else:
                 answer = await asyncio.wait_for(asking, patience)
         except TimeoutError:
@@ -157,17 +164,47 @@ class Traces:
             return self.located(answer, module, answer.question, subject)
         return self.located(answer, module, question, subject)
 
-    async def views(self, document: Document, patience: float | None) -> list[View]:
+    async def _first(
+        self, question: Question, asking: Coroutine[None, None, Answer], patience: float
+    ) -> Answer | Waits:
+        """Return the first answer about a function, or what it waits for if that takes long.
+
+        The trace goes on.
+        """
+        task = asyncio.ensure_future(asking)
+        began = time.monotonic()
+        try:
+            while not (await asyncio.wait([task], timeout=patience))[0]:
+                held = self.waits(question)
+                if held is not None and held.is_long(time.monotonic() - began):
+                    return held
+            return task.result()
+        finally:
+            task.cancel()
+
+    def waits(self, question: Question) -> Waits | None:
+        """Return what a question waits for; `None` if it is not being answered."""
+        asked = self.cache.waits_since(question)
+        project = self._projects.of(question.path)
+        return waits(project, question.path, *asked) if asked is not None else None
+
+    async def views(
+        self,
+        document: Document,
+        patience: float | None,
+        priority: Priority = Priority.DOCUMENT,
+    ) -> list[View]:
         """Return the views of all subjects of a document.
 
         Waits at most `patience` seconds for new answers. Functions with example inputs from
         callers are not waited for, but traced in the background.
         """
         module = document.module
+        on_screen = priority <= Priority.SCREEN
         questions: list[tuple[Subject, Question | Unasked]] = []
         subjects = self._documents.subjects(document)
         for subject in subjects:
-            await self._turns.breathe()
+            await self._turns.breathe(waiting=on_screen)
             questions.append((subject, await self.question(document, subject)))
         unknown = [
             question
@@ -177,17 +214,17 @@ class Traces:
             and self.cache.known(question) is None
         ]
         if unknown:
-            await self._answered(unknown, patience)
+            await self._answered(unknown, patience, priority)
             if any(q.trace.whole != document.looked_into for q in unknown):
-                return await self.views(document, patience)
+                return await self.views(document, patience, priority)
         if patience is None:
             self._callers.update()
             if self._documents.subjects(document) is not subjects:
-                return await self.views(document, patience)
+                return await self.views(document, patience, priority)
         outdated = self._outdated_calls(document, questions)
         views: list[View] = []
         for subject, question in questions:
-            await self._turns.breathe()
+            await self._turns.breathe(waiting=on_screen)
             current = question if isinstance(question, Question) else None
             answer = self.cache.known(current) if current is not None else None
             if answer is None:
@@ -231,9 +268,11 @@ class Traces:
                 outdated.add(subject.name)
         return frozenset(outdated)
 
-    async def _answered(self, questions: Sequence[Question], patience: float | None) -> None:
+    async def _answered(
+        self, questions: Sequence[Question], patience: float | None, priority: Priority
+    ) -> None:
         """Wait for answers, at most `patience` seconds; questions without one are given up."""
-        tasks = [asyncio.ensure_future(self.answer(q, waiting=False)) for q in questions]
+        tasks = [asyncio.ensure_future(self.answer(q, priority)) for q in questions]
         try:
             await asyncio.wait(tasks, timeout=patience)
         finally:
@@ -307,7 +346,7 @@ class Traces:
     def name_sizes(self, view: View) -> None:
         """Give a view the names of sizes that are known, if the settings show them."""
         question = view.answer.question
-        explored = self._memory.sizes.get(view.answer.key)
+        explored = self._memory.sizes.get((question.unit, view.answer.key))
         wanted = self._projects.of(question.path).settings.inlay_hints.size_names
         view.size_names = explored.names if explored is not None and wanted else SizeNames()
 
