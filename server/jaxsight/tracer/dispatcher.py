@@ -9,6 +9,7 @@ output.
 from __future__ import annotations
 
 import contextvars
+import functools
 import gc
 import importlib
 import logging
@@ -329,8 +330,15 @@ class Tracer:
         if not namespace.guesses_devices:
             return ()
         jaxpr = self._traces.of(id).shown.jaxpr
-        texts = map(self._imports.modules.texts.current, namespace.files(self._imports))
-        caveat = unknown_devices.caveat(namespace.chunks, namespace.names, jaxpr, texts)
+        current = self._imports.modules.texts.current
+        texts = {file: current(file) for file in namespace.files(self._imports)}
+        caveat = unknown_devices.caveat(
+            namespace.chunks,
+            namespace.names,
+            jaxpr,
+            texts,
+            functools.partial(namespace.importer_of, imports=self._imports),
+        )
         return (caveat,) if caveat is not None else ()
 
     def _modules(self, namespace: FileNamespace, read: Reads) -> tuple[str, ...]:

@@ -206,6 +206,11 @@ class FileNamespace:
         files = imports.modules.files_of(used | self.packages.keys()) | imports.modules.attempted
         return tuple(sorted(files - {self.file}))
 
+    def importer_of(self, file: str, imports: Imports) -> Chunk | None:
+        """Return the first chunk whose execution imported a file of the project, if any did."""
+        importing = (e.chunk for e in self.slice if file in imports.modules.files_of(set(e.imports)))
+        return next(importing, None)
+
     def imported_by(self, request: Trace, imports: Imports) -> set[str] | None:
         """Return the project's files that a slice imports; `None` if not all of it has run yet."""
         executed = {identity[0]: execution for identity, execution in self._executions.items()}
