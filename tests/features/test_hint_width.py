@@ -103,3 +103,36 @@ async def test_hints_of_a_file_are_as_wide_as_the_setting(tmp_path: Path, width:
     (totals,) = [hint for hint in shown if hint.label.startswith("▣")]
     assert "kernels" in totals.label
     assert "cpu" in totals.label
+
+
+SKIPPED = """\
+SCALE = {}
+SCALE.update(a=2.0)  # jaxsight: never
+
+
+def scaled(x):
+    \"\"\"Scale.
+
+    Example inputs:
+        x: f32[4]
+    \"\"\"
+    return x * SCALE.get('a', 1.0)
+"""
+
+
+async def test_caveats_stand_beside_kernels_and_never_in_their_place(tmp_path: Path) -> None:
+    session = Session()
+    settings = {"python": sys.executable, "target": "cpu"}
+    session.configure([str(tmp_path)], settings)
+    path = str(tmp_path / "model.py")
+    session.open(path, SKIPPED)
+    labels: set[str] = set()
+    while not any("kernel" in label for label in labels):
+        hints = {hint.label: hint for hint in await session.hints(path)}
+        labels |= hints.keys()
+        await session.events.get()
+    await session.aclose()
+    assert not any(label.startswith("⚠") for label in labels)
+    (totals,) = [label for label in hints if label.startswith("▣")]
+    assert totals.endswith("cpu · ⚠ 1")
+    assert "* line 2: `SCALE.update(a=2.0)` was not run" in hints[totals].tooltip

@@ -86,7 +86,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
     for moved in communication(graph):
         yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
     yield Part(*_target(devices(compiled, kernels.target), difference))
-    yield from (Part(mark, 0) for mark in caveats.marks(kernels.view.caveats))
+    if left_out := kernels.view.caveats:
+        yield Part(f"{caveats.MARK} {len(left_out)}", 0)
 
 
 def _target(name: str, difference: str) -> tuple[str, int, tuple[str, ...]]:
