@@ -58,8 +58,9 @@ class JaxsightServer(LanguageServer):
         )
         self.stopped = ThreadEvent()
         self.exit_code = 1
-        for module in (hover, inlay_hints, completion, code_lens, code_actions, workspace):
+        for module in (inlay_hints, completion, code_lens, code_actions, workspace):
             module.register(context)
+        hover.register(context, diagnostics)
         diagnostics.register()
         DocumentSync(context, diagnostics).register()
         self._virtual_documents.register()

@@ -485,9 +485,9 @@ class _Visitor:
             return
         self.visit(owner)
         match owner:
-            case ast.Subscript() if (owned := dotted_name(owner)):
+            case ast.Subscript() if owned := dotted_name(owner):
                 name = f"{owned}.{method.attr}"
-            case ast.Call(func=function) if (owned := dotted_name(function)):
+            case ast.Call(func=function) if owned := dotted_name(function):
                 name = f"{owned}{RESULT}.{method.attr}"
         harmless = (
             method.attr in VALUE_METHODS

@@ -208,7 +208,9 @@ class FileNamespace:
 
     def importer_of(self, file: str, imports: Imports) -> Chunk | None:
         """Return the first chunk whose execution imported a file of the project, if any did."""
-        importing = (e.chunk for e in self.slice if file in imports.modules.files_of(set(e.imports)))
+        importing = (
+            e.chunk for e in self.slice if file in imports.modules.files_of(set(e.imports))
+        )
         return next(importing, None)
 
     def imported_by(self, request: Trace, imports: Imports) -> set[str] | None:
