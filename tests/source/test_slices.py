@@ -485,20 +485,24 @@ def f(x):
         "plt.plot(losses / 10, label=f'{losses:.2f}')",
         "plt.plot(losses.mean(axis=0)[1:], state.step)",
         "fig, ax = plt.subplots()\nax.plot(losses)\nfig.savefig('loss.png')",
-        "def draw(values):\n"
-        "    fig, axes = plt.subplots(2, 2)\n"
-        "    axes[0].plot(values)\n"
-        "    image = axes[1].imshow(values)\n"
-        "    fig.colorbar(image, ax=axes[1]).set_label('x')\n"
-        "    plt.gca().set_title('loss')\n"
-        "draw(losses)",
+        """
+def draw(values):
+    fig, axes = plt.subplots(2, 2)
+    axes[0].plot(values)
+    image = axes[1].imshow(values)
+    fig.colorbar(image, ax=axes[1]).set_label('x')
+    plt.gca().set_title('loss')
+draw(losses)
+""",
         "np.savetxt('losses.txt', losses)",
         "with open('out.txt', 'w') as out:\n    out.write(f'{losses}')",
-        "def save(path, value):\n"
-        "    with open(path, 'w') as out:\n"
-        "        out.write('# losses')\n"
-        "        json.dump(value, out)\n"
-        "save('losses.json', losses)",
+        """
+def save(path, value):
+    with open(path, 'w') as out:
+        out.write('# losses')
+        json.dump(value, out)
+save('losses.json', losses)
+""",
     ],
 )
 def test_what_only_shows_or_stores_values_is_left_out_without_a_word(text: str) -> None:
@@ -526,7 +530,5 @@ def test_a_written_file_matters_where_files_are_read() -> None:
     writing = "np.savetxt('a.txt', losses)\n"
     reading = "def g(x):\n    return x * np.load('a.npy')\n"
     assert left_out(LOOKS + reading + writing) == []
-    assert left_out(LOOKS + reading + writing, "g") == [
-        "`np.savetxt('a.txt', losses)` was not run (writes files) "
-        "and may change what is read from files"
-    ]
+    (reason,) = left_out(LOOKS + reading + writing, "g")
+    assert reason.endswith("was not run (writes files) and may change what is read from files")
