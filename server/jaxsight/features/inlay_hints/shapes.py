@@ -8,6 +8,7 @@ from dataclasses import replace
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import called, shardings
 from jaxsight.features.hover import trees as array_trees
+from jaxsight.features.hover.random_keys import key_note
 from jaxsight.features.hover.text import surroundings
 from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
@@ -51,14 +52,22 @@ def shape_hints(
             continue
         values, names = [value for value, _ in arrays], [name for _, name in arrays]
         axes, choice = _choice(kernels, range, values, view)
+        key = key_note(view, range, (value.text for value in values))
+        suffix = f" ({key})" if key else axes
         mark = f": {stale.mark(view)}"
         yield Hint(
             range,
-            f"{mark}{_label(values, names, observation.more, axes, width - len(mark))}",
+            f"{mark}{_label(values, names, observation.more, suffix, width - len(mark))}",
             "\n\n".join(
                 filter(
                     None,
-                    (notice, _tooltip(values, names, observation.more), choice, called.words(view)),
+                    (
+                        notice,
+                        _tooltip(values, names, observation.more),
+                        key,
+                        choice,
+                        called.words(view),
+                    ),
                 )
             ),
             view.stale,
@@ -83,12 +92,12 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(values: list[Seen], names: list[str], more: int, axes: str, width: int) -> str:
-    """Return the first types and the axes, as far as they fit, with `…` for what does not."""
+def _label(values: list[Seen], names: list[str], more: int, suffix: str, width: int) -> str:
+    """Return the first types and a suffix, as far as they fit, with `…` for what does not."""
     texts = {one_line(name): value.tree for value, name in zip(values, names, strict=True)}
     whole = _SEPARATOR.join(texts) + (f"{_SEPARATOR}{trees.ELLIPSIS}" if more else "")
-    if len(texts) <= _SHOWN_VALUES and len(whole) + len(axes) <= width:
-        return f"{whole}{axes}"
+    if len(texts) <= _SHOWN_VALUES and len(whole) + len(suffix) <= width:
+        return f"{whole}{suffix}"
     shown = list(texts.items())[:_SHOWN_VALUES]
     rest = f"{_SEPARATOR}{trees.ELLIPSIS}"
     room = (width - len(rest) - len(_SEPARATOR) * (len(shown) - 1)) // len(shown)
@@ -99,8 +108,8 @@ def _label(values: list[Seen], names: list[str], more: int, axes: str, width: in
         room += len(rest)
     parts = [trees.folded(array_trees.brief(tree, text, room), room) for text, tree in shown]
     label = _SEPARATOR.join(dict.fromkeys(parts)) + ("" if is_all else rest)
-    if not axes or len(label) + len(axes) <= width:
-        return f"{label}{axes}"
+    if not suffix or len(label) + len(suffix) <= width:
+        return f"{label}{suffix}"
     return label if label.endswith(trees.ELLIPSIS) else f"{label} {trees.ELLIPSIS}"
 
 
