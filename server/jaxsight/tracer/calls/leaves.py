@@ -115,7 +115,8 @@ def with_varying_numbers(value: object, user_function: UserFunction) -> object:
     """Return an expression's value with its numbers abstract, like `jax.jit` traces them.
 
     A single number is unchanged, and so are lists and tuples of integers (a shape, axes, sizes of
-    layers), the numbers of equinox modules, and all numbers for functions that a library's own `jit` traces.
+    layers), the numbers of equinox modules, and all numbers for functions that a library's own
+    `jit` traces.
     """
     if (
         user_function.jitted
