@@ -112,7 +112,7 @@ def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeN
         if node is not None:
             written = parameters[name] = _as_declared(text, node, inputs)
             by_text.setdefault(text, set()).add(written)
-    known = {name: text for name, text in first.parameters} | parameters | names.parameters
+    known = dict(first.parameters) | parameters | names.parameters
     values = dict(names.values)
     for observation in first.observations:
         if observation.kind != "parameter" or observation in values:
