@@ -110,6 +110,8 @@ class Tracer:
                 case Request(executes=Trace() as slice) as request:
                     self._send(self._apart(self._executed, HANDLERS[type(request)], request, slice))
                     self._keep_house()
+                case Request(executes=None) as request:
+                    self._send(HANDLERS[type(request)].answer(Job(request, self._traces)))
                 case message:
                     logger.error("unexpected message from the server: %s", type(message).__name__)
 
