@@ -44,6 +44,14 @@ class FileStatus:
     """The number of those with example inputs."""
     uses_jax: bool = False
     """Whether the file imports JAX or a library on top of it."""
+    why: str = ""
+    """Why functions that use JAX show nothing, in a clause; empty if all of them are shown."""
+    why_detail: str = ""
+    """The same in whole sentences, for a tooltip."""
+    using_jax: int = 0
+    """The number of functions that use JAX."""
+    shown: int = 0
+    """The number of those that show something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,39 @@ def place(text: str, source: str = MODEL) -> Position:
 in_session = pytest.mark.asyncio(loop_scope="module")
 
 
+UNDEFINED = """\
+import jax.numpy as jnp
+
+show(1)
+
+
+def f(x):
+    '''
+    Example inputs:
+        x: f32[3]
+    '''
+    return x * 2
+
+
+show(f)
+show(jnp.zeros(3))
+other(2)
+"""
+
+
+@in_session
+async def test_statements_that_fail_for_one_reason_are_one_caveat(
+    session: Session, model: str
+) -> None:
+    session.open(model, UNDEFINED)
+    view = await session.view(model, "f")
+    session.close(model)
+    assert list(map(caveats.text, view.caveats)) == [
+        "line 3: `show(1)` and 2 other statements raised NameError: name 'show' is not defined",
+        "line 16: `other(2)` raised NameError: name 'other' is not defined",
+    ]
+
+
 @in_session
 async def test_hover_on_a_function_names_what_was_not_run(opened: Session, model: str) -> None:
     hover = await opened.hover(model, place("scaled"))

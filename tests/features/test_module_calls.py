@@ -120,6 +120,32 @@ async def test_functions_of_a_notebook_have_the_arguments_of_its_calls(session: 
     assert lenses[0] == f"as in {call}"
 
 
+NUMBERS = """\
+import jax
+import jax.numpy as jnp
+
+
+def init(key, sizes):
+    keys = jax.random.split(key, len(sizes))
+    return [jax.random.normal(k, (m, n)) for k, m, n in zip(keys, sizes, sizes[1:])]
+
+
+params = init(jax.random.PRNGKey(0), [784, 128, 10])
+"""
+
+
+async def test_python_numbers_stay_numbers_in_a_call_that_nothing_traces(session: Session) -> None:
+    file = str(Path(path(session, "train.py")).with_name("numbers_.py"))
+    session.open(file, NUMBERS)
+    hover = await session.hover(file, Position(4, 5))
+    session.close(file)
+    assert hover is not None
+    assert "init(key: u32[2], sizes: [784, 128, 10]) -> [f32[784,128], f32[128,10]]" in (
+        hover.markdown
+    )
+    assert "PRNG key: `key`" in hover.markdown
+
+
 async def test_what_they_call_is_shown_as_called(session: Session) -> None:
     file = path(session, "train.py")
     shown = with_hints(TRAINING, await session.hints(file, wait=True))

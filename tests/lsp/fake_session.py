@@ -34,6 +34,13 @@ class Configured:
     by_root: Mapping[str, Mapping[str, object]]
 
 
+REFUSAL = (
+    "deep cannot be inverted: dot_general is invertible for a product with a matrix that does not "
+    'depend on the argument\n  File "model.py", line 3\n    return x @ x.T'
+)
+"""A reason that no pop-up shows as a whole."""
+
+
 @dataclass
 class FakeSession:
     texts: dict[str, str] = field(default_factory=dict)
@@ -122,7 +129,16 @@ class FakeSession:
         related = tuple(Place(path, named, "see here") for named, _ in self.words(path, r"\bgood"))
         return Findings(
             [
-                Finding("JX1", Severity.WARNING, named, "bad", "https://example.org/JX1", related)
+                Finding(
+                    "JX1",
+                    Severity.WARNING,
+                    named,
+                    "bad",
+                    "https://example.org/JX1",
+                    related,
+                    help="make it `good`",
+                    notes=("it is not good", "it was never good"),
+                )
                 for named, _ in self.words(path, r"\bbad\b")
             ]
         )
@@ -155,6 +171,8 @@ class FakeSession:
     async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
         if pending == "hard":
             raise LookupError("hard cannot be written as source")
+        if pending == "deep":
+            raise LookupError(REFUSAL)
         last = Position(self.texts[path].count("\n"), 0)
         return (Edit(Range(last, last), f"# {pending}\n"),)
 
@@ -180,6 +198,8 @@ class FakeSession:
         places = self.words(path, rf"(?<=def ){function}\b")
         if not places:
             raise LookupError(f"there is no function {function}")
+        if function == "deep":
+            raise LookupError(REFUSAL)
         if isinstance(what, SourceOptions):
             text = f"# {what.style} {what.transform} {function}\n"
             return Shown(f"{function}.py", text, (Linked(0, "0", places[0][0]),))

@@ -32,6 +32,38 @@ async def test_finding_is_told_with_its_page_and_its_places(client: Client) -> N
     ]
 
 
+async def test_a_hover_has_the_help_and_notes_that_lists_of_problems_do_not(
+    client: Client,
+) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "fine bad\n")
+    report = await client.request("textDocument/diagnostic", DOCUMENT)
+    assert [item["message"] for item in report["items"]] == ["bad"]
+    at_bad = {**DOCUMENT, "position": {"line": 0, "character": 6}}
+    hover = await client.request("textDocument/hover", at_bad)
+    assert hover["contents"]["value"].split("\n\n") == [
+        "**bad** is `f32[8]`",
+        "**JX1** bad",
+        "help: make it `good`",
+        "note: it is not good",
+        "note: it was never good",
+        "*jaxsight*",
+    ]
+    at_fine = {**DOCUMENT, "position": {"line": 0, "character": 1}}
+    hover = await client.request("textDocument/hover", at_fine)
+    assert "JX1" not in hover["contents"]["value"]
+
+
+async def test_a_hover_explains_no_finding_of_an_older_text(client: Client) -> None:
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "bad\n")
+    await client.request("textDocument/diagnostic", DOCUMENT)
+    client.edit(URI, 2, {"text": "good\n"})
+    at_word = {**DOCUMENT, "position": {"line": 0, "character": 1}}
+    hover = await client.request("textDocument/hover", at_word)
+    assert "JX1" not in hover["contents"]["value"]
+
+
 async def test_what_the_client_has_is_not_sent_again(client: Client) -> None:
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "bad\n")

@@ -12,7 +12,7 @@ import pytest
 from jaxsight.events import Refresh
 from jaxsight.lsp.documents.uris import path_of
 from tests.lsp.client import Client, ResponseError, on, recorded, span
-from tests.lsp.fake_session import FakeSession
+from tests.lsp.fake_session import REFUSAL, FakeSession
 
 URI = "file:///home/user/project/sample.py"
 PATH = "/home/user/project/sample.py"
@@ -190,6 +190,31 @@ async def test_chosen_action_that_cannot_be_done_says_why_and_edits_nothing(clie
     assert "edit" not in resolved
     (message,) = await client.heard("window/showMessage")
     assert message["message"] == "hard cannot be written as source"
+
+
+async def test_a_long_refusal_is_one_clause_and_the_log_has_it_all(client: Client) -> None:
+    await client.initialize(recorded("neovim_0.12.4")["initialize"])
+    client.open(URI, "def deep(): pass\n")
+    _, action, _ = await client.request("textDocument/codeAction", actions_at(0))
+    await client.request("codeAction/resolve", action)
+    (shown,) = await client.heard("window/showMessage")
+    assert shown["message"].startswith("deep cannot be inverted: dot_general is invertible for a")
+    assert shown["message"].endswith("… (all of it is in the log)")
+    assert len(shown["message"]) <= 100
+    logged = [m["message"] for name, m in client.notifications if name == "window/logMessage"]
+    assert [text for text in logged if all(line in text for line in REFUSAL.splitlines())]
+
+
+async def test_a_document_that_cannot_be_made_for_a_long_reason_has_it(client: Client) -> None:
+    client.answers["window/showDocument"] = lambda params: {"success": True}
+    await client.initialize(recorded("vscode_139")["initialize"])
+    client.open(URI, "def deep(): pass\n")
+    params = command("jaxsight.show", PATH, "deep", "pretty", "inverse")
+    shown = await client.request("workspace/executeCommand", params)
+    assert shown["text"] == "".join(f"# {line}\n" for line in REFUSAL.splitlines())
+    (document,) = await client.heard("window/showDocument")
+    assert document["uri"] == shown["uri"]
+    assert "window/showMessage" not in dict(client.notifications)
 
 
 async def test_action_without_our_data_resolves_to_itself(client: Client) -> None:

@@ -162,3 +162,9 @@ def test_a_new_folder_is_a_rule_for_check_explain_settings_fixes_and_docs(tmp_pa
     assert (
         "| [JX298](JX298.md) | adds-one | The function adds one. | program | fix |" in table.stdout
     )
+    (folder / "page.md").unlink()
+    explained = run("-m", "jaxsight", "explain", "JX298")
+    assert explained.returncode == 2
+    [line] = explained.stderr.splitlines()
+    assert "JX298 (adds-one) has no page" in line
+    assert line.endswith("page.md: No such file or directory")

@@ -164,7 +164,7 @@ def f(x):
     return x * OUT
 """
     assert left_out(text) == [
-        "`OUT = done.returncode + 1` was not run (depends on a skipped statement) and may change anything"
+        "`OUT = done.returncode + 1` was not run (depends on a skipped statement) and may change `OUT`"
     ]
 
 
@@ -463,3 +463,72 @@ def test_what_replaces_the_function_further_down_is_named() -> None:
     (caveat,) = slice_for(module, ["f"], module.chunks[0]).caveats
     assert caveat.reason == ("`def f(x): return x * 10` was not run: it redefines the name")
     assert slice_for(module, ["f"], module.chunks[1]).caveats == ()
+
+
+LOOKS = """
+import jax
+import jax.numpy as jnp
+import json
+import matplotlib.pyplot as plt
+import numpy as np
+import unknown
+state = unknown.state()
+losses = unknown.losses()
+def f(x):
+    return x * 2
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plt.plot(losses / 10, label=f'{losses:.2f}')",
+        "plt.plot(losses.mean(axis=0)[1:], state.step)",
+        "fig, ax = plt.subplots()\nax.plot(losses)\nfig.savefig('loss.png')",
+        """
+def draw(values):
+    fig, axes = plt.subplots(2, 2)
+    axes[0].plot(values)
+    image = axes[1].imshow(values)
+    fig.colorbar(image, ax=axes[1]).set_label('x')
+    plt.gca().set_title('loss')
+draw(losses)
+""",
+        "np.savetxt('losses.txt', losses)",
+        "with open('out.txt', 'w') as out:\n    out.write(f'{losses}')",
+        """
+def save(path, value):
+    with open(path, 'w') as out:
+        out.write('# losses')
+        json.dump(value, out)
+save('losses.json', losses)
+""",
+    ],
+)
+def test_what_only_shows_or_stores_values_is_left_out_without_a_word(text: str) -> None:
+    module = LOOKS + text + "\n"
+    skipped = text.splitlines()[-1].strip()
+    assert not any(skipped in chunk.text and chunk.acts for chunk in slice_of(module).chunks)
+    assert left_out(module) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("plt.plot(unknown.advance(losses))", "anything"),
+        ("plt.plot(losses.pop())", "anything"),
+        ("CFG = {}\nplt.title(CFG.setdefault('a', 1))", "anything"),
+        ("def draw(values):\n    ax = unknown.axes()\n    ax.plot(plt.gca())\ndraw(1)", "anything"),
+    ],
+)
+def test_work_that_calls_something_unknown_is_named(text: str, changed: str) -> None:
+    (reason,) = left_out(LOOKS + text + "\n")
+    assert reason.endswith(f"was not run (draws plots) and may change {changed}")
+
+
+def test_a_written_file_matters_where_files_are_read() -> None:
+    writing = "np.savetxt('a.txt', losses)\n"
+    reading = "def g(x):\n    return x * np.load('a.npy')\n"
+    assert left_out(LOOKS + reading + writing) == []
+    (reason,) = left_out(LOOKS + reading + writing, "g")
+    assert reason.endswith("was not run (writes files) and may change what is read from files")

@@ -19,6 +19,7 @@ from jaxsight.examples.signature import Signature
 from jaxsight.source.functions import Function
 from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
+from jaxsight.wire.messages.inputs import ValueSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,12 @@ def _of_call(
     return replace(
         bound.set,
         name=call.label,
+        arguments=tuple(
+            replace(argument, spec=replace(argument.spec, keeps_numbers=call.keeps_numbers))
+            if isinstance(argument.spec, ValueSpec)
+            else argument
+            for argument in bound.set.arguments
+        ),
         may_fail=call.may_fail,
         expects=(),
         line=place.start.line,

@@ -79,12 +79,14 @@ class _Written:
     """A call in a statement: the names of the statement itself are replaced.
 
     `function` is `f`, or `model.loss`. `helper` is the function that takes it and its arguments.
+    `traced` says that the call is by a transformation of JAX.
     """
 
     function: str
     positional: tuple[str, ...]
     keywords: tuple[tuple[str, str], ...]
     helper: str
+    traced: bool
     text: str
 
 
@@ -97,18 +99,18 @@ def calls_in(module: Module) -> Mapping[Place, tuple[OutsideSet, ...]]:
     if not calls:
         return {}
     resolver = _Resolver(module)
-    sets: dict[Place, dict[str, str]] = {}
+    sets: dict[Place, dict[str, tuple[str, bool]]] = {}
     for index, call in calls[:_CALLS]:
         resolved = resolver.resolved(index, call)
         if resolved is None:
             continue
-        place, text = resolved
+        place, text, traced = resolved
         if place in sets or len(sets) < _FUNCTIONS:
-            sets.setdefault(place, {}).setdefault(text, call.text)
+            sets.setdefault(place, {}).setdefault(text, (call.text, not traced))
     return {
         place: tuple(
-            OutsideSet("module", f"as in `{clause(call, _LABEL)}`", text, may_fail=True)
-            for text, call in [*calls.items()][:_SETS]
+            OutsideSet("module", f"as in `{clause(call, _LABEL)}`", text, True, plain)
+            for text, (call, plain) in [*calls.items()][:_SETS]
         )
         for place, calls in sets.items()
     }
@@ -221,6 +223,7 @@ class _Statement:
                     tuple(ast.unparse(value) for value in positional if value is not None),
                     tuple((n, ast.unparse(v)) for n, v in keywords if n and v is not None),
                     helper,
+                    bool(helper) or dotted_name(call.func) != function,
                     text,
                 )
             )
@@ -298,8 +301,11 @@ class _Resolver:
         self._bindings = module.bindings
         self._jax_use = JaxUse.of(module)
 
-    def resolved(self, index: int, call: _Written) -> tuple[Place, str] | None:
-        """Return the place of the function that chunk `index` calls, and its example inputs."""
+    def resolved(self, index: int, call: _Written) -> tuple[Place, str, bool] | None:
+        """Return the place of the function that chunk `index` calls, and its example inputs.
+
+        The last value says whether the call traces the function, as that of `jax.jit(f)` does.
+        """
         if call.helper and (
             self._bindings.origins.get(first_name(call.helper), "").partition(".")[0] == "jax"
             or hasattr(builtins, call.helper)
@@ -319,7 +325,8 @@ class _Resolver:
         if not values or any(value is None for _, value in values):
             return None
         text = "\n".join(f"{name} = {value}" for name, value in values)
-        return (chunk.first_line, function.qualname), text
+        traced = call.traced or (not instance and function.qualname != call.function)
+        return (chunk.first_line, function.qualname), text, traced
 
     def _function(
         self, name: str, index: int, deepest: int = _DEEPEST

@@ -40,6 +40,8 @@ class OutsideSet:
     text: str
     may_fail: bool = False
     """Whether the function may not be meant to be traced: it was called so outside of any trace."""
+    keeps_numbers: bool = False
+    """Whether nothing traces the call, so that Python numbers in its arguments stay numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from jaxsight.lsp.documents.position_encoding import Units
 from jaxsight.lsp.documents.printed import PrintedPrograms, ReadProgram
 from jaxsight.lsp.documents.registry import OpenDocuments
 from jaxsight.lsp.engine_protocol import EngineSession
+from jaxsight.rules.failure_text import divided
+from jaxsight.rules.wording import MOST, cut
 from jaxsight.text.inert import block
 
 if TYPE_CHECKING:
@@ -28,8 +30,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_IN_LOG = " (all of it is in the log)"
+
 Params = TypeVar("Params")
 Result = TypeVar("Result")
+
+
+def is_long(reason: str) -> bool:
+    """Return whether a pop-up would show a reason only in part."""
+    return bool(divided(reason.strip())[1])
 
 
 class Context:
@@ -92,6 +101,17 @@ class Context:
         """Show a message as a pop-up."""
         params = types.ShowMessageParams(type=kind, message=notice(message))
         self.connection.window_show_message(params)
+
+    def refuse(self, reason: str) -> None:
+        """Show why a command did nothing, as a pop-up of one clause; the log has all of a long one.
+
+        Editors cut pop-ups of several lines.
+        """
+        message, _ = divided(reason.strip())
+        if is_long(reason):
+            message = f"{cut(message, MOST - len(_IN_LOG))}{_IN_LOG}"
+            self.log_message(types.MessageType.Warning, reason)
+        self.show_message(types.MessageType.Warning, message)
 
     async def ask(self, question: str, answers: Sequence[str]) -> str | None:
         """Ask the user, and return the answer that they select, if any.

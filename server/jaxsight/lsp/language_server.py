@@ -61,8 +61,9 @@ class JaxsightServer(LanguageServer):
         """Called with each message; lets background work wait once there is a session."""
         self.stopped = ThreadEvent()
         self.exit_code = 1
-        for module in (hover, inlay_hints, completion, code_lens, code_actions, workspace):
+        for module in (inlay_hints, completion, code_lens, code_actions, workspace):
             module.register(context)
+        hover.register(context, diagnostics)
         diagnostics.register()
         DocumentSync(context, diagnostics).register()
         self._virtual_documents.register()

@@ -86,6 +86,12 @@ class InlayHints:
         "beside type hints of another server. VS Code and the plugin for Neovim use the end of the "
         "line while basedpyright or another such server is active, unless this is set.",
     )
+    width: int = _setting(
+        SIZE,
+        40,
+        "Maximum number of characters of a hint. What does not fit is in the tooltip, and the hint "
+        "ends with `…`; figures are not cut.",
+    )
     size_names: bool = _setting(
         FLAG,
         True,

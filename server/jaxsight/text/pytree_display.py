@@ -8,7 +8,7 @@ display of a tree stays as it is, truncated if it is too long.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ELLIPSIS = "…"
 _INDENT = "    "
@@ -21,6 +21,9 @@ _ATOM = re.compile(
     re.VERBOSE,
 )
 _ARRAY = re.compile(r"\w(?:<\w+>)?\[(?:[^\[\]()' ]|\([^\[\]()' ]*\))*\]")
+_WRAPS = re.compile(r"\w+\($")
+"""The name of a class and its bracket, at the end of what is before its fields."""
+_NUMBER_AT_END = re.compile(r"\w*\d[\w.]*$")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -48,19 +51,37 @@ def has_array(text: str) -> bool:
 def folded(text: str, width: int) -> str:
     """Return the display in at most `width` characters.
 
-    Inner containers become `(…)`, the deepest first; then fields without arrays are dropped, then
-    the last items, then characters.
+    Classes around single arrays are dropped; then inner containers become `(…)`, the deepest first;
+    then fields without arrays are dropped, then the last items, then characters.
     """
     if len(text) <= width:
         return text
-    tree = _read(text)
+    tree = _unwrapped(_read(text))
     for candidate in (tree, _arrays_only(tree)):
-        for depth in range(_depth(candidate) - 1, 0, -1):
+        for depth in range(_depth(candidate), 0, -1):
             line = _line(candidate, depth)
             if len(line) <= width:
                 return line
     line = _shortened(_arrays_only(tree), width)
-    return line if len(line) <= width else line[: width - 1] + ELLIPSIS
+    return line if len(line) <= width else _cut(line, width)
+
+
+def _cut(line: str, width: int) -> str:
+    """Return the beginning of a line without parts of numbers: `f32[16,…`, not `f32[16,10…`."""
+    kept = line[: max(width - 1, 0)]
+    whole = _NUMBER_AT_END.sub("", kept) if re.match(r"[\w.]", line[len(kept) :]) else kept
+    return (whole or kept) + ELLIPSIS
+
+
+def _unwrapped(tree: _Tree) -> _Tree:
+    """Return the tree without classes around single arrays: `w=f32[3]` for `w=Param(f32[3])`."""
+    if isinstance(tree, str):
+        return tree
+    match tree.children:
+        case (str(array),) if _WRAPS.search(tree.before) and _ATOM.fullmatch(array):
+            return f"{_WRAPS.sub('', tree.before)}{array}"
+        case children:
+            return replace(tree, children=tuple(map(_unwrapped, children)))
 
 
 def wrapped(text: str, width: int, lines: int) -> str:

@@ -9,6 +9,7 @@ output.
 from __future__ import annotations
 
 import contextvars
+import functools
 import gc
 import importlib
 import logging
@@ -110,6 +111,8 @@ class Tracer:
                 case Request(executes=Trace() as slice) as request:
                     self._send(self._apart(self._executed, HANDLERS[type(request)], request, slice))
                     self._keep_house()
+                case Request(executes=None) as request:
+                    self._send(HANDLERS[type(request)].answer(Job(request, self._traces)))
                 case message:
                     logger.error("unexpected message from the server: %s", type(message).__name__)
 
@@ -332,8 +335,15 @@ class Tracer:
         if not namespace.guesses_devices:
             return ()
         jaxpr = self._traces.of(id).shown.jaxpr
-        texts = map(self._imports.modules.texts.current, namespace.files(self._imports))
-        caveat = unknown_devices.caveat(namespace.chunks, namespace.names, jaxpr, texts)
+        current = self._imports.modules.texts.current
+        texts = {file: current(file) for file in namespace.files(self._imports)}
+        caveat = unknown_devices.caveat(
+            namespace.chunks,
+            namespace.names,
+            jaxpr,
+            texts,
+            functools.partial(namespace.importer_of, imports=self._imports),
+        )
         return (caveat,) if caveat is not None else ()
 
     def _files(self, namespace: FileNamespace, read: Reads) -> tuple[tuple[str, Version], ...]:

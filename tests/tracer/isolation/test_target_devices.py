@@ -12,6 +12,8 @@ from jaxsight.wire.messages.replies import Failed, Traced
 from tests.tracer.isolation.driver import Driver
 from tests.tracer.isolation.test_devices import COUNTS, MESH, SIZES
 
+IMPORTED = "import jax\nfrom ours import mesh\ndef f(x):\n    return x * float(mesh.size)\n"
+
 
 @pytest.mark.parametrize("count", ["device_count()", "local_device_count()", "devices().__len__()"])
 def test_a_module_sees_the_targets_devices(tracer: Driver, count: str) -> None:
@@ -170,9 +172,16 @@ def test_a_mesh_of_unknown_size_in_a_function_has_a_caveat(tracer: Driver) -> No
 
 def test_a_mesh_of_unknown_size_of_a_module_of_the_project_has_a_caveat(fresh: Driver) -> None:
     fresh.write("ours.py", "import jax\nmesh = jax.sharding.Mesh(jax.devices(), ('x',))\n")
-    source = "import jax\nfrom ours import mesh\n" + SIZES
-    (caveat,) = fresh.trace(source).caveats
-    assert caveat.reason == f"sees 1 device: {UNKNOWN}"
+    (caveat,) = fresh.trace(IMPORTED).caveats
+    assert caveat.reason == f"imports `ours.py`, whose line 2 sees 1 device: {UNKNOWN}"
+
+
+def test_a_caveat_about_a_module_of_a_module_names_its_file(fresh: Driver) -> None:
+    fresh.write("deep.py", "import jax\n\nALL = jax.devices()\n")
+    ours = "import jax\nfrom deep import ALL\nmesh = jax.sharding.Mesh(ALL, ('x',))\n"
+    fresh.write("ours.py", ours)
+    (caveat,) = fresh.trace(IMPORTED).caveats
+    assert caveat.reason == f"imports `deep.py`, whose line 3 sees 1 device: {UNKNOWN}"
 
 
 @pytest.mark.parametrize(

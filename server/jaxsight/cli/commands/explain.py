@@ -10,6 +10,7 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.options import AsJson
 from jaxsight.cli.output.printing import Printer, Table, cells, print_json, print_page
+from jaxsight.files.reading import UnreadableError
 from jaxsight.rules import RULES, rule_of
 from jaxsight.rules.documentation import page
 from jaxsight.rules.rule import Rule
@@ -33,7 +34,10 @@ def explain(name: RuleName = None, as_json: AsJson = False) -> int:
     rule = rule_of(name)
     if rule is None:
         raise CommandError(f"unknown rule {name}; run `jaxsight explain` for a list")
-    text = page(rule)
+    try:
+        text = page(rule)
+    except UnreadableError as error:
+        raise CommandError(f"{rule.code} ({rule.name}) has no page: {error}") from error
     if as_json:
         print_json({**_record(rule), "page": text})
     else:

@@ -30,6 +30,8 @@ from jaxsight.wire.messages.replies import Traced
 LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2
 """Minimum number of spaces between a line of the source and its shapes."""
+_SHAPE_WIDTH = 50
+"""Characters of a shape in the terminal, where no code stands behind it."""
 ALIGNED_WIDTH = 76
 """Shapes are aligned after lines up to this width."""
 
@@ -123,7 +125,7 @@ def _line_shapes(view: View) -> Iterator[LineShapes]:
         if observation.kind in ("target", "parameter") and range.start in inside
     ]
     by_line: dict[int, list[tuple[str, str]]] = {}
-    for hint in shape_hints(targets, view):
+    for hint in shape_hints(targets, view, _SHAPE_WIDTH):
         name = view.module.slice_text(hint.range)
         by_line.setdefault(hint.range.end.line, []).append((name, hint.label.removeprefix(": ")))
     for line, shapes in by_line.items():

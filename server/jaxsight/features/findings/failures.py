@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -128,6 +129,10 @@ _NEEDS_CUDNN = Violation(
 )
 
 
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined.*", re.DOTALL)
+_RUNS = "add `# jaxsight: always` to line {} to run it"
+
+
 def _needs_device(failure: Failure) -> bool:
     return failure.stage in ("execute", "trace") and failure.message.startswith(_NO_CUDNN)
 
@@ -177,6 +182,7 @@ def _finding(failure: Failure, view: View) -> Finding:
     absent = _needs_device(failure)
     if absent:
         violation = _NEEDS_CUDNN
+    violation = _with_skipped(violation, failure, view)
     return Finding(
         rule.code,
         Severity.INFORMATION if absent else _severity(view),
@@ -189,6 +195,22 @@ def _finding(failure: Failure, view: View) -> Finding:
         violation.notes,
         violation.data,
     )
+
+
+def _with_skipped(violation: Violation, failure: Failure, view: View) -> Violation:
+    """Return the error with the statement that should have bound a missing name, if there is one.
+
+    The file defines the name, but the statement did not run here, or not to its end.
+    """
+    missing = _UNDEFINED.fullmatch(failure.message)
+    for caveat in view.caveats if missing else ():
+        chunk = view.module.chunk_at(caveat.range.start)
+        if chunk is not None and missing is not None and missing[1] in chunk.name_effects.binds:
+            line = caveat.range.start.line + 1
+            notes = (f"line {line}: {caveat.reason}", *violation.notes)
+            runs = "" if " raised " in caveat.reason else _RUNS.format(line)
+            return replace(violation, notes=notes, help=violation.help or runs)
+    return violation
 
 
 def _place(frame: Frame, view: View) -> Range | None:

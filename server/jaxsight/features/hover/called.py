@@ -10,13 +10,9 @@ from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
 
 
-def label(view: View) -> str:
-    """Return the end of a hint, `` · as called by `loss` `` or `` · proposed inputs ``.
-
-    It is empty for inputs that were written as such.
-    """
-    is_outside = view.subject.examples.source in ("module", "caller", "recorded", "proposed")
-    return f" · {one_line(view.set_name)}" if is_outside else ""
+def origin(view: View) -> str:
+    """Return which call or run example inputs are from; empty if other words say it, or none."""
+    return one_line(view.set_name) if view.subject.examples.source in ("module", "recorded") else ""
 
 
 def words(view: View) -> str:

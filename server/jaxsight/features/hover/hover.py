@@ -19,6 +19,7 @@ from jaxsight.features.hover.text import (
 )
 from jaxsight.features.kernels.expressions import expression_words
 from jaxsight.features.model import Hover
+from jaxsight.features.setup.unshown import untraced
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result
@@ -29,6 +30,7 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.relocate import expressions_at
 from jaxsight.source.text import Position, Range
+from jaxsight.text.markdown import escaped
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Observation
 from jaxsight.workers.compilation.queue import Urgency
@@ -79,7 +81,8 @@ async def _hover_in(
         return own
     helper = document.module.function_at(position)
     if helper is not None and position in helper[1].name_range.shifted(helper[0].first_line):
-        return await _helper_hover(engine, document, *helper)
+        as_called = await _helper_hover(engine, document, *helper)
+        return as_called or _untraced_hover(document, *helper)
     return await _expression_hover(engine, document, position)
 
 
@@ -112,6 +115,16 @@ async def _helper_hover(
                 return hover
             stale = stale or hover
     return stale
+
+
+def _untraced_hover(document: Document, chunk: ModuleChunk, function: Function) -> Hover | None:
+    """Return why a function that uses JAX and that nothing has traced shows nothing."""
+    reason = untraced(document, chunk, function)
+    if not reason:
+        return None
+    name = escaped(function.qualname.rpartition(".")[2])
+    place = function.name_range.shifted(chunk.first_line)
+    return Hover(place, f"**{name}** is not traced: {reason}")
 
 
 async def _expression_hover(engine: Engine, document: Document, position: Position) -> Hover | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
-from jaxsight.features.hover import called, shardings
+from jaxsight.features.hover import called, random_keys, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
 from jaxsight.queries.documents import Subject
@@ -116,7 +116,8 @@ def expression_hover(
         lines.append(fenced("\n".join(plain)))
     of_trees = dict.fromkeys(tree for tree in texts.values() if tree is not None)
     lines += [array_trees.block(tree, name) for tree in of_trees]
-    notes = list(_notes(values))
+    key = random_keys.key_note(view, range, (value.text for value in values))
+    notes = [*filter(None, [key]), *_notes(values)]
     if observation.more:
         notes.append(f"and {observation.more} more")
     subject = view.answer.question.subject
@@ -240,6 +241,7 @@ def _facts(subject: Subject, view: View, traced: Traced) -> str:
     if total:
         count = len(traced.constants)
         facts.append(f"{count} captured constant{'' if count == 1 else 's'}, {units.size(total)}")
+    facts += random_keys.parameter_notes(view, traced.parameters)
     facts.append(f"traced {called.words(view) or f'with {_set_words(subject, view)}'}")
     return " · ".join(facts)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.inlay_hints.budget import listed
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.sentence import sentence
@@ -19,8 +20,6 @@ BARRIER = "⊣"
 
 _UNSAID = frozenset({"output", "XLA's choice"})
 """Reasons that are not fusion boundaries, or that are unknown."""
-_REASONS = 3
-"""Number of reasons that a label has."""
 _SENTENCES = 12
 """Number of kernels that a tooltip describes."""
 
@@ -28,13 +27,14 @@ _SENTENCES = 12
 def _hints(shown: Shown) -> Iterator[Hint]:
     """Yield the hints of all functions, without duplicates."""
     unsaid = _UNSAID | {"collective"} if shown.wanted.collectives else _UNSAID
-    yield from of_views(shown, partial(boundaries, unsaid=unsaid))
+    yield from of_views(shown, partial(boundaries, width=shown.wanted.width, unsaid=unsaid))
 
 
-def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[Hint]:
+def boundaries(kernels: Kernels, width: int, unsaid: frozenset[str] = _UNSAID) -> Iterator[Hint]:
     """Yield a hint for each line on which kernels of a function end.
 
     Args:
+        width: the characters of a label.
         unsaid: reasons without a hint.
     """
     view = kernels.view
@@ -51,29 +51,27 @@ def boundaries(kernels: Kernels, unsaid: frozenset[str] = _UNSAID) -> Iterator[H
         if len(ended) > _SENTENCES:
             sentences.append(f"and {len(ended) - _SENTENCES} more")
         # A hint in a helper names the traced function.
-        of = "" if own.start <= at.start <= own.end else f" · {view.subject.name}"
+        of = [] if own.start <= at.start <= own.end else [view.subject.name]
         yield Hint(
             at,
-            f"{BARRIER} {mark}{_reasons(kernels, ended)}{of}",
+            listed(f"{BARRIER} {mark}", _reasons(kernels, ended), of, width),
             "\n\n".join([*filter(None, [notice]), *map(prose, sentences)]),
             view.stale,
         )
 
 
-def _reasons(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> str:
-    """Return the reasons of fusion boundaries on a line, each once: `fft, layout change`.
+def _reasons(kernels: Kernels, ended: Sequence[tuple[int, Kernel]]) -> list[str]:
+    """Return the reasons of fusion boundaries on a line, each once: `fft` and `layout change`.
 
-    If several kernels have one of them: `ends 7 kernels: reduction × 4, matmul × 3`.
+    If several kernels have one of them: `ends 7 kernels: reduction × 4` and `matmul × 3`.
     """
     counts = Counter(kernels.reason(kernel) for _, kernel in ended)
     if len(counts) in (1, len(ended)):
-        shown = list(counts)[:_REASONS]
-    else:
-        common = counts.most_common(_REASONS)
-        shown = [f"{reason} × {count}" if count > 1 else reason for reason, count in common]
-    more = " …" if len(counts) > _REASONS else ""
-    reasons = ", ".join(shown) + more
-    return reasons if len(counts) in (1, len(ended)) else f"ends {len(ended)} kernels: {reasons}"
+        return list(counts)
+    common = [
+        f"{reason} × {count}" if count > 1 else reason for reason, count in counts.most_common()
+    ]
+    return [f"ends {len(ended)} kernels: {common[0]}", *common[1:]]
 
 
 KIND = Kind(("barriers",), _hints, needs_kernels=True)

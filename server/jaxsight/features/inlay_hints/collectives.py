@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.inlay_hints.budget import listed
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end, of_views
 from jaxsight.features.kernels.collectives import SIGN, described, place, summed
@@ -12,19 +14,21 @@ from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.text.markdown import escaped, prose
 
-_KINDS = 3
-"""Number of kinds of collectives that a hint names."""
 _DESCRIBED = 5
 """Number of collectives that a tooltip describes."""
 
 
 def _hints(shown: Shown) -> Iterator[Hint]:
     """Yield the hints of all functions, without duplicates."""
-    yield from of_views(shown, collective_hints)
+    yield from of_views(shown, partial(collective_hints, width=shown.wanted.width))
 
 
-def collective_hints(kernels: Kernels) -> Iterator[Hint]:
-    """Yield a hint for each line that collectives of a function are for."""
+def collective_hints(kernels: Kernels, width: int) -> Iterator[Hint]:
+    """Yield a hint for each line that collectives of a function are for.
+
+    Args:
+        width: the characters of a label.
+    """
     view, graph = kernels.view, kernels.graph
     mark, notice = stale.mark(view), stale.notice(view)
     lines: dict[int, list[int]] = {}
@@ -38,16 +42,15 @@ def collective_hints(kernels: Kernels) -> Iterator[Hint]:
     for line, indices in lines.items():
         at = line_end(view.module, line)
         texts = summed((graph.kernels[index] for index in indices), graph)
-        label = ", ".join(texts[:_KINDS]) + (" …" if len(texts) > _KINDS else "")
         # A hint in a helper names the traced function.
-        of = "" if own.start <= at.start <= own.end else f" · {view.subject.name}"
+        of = [] if own.start <= at.start <= own.end else [view.subject.name]
         parts = [_listed(kernels, index) for index in indices[:_DESCRIBED]]
         if len(indices) > _DESCRIBED:
             parts.append(escaped(f"and {len(indices) - _DESCRIBED} more"))
         parts.append(escaped(f"{kernels.compiled.devices} devices of {kernels.target.title}"))
         yield Hint(
             at,
-            f"{SIGN} {mark}{label}{of}",
+            listed(f"{SIGN} {mark}", texts, of, width),
             "\n\n".join([*filter(None, [notice]), *parts]),
             view.stale,
         )

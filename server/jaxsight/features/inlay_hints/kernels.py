@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import called
+from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import head
-from jaxsight.features.kernels.summary import SAME, change, headline
+from jaxsight.features.kernels.launches import launch_figure, launches
+from jaxsight.features.kernels.summary import (
+    SAME,
+    UNKNOWN,
+    change,
+    communication,
+    devices,
+    temporary_memory,
+)
 from jaxsight.features.kernels.table import table
 from jaxsight.features.model import Hint
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
+from jaxsight.text.markdown import prose
+from jaxsight.text.pytree_display import ELLIPSIS
+from jaxsight.text.units import count
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.replies import Traced
 
@@ -26,36 +39,77 @@ def _hints(shown: Shown) -> Iterator[Hint]:
     for view in shown.views:
         kernels = shown.kernels(view)
         if kernels is not None:
-            yield from totals(kernels, shown.engine.programs.before(view))
+            before = shown.engine.programs.before(view)
+            yield from totals(kernels, before, shown.wanted.width)
 
 
-def totals(kernels: Kernels, before: Compiled | None) -> Iterator[Hint]:
+def totals(kernels: Kernels, before: Compiled | None, width: int) -> Iterator[Hint]:
     """Yield the hint of a function's totals after its signature.
 
     Args:
         before: the program of the saved file, to show what changed since.
+        width: the characters of a label.
     """
     view = kernels.view
     if view.failed is not None and not view.supports_any():
         return
     difference = change(before, kernels.compiled) if before is not None else SAME
-    since = f" ({difference})" if difference != SAME else ""
-    figures = headline(kernels.compiled, kernels.target)
+    updates = _updates(view)
+    parts = [*_figures(kernels, difference), *_shortened_updates(updates)]
+    mark = f"{SIGN} {stale.mark(view)}"
+    facts = [f"since the file was saved: {difference}"] if difference != SAME else []
+    facts += [f"updates: {', '.join(updates)}"] if updates else []
+    facts += filter(None, [called.origin(view)])
     yield Hint(
         head(view),
-        f"{SIGN} {stale.mark(view)}{figures}{since}{_updates(view)}{called.label(view)}",
-        "\n\n".join(filter(None, (stale.notice(view), table(kernels)))),
+        f"{mark}{fitted(parts, width - len(mark))}",
+        "\n\n".join(filter(None, (stale.notice(view), table(kernels), *map(prose, facts)))),
         view.stale,
     )
 
 
-def _updates(view: View) -> str:
-    """Return ` · updates: model, optimizer`, with the first names."""
+def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
+    """Yield kernels, launches if there are more or fewer, memory, collectives and the target.
+
+    Args:
+        difference: what changed since the file was saved, which is shown after the target.
+    """
+    compiled, graph = kernels.compiled, kernels.graph
+    yield Part(count(graph.kernel_count, "kernel"), 0)
+    if launch_figure(graph) != str(graph.kernel_count):
+        yield Part(launches(graph))
+    if graph.callback_count:
+        yield Part(count(graph.callback_count, "host callback"), 2)
+    per_device = " per device" if compiled.devices > 1 else ""
+    if (temporaries := temporary_memory(compiled)) != UNKNOWN:
+        yield Part(f"temp {temporaries}{per_device}", 4)
+    for moved in communication(graph):
+        yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
+    yield Part(*_target(devices(compiled, kernels.target), difference))
+    if left_out := kernels.view.caveats:
+        yield Part(f"{caveats.MARK} {len(left_out)}", 0)
+
+
+def _target(name: str, difference: str) -> tuple[str, int, tuple[str, ...]]:
+    """Return the target with all differences, the first one, or none: `cpu (kernels 7 → 5)`."""
+    if difference == SAME:
+        return name, 0, ()
+    first, *more = difference.split(" · ")
+    return f"{name} ({difference})", 0, (*[f"{name} ({first})"] * bool(more), name)
+
+
+def _shortened_updates(updates: Sequence[str]) -> Iterator[Part]:
+    """Yield the first names of state that a function updates."""
+    if updates:
+        more = [ELLIPSIS] if len(updates) > _UPDATED else []
+        yield Part(
+            f"updates: {', '.join([*updates[:_UPDATED], *more])}", 6, (f"updates: {updates[0]}",)
+        )
+
+
+def _updates(view: View) -> Sequence[str]:
     reply = view.answer.reply
-    if not isinstance(reply, Traced) or not reply.updates:
-        return ""
-    more = ["…"] if len(reply.updates) > _UPDATED else []
-    return f" · updates: {', '.join([*reply.updates[:_UPDATED], *more])}"
+    return reply.updates if isinstance(reply, Traced) else ()
 
 
 KIND = Kind(("kernels",), _hints, needs_kernels=True)

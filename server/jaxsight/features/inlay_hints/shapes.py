@@ -8,7 +8,9 @@ from dataclasses import replace
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.hover import called, shardings
 from jaxsight.features.hover import trees as array_trees
+from jaxsight.features.hover.random_keys import key_note
 from jaxsight.features.hover.text import surroundings
+from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.inlay_hints.places import line_end
 from jaxsight.features.kernels.shardings import chosen_axes, is_replicated, words
@@ -22,17 +24,24 @@ from jaxsight.text.markdown import escaped, prose, span
 from jaxsight.wire.observations import Observation, Seen
 
 _SHOWN_VALUES = 2
-_LONGEST = 48
+"""Number of values that a label has, where several calls reach a place."""
+_SEPARATOR = " | "
+_LEAST = 12
+"""Characters that one of several values needs to tell anything: `f32[128,256]`."""
 
 
 def shape_hints(
-    targets: Iterable[tuple[Range, Observation]], view: View, kernels: Kernels | None = None
+    targets: Iterable[tuple[Range, Observation]],
+    view: View,
+    width: int,
+    kernels: Kernels | None = None,
 ) -> Iterator[Hint]:
     """Yield a hint for each assignment target that holds an array, or a pytree of arrays.
 
     Args:
         targets: ranges of assignment targets with what was observed there.
         view: the function that they were observed in.
+        width: the characters of a label.
         kernels: its kernels, which may be those of an older text.
     """
     notice = stale.notice(view)
@@ -43,13 +52,22 @@ def shape_hints(
             continue
         values, names = [value for value, _ in arrays], [name for _, name in arrays]
         axes, choice = _choice(kernels, range, values, view)
+        key = key_note(view, range, (value.text for value in values))
+        suffix = f" ({key})" if key else axes
+        mark = f": {stale.mark(view)}"
         yield Hint(
             range,
-            f": {stale.mark(view)}{_label(values, names, observation.more)}{axes}",
+            f"{mark}{_label(values, names, observation.more, suffix, width - len(mark))}",
             "\n\n".join(
                 filter(
                     None,
-                    (notice, _tooltip(values, names, observation.more), choice, called.words(view)),
+                    (
+                        notice,
+                        _tooltip(values, names, observation.more),
+                        key,
+                        choice,
+                        called.words(view),
+                    ),
                 )
             ),
             view.stale,
@@ -74,14 +92,25 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(values: list[Seen], names: list[str], more: int) -> str:
+def _label(values: list[Seen], names: list[str], more: int, suffix: str, width: int) -> str:
+    """Return the first types and a suffix, as far as they fit, with `…` for what does not."""
     texts = {one_line(name): value.tree for value, name in zip(values, names, strict=True)}
+    whole = _SEPARATOR.join(texts) + (f"{_SEPARATOR}{trees.ELLIPSIS}" if more else "")
+    if len(texts) <= _SHOWN_VALUES and len(whole) + len(suffix) <= width:
+        return f"{whole}{suffix}"
     shown = list(texts.items())[:_SHOWN_VALUES]
-    width = _LONGEST // len(shown)
-    parts = [trees.folded(array_trees.brief(tree, text, width), width) for text, tree in shown]
-    if len(texts) > _SHOWN_VALUES or more:
-        parts.append(trees.ELLIPSIS)
-    return " | ".join(dict.fromkeys(parts))
+    rest = f"{_SEPARATOR}{trees.ELLIPSIS}"
+    room = (width - len(rest) - len(_SEPARATOR) * (len(shown) - 1)) // len(shown)
+    if room < _LEAST and len(shown) > 1:
+        shown, room = shown[:1], width - len(rest)
+    is_all = len(shown) == len(texts) and not more
+    if is_all and len(shown) == 1:
+        room += len(rest)
+    parts = [trees.folded(array_trees.brief(tree, text, room), room) for text, tree in shown]
+    label = _SEPARATOR.join(dict.fromkeys(parts)) + ("" if is_all else rest)
+    if not suffix or len(label) + len(suffix) <= width:
+        return f"{label}{suffix}"
+    return label if label.endswith(trees.ELLIPSIS) else f"{label} {trees.ELLIPSIS}"
 
 
 def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
@@ -127,7 +156,8 @@ def _hints(shown: Shown) -> Iterator[Hint]:
             if shown.document.module.slice_text(place) == "_":
                 continue
             targets.append((place, observation))
-        for hint in shape_hints(targets, view, _kernels(shown, view)):
+        width = shown.wanted.width
+        for hint in shape_hints(targets, view, width, _kernels(shown, view)):
             hints[hint.range] = hint
     if shown.wanted.shape_position == "line-end":
         yield from _at_line_ends(hints.values(), shown)
@@ -154,9 +184,11 @@ def _at_line_ends(hints: Iterable[Hint], shown: Shown) -> Iterator[Hint]:
             (f"{module.slice_text(hint.range)}{hint.label}", hint)
             for hint in sorted(on_line, key=lambda hint: hint.range)
         ]
+        (first, _), *more = named
+        parts = [Part(first, 0), *(Part(label) for label, _ in more)]
         yield Hint(
             end,
-            ", ".join(label for label, _ in named),
+            fitted(parts, shown.wanted.width, ", "),
             "\n\n".join(f"{span(label)}\n\n{hint.tooltip}" for label, hint in named),
             any(hint.stale for hint in on_line),
         )

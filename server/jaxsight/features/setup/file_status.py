@@ -6,6 +6,7 @@ import asyncio
 import re
 
 from jaxsight.events import FileStatus, TargetProblem
+from jaxsight.features.setup.unshown import Unshown, unshown
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.target_choice import environment_of
@@ -26,10 +27,12 @@ class FileStatuses:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._last: dict[str, FileStatus] = {}
+        self._unshown: dict[str, Unshown] = {}
 
     def forget(self, path: str) -> None:
         """Forget a file that was closed."""
         self._last.pop(path, None)
+        self._unshown.pop(path, None)
 
     async def update(self, document: Document) -> None:
         """Tell what is known of a file now, if that is new."""
@@ -44,6 +47,8 @@ class FileStatuses:
         targets, module = engine.choices.targets(path), document.module
         subjects = engine.documents.subjects(document)
         problem, detail = await self._problem(document, targets[0]) if targets else ("", "")
+        reasons = await unshown(engine, document) or self._unshown.get(path, Unshown())
+        self._unshown[path] = reasons
         return FileStatus(
             path,
             targets[0].name if targets else "",
@@ -52,6 +57,10 @@ class FileStatuses:
             len(module.functions),
             sum(bool(subject.examples.sets) for subject in subjects),
             _JAX.search(module.text) is not None,
+            reasons.why,
+            reasons.detail,
+            reasons.using_jax,
+            reasons.shown,
         )
 
     async def _problem(self, document: Document, target: Target) -> tuple[TargetProblem, str]:

@@ -76,7 +76,7 @@ async def resolve(context: Context, action: types.CodeAction) -> types.CodeActio
     try:
         edits = await context.session.resolve(view.path, pending)
     except LookupError as error:
-        context.show_message(types.MessageType.Warning, str(error))
+        context.refuse(str(error))
         return action
     view = context.documents.view(uri)
     if view is not None and view.document.version == version:

@@ -15,13 +15,13 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight import __version__
-from jaxsight.lsp.context import Context
+from jaxsight.lsp.context import Context, is_long
 from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import KINDS, VIEW, VirtualDocument
 from jaxsight.lsp.features.code_actions import workspace_edit
 from jaxsight.lsp.features.repros import CHECKS, Answer, Repros
 from jaxsight.lsp.features.targets import CHOOSE_TARGET, INSTALL_TARGET, Targets
-from jaxsight.lsp.features.virtual_documents import VirtualDocuments
+from jaxsight.lsp.features.virtual_documents import VirtualDocuments, explained
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol
 from jaxsight.source.text import Range
@@ -83,7 +83,7 @@ class Commands:
             try:
                 return await command(arguments)
             except LookupError as error:
-                self._context.show_message(types.MessageType.Warning, str(error))
+                self._context.refuse(str(error))
                 return None
 
         return run
@@ -143,10 +143,15 @@ class Commands:
         (`jaxsight.show FILE FUNCTION [KIND [TRANSFORM or INTERPRETER]]`).
         Returns its URI and text.
         Clients that can open documents are asked to open it, or a file with its text if they can
-        open only files.
+        open only files. If there is no such document for a long reason, it has the reason.
         """
         document = self._virtual_document(arguments)
-        content = await self._virtual_documents.compute(document)
+        try:
+            content = await self._virtual_documents.compute(document)
+        except LookupError as error:
+            if not is_long(str(error)) or not self._context.client.shows_documents:
+                raise
+            content = explained(document, error)
         await self._virtual_documents.open(document, content.text)
         return {"uri": document.uri(), "text": content.text}
 

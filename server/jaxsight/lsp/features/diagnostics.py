@@ -20,6 +20,7 @@ from jaxsight.lsp.convert import SEVERITIES
 from jaxsight.lsp.documents.text import Document, View
 from jaxsight.lsp.documents.uris import uri_of
 from jaxsight.rules.finding import Finding, Place
+from jaxsight.source.text import Position
 from jaxsight.text.inert import one_line, visible
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,8 @@ class Diagnostics:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._pushes: dict[str, asyncio.Task[None]] = {}
+        self._last: dict[str, tuple[tuple[int, ...], list[Finding]]] = {}
+        """The findings that a client shows for a file, and the versions of its documents."""
 
     def register(self) -> None:
         """Serve pull requests."""
@@ -74,7 +77,7 @@ class Diagnostics:
         context, uri = self._context, params.text_document.uri
         diagnostics: list[types.Diagnostic] = []
         if (view := context.documents.view(uri)) is not None:
-            findings = await _findings(context, view.path)
+            findings = await self._findings(view.path)
             closed_files = await _read_closed_files(context, findings)
             view = context.documents.view(uri)
             if view is not None:
@@ -96,12 +99,32 @@ class Diagnostics:
 
     def clear(self, path: str, uris: Iterable[str]) -> None:
         """Remove the diagnostics of closed documents."""
-        if self._context.client.pulls_diagnostics:
-            return
         if not self._context.documents.views(path):
             self._cancel(path)
+            self._last.pop(path, None)
+        if self._context.client.pulls_diagnostics:
+            return
         for uri in uris:
             self._publish(uri, None, [])
+
+    async def _findings(self, path: str) -> list[Finding]:
+        """Return the findings of a file, and begin to verify their fixes."""
+        session, versions = self._context.session, self._versions(path)
+        report = await session.report(path)
+        session.start_fixes(path, report)
+        if versions == self._versions(path):
+            self._last[path] = versions, report.reported
+        return report.reported
+
+    def shown_at(self, path: str, position: Position) -> list[Finding]:
+        """Return the findings at a position of the current text that the client shows."""
+        versions, findings = self._last.get(path, ((), []))
+        if versions != self._versions(path):
+            return []
+        return [finding for finding in findings if position in finding.range]
+
+    def _versions(self, path: str) -> tuple[int, ...]:
+        return tuple(view.document.version for view in self._context.documents.views(path))
 
     def _cancel(self, path: str) -> None:
         if (task := self._pushes.pop(path, None)) is not None:
@@ -109,7 +132,7 @@ class Diagnostics:
 
     async def _push(self, path: str) -> None:
         context = self._context
-        findings = await _findings(context, path)
+        findings = await self._findings(path)
         closed_files = await _read_closed_files(context, findings)
         for view in context.documents.views(path):
             diagnostics = _diagnostics_in(context, view, findings, closed_files)
@@ -119,13 +142,6 @@ class Diagnostics:
         self._context.connection.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=diagnostics)
         )
-
-
-async def _findings(context: Context, path: str) -> list[Finding]:
-    """Return the findings of a file, and begin to verify their fixes."""
-    report = await context.session.report(path)
-    context.session.start_fixes(path, report)
-    return report.reported
 
 
 async def _read_closed_files(context: Context, findings: Iterable[Finding]) -> dict[str, Document]:
@@ -184,10 +200,8 @@ def diagnostic(
 
 
 def _message(finding: Finding) -> str:
-    """Return the message, then help and notes, a paragraph each."""
-    message, *details = finding.lines
-    stale = _STALE if finding.stale else ""
-    return visible("\n".join((message + stale, *details)))
+    """Return the message alone: lists of problems show all of it; help and notes are in hovers."""
+    return visible(finding.message + (_STALE if finding.stale else ""))
 
 
 def _related(

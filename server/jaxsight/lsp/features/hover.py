@@ -11,6 +11,9 @@ from lsprotocol import types
 from jaxsight.features.lenses import SHOW
 from jaxsight.lsp.context import Context
 from jaxsight.lsp.convert import markup
+from jaxsight.lsp.features.diagnostics import Diagnostics
+from jaxsight.rules.finding import Finding
+from jaxsight.text.markdown import prose
 from jaxsight.timeline import mark
 
 _DOCUMENTS = {"jaxpr": "jaxpr", "kernels": "kernels", "hlo": "HLO", "pretty": "source"}
@@ -19,24 +22,42 @@ _SIGNED = "*jaxsight*"
 """The last line of a hover: editors show those of several servers one below another."""
 
 
-async def answer(context: Context, params: types.HoverParams) -> types.Hover | None:
-    """Return the engine's hover, in the markup that the client supports."""
+async def answer(
+    context: Context, diagnostics: Diagnostics, params: types.HoverParams
+) -> types.Hover | None:
+    """Return the engine's hover, in the markup that the client supports.
+
+    It explains the findings at the position.
+    """
     uri = params.text_document.uri
     view = context.documents.view(uri)
     if view is None:
         return None
-    hover = await context.session.hover(view.path, view.position(params.position))
+    position = view.position(params.position)
+    hover = await context.session.hover(view.path, position)
     view = context.documents.view(uri)
-    if hover is None or view is None:
+    if view is None:
         return None
     mark("hover answered")
-    parts = [hover.markdown]
-    if hover.function and context.client.knows_us:
+    parts = [hover.markdown] if hover is not None else []
+    findings = diagnostics.shown_at(view.path, position)
+    parts += filter(None, (_explained(finding, "".join(parts)) for finding in findings))
+    if not parts:
+        return None
+    if hover is not None and hover.function and context.client.knows_us:
         parts.append(_links(view.path, hover.function))
     return types.Hover(
         contents=markup("\n\n".join([*parts, _SIGNED]), markdown=context.client.hover_markdown),
-        range=view.to_range(hover.range),
+        range=view.to_range(hover.range if hover is not None else findings[0].range),
     )
+
+
+def _explained(finding: Finding, said: str) -> str:
+    """Return a finding with its help and notes, as far as the hover has not said them yet."""
+    details = [text for text in map(prose, finding.lines[1:]) if text not in said]
+    if not details:
+        return ""
+    return "\n\n".join([f"**{finding.code}** {prose(finding.message)}", *details])
 
 
 def _links(path: str, function: str) -> str:
@@ -51,6 +72,6 @@ def _links(path: str, function: str) -> str:
     return f"open: {' · '.join(links)}"
 
 
-def register(context: Context) -> None:
+def register(context: Context, diagnostics: Diagnostics) -> None:
     """Serve hovers."""
-    context.serve(types.TEXT_DOCUMENT_HOVER, partial(answer, context))
+    context.serve(types.TEXT_DOCUMENT_HOVER, partial(answer, context, diagnostics))

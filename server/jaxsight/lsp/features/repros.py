@@ -62,7 +62,7 @@ class Repros:
         try:
             await work
         except LookupError as error:
-            self._context.show_message(types.MessageType.Warning, str(error))
+            self._context.refuse(str(error))
 
     async def _extract(self, path: str, function: str, check: str) -> Answer:
         context = self._context

@@ -110,7 +110,7 @@ class Targets:
         try:
             await self._install(path, platform)
         except LookupError as error:
-            self._context.show_message(types.MessageType.Warning, str(error))
+            self._context.refuse(str(error))
 
     async def _install(self, path: str, platform: str) -> None:
         """Ask, and install.

@@ -94,11 +94,7 @@ class VirtualDocuments:
         try:
             return await self.compute(document)
         except LookupError as error:
-            # Show the reason in the document: an editor would only say "could not be opened".
-            return Shown(
-                title=document.title,
-                text="".join(f"# {line}\n" for line in lines(str(error))),
-            )
+            return explained(document, error)
 
     async def compute(self, document: VirtualDocument) -> Shown:
         """Return a document for an editor, with its caveats at the top.
@@ -181,6 +177,14 @@ class VirtualDocuments:
         """Remove the files after the client has exited."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def explained(document: VirtualDocument, error: LookupError) -> Shown:
+    """Return a document with the reason why it cannot be shown, in comments.
+
+    An editor would only say that it could not be opened, or cut a long reason.
+    """
+    return Shown(title=document.title, text="".join(f"# {line}\n" for line in lines(str(error))))
 
 
 def _begin(text: str) -> types.Range | None:

@@ -61,6 +61,10 @@ class Statuses:
                 "functions": status.functions,
                 "traced": status.traced,
                 "usesJax": status.uses_jax,
+                "why": notice(status.why),
+                "whyDetail": notice(status.why_detail),
+                "usingJax": status.using_jax,
+                "shown": status.shown,
             }
             self._context.notify(FILE, params)
 

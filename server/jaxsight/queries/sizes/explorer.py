@@ -11,6 +11,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
+from jaxsight.queries.sizes.naming import with_declared
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.analysis.shape_unpacking import named_dimensions
@@ -78,6 +79,7 @@ class SizeExplorer:
         seconds = sum(seconds for _, seconds in first.seconds)
         tracing = _Tracing(self._projects.of(question.path), answer, seconds)
         explored = await explore(inputs, by_number, first, tracing.trace)
+        explored = replace(explored, names=with_declared(explored.names, inputs, first))
         self._seconds[_unit(question)] = time.monotonic() - began
         self._memory.sizes.put((question.unit, answer.key), explored)
         return explored

@@ -12,6 +12,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from jaxsight.examples.notation.sizes import Sizes
+from jaxsight.examples.notation.values import Node, arrays_of, show_size
+from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes.formulas import Sample, explanations
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import Observation, Seen
@@ -95,6 +98,59 @@ def names_of(traces: Sequence[Traced], choose: Choose) -> SizeNames:
                 parameters[name] = written
     outputs = named([trace.outputs for trace in traces], choose)
     return SizeNames(values, parameters, outputs if outputs != first.outputs else "")
+
+
+def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeNames:
+    """Return the names with those that the example inputs of parameters declare.
+
+    These need no further trace, so they are there too if the function traces with no other sizes.
+    """
+    parameters: dict[str, str] = {}
+    by_text: dict[str, set[str]] = {}
+    for name, text in first.parameters:
+        node = inputs.nodes.get(name)
+        if node is not None:
+            written = parameters[name] = _as_declared(text, node, inputs)
+            by_text.setdefault(text, set()).add(written)
+    known = dict(first.parameters) | parameters | names.parameters
+    values = dict(names.values)
+    for observation in first.observations:
+        if observation.kind != "parameter" or observation in values:
+            continue
+        texts = [value.text for value in _seen(first, observation)]
+        declared = [by_text.get(text, {text}) for text in texts]
+        if all(len(written) == 1 for written in declared):
+            named_texts = tuple(min(written) for written in declared)
+            if list(named_texts) != texts:
+                values[observation] = named_texts
+    shown = dict(first.parameters)
+    return SizeNames(
+        values,
+        {name: text for name, text in known.items() if text != shown.get(name)},
+        names.outputs,
+    )
+
+
+def _as_declared(text: str, node: Node, inputs: SizedInputs) -> str:
+    """Return the type of a parameter with the sizes of its example as written.
+
+    It keeps its numbers where the example has others: JAX may show a tree in another order.
+    """
+    reading = Sizes(inputs.definitions, {**dict(inputs.set.sizes), **inputs.sizes})
+    declared = [array.shape for array in arrays_of(node) if array.shape]
+    shapes = list(_SHAPE.finditer(text))
+    if len(shapes) != len(declared):
+        return text
+    parts: list[str] = []
+    end = 0
+    for shape, sizes in zip(shapes, declared, strict=True):
+        numbers = [int(size[0]) for size in _SIZE.finditer(shape[1])]
+        if numbers != list(map(reading.value, sizes)):
+            return text
+        written = iter(show_size(size).replace(" ", "") for size in sizes)
+        parts += [text[end : shape.start(1)], _SIZE.sub(lambda _, w=written: next(w), shape[1])]
+        end = shape.end(1)
+    return "".join((*parts, text[end:]))
 
 
 def named(texts: Sequence[str], choose: Choose) -> str:

@@ -25,6 +25,7 @@ from jaxsight.source.slicing.caveat import Caveat, quoted
 from jaxsight.source.supported_lines import lost_lines, names_bound
 from jaxsight.source.text import Position, Range
 from jaxsight.source.text_shift import TextShift, shift_between
+from jaxsight.text.units import count
 from jaxsight.wire.chunks import CHUNK_FILE, line_in_chunk
 from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.wire.messages.requests import Trace
@@ -187,15 +188,22 @@ class View:
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """Statements of the module that this answer skipped, in text order."""
+        """Statements of the module that this answer skipped, in text order.
+
+        Statements that failed for one reason, such as an undefined name, are one caveat.
+        """
         reply = self.answer.reply
+        places: dict[str, dict[Range, ModuleChunk]] = {}
+        for caveat in reply.caveats if isinstance(reply, Traced | Failed) else ():
+            range = self.range_of(Span(caveat.chunk, 1, 0, 1, 0))
+            chunk = self.module.chunk_at(range.start) if range is not None else None
+            if range is not None and chunk is not None:
+                places.setdefault(caveat.reason, {})[range] = chunk
         caveats = list(self._skipped)
-        if isinstance(reply, Traced | Failed):
-            for caveat in reply.caveats:
-                range = self.range_of(Span(caveat.chunk, 1, 0, 1, 0))
-                chunk = self.module.chunk_at(range.start) if range is not None else None
-                if range is not None and chunk is not None:
-                    caveats.append(Caveat(range, f"{quoted(chunk)} {caveat.reason}"))
+        for reason, chunks in places.items():
+            first, *others = sorted(chunks)
+            more = f" and {count(len(others), 'other statement')}" if others else ""
+            caveats.append(Caveat(first, f"{quoted(chunks[first])}{more} {reason}"))
         return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from jaxsight.events import Progress
@@ -15,10 +16,20 @@ from jaxsight.projects.project import Project
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.queries.traces.waits import waits
+from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
-from jaxsight.wire.messages.replies import Failed, Lowered, Outlined, Shown, Stage, Traced
+from jaxsight.wire.messages.replies import (
+    Failed,
+    FoundModules,
+    Lowered,
+    Outlined,
+    Shown,
+    Stage,
+    Traced,
+)
 from jaxsight.wire.messages.requests import (
     NEW,
+    FindModules,
     Lower,
     Outline,
     Request,
@@ -34,6 +45,26 @@ LONG = 1.0
 """Duration of a trace after which progress is shown, in seconds."""
 
 R = TypeVar("R")
+
+
+async def missing_modules(project: Project, path: str, module: Module) -> tuple[str, ...]:
+    """Return the modules that a file imports at its top level and that cannot be found.
+
+    Imports in a `try` are not looked at: the file can do without them.
+    """
+    imported = dict.fromkeys(
+        package
+        for chunk in module.chunks
+        if chunk.broken is None and chunk.name_effects.form.kind == "import"
+        for package in chunk.name_effects.packages
+        if package != "."
+    )
+    if not imported or project.held_back:
+        return ()
+    root = Path(project.root)
+    folders = tuple(map(str, (Path(path).parent, root, root / "src")))
+    reply = await project.ask(FindModules(NEW, folders, tuple(imported)))
+    return reply.missing if isinstance(reply, FoundModules) else ()
 
 
 class Client(Protocol):

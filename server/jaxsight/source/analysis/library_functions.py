@@ -340,6 +340,8 @@ _WORK_METHODS = {
     **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "touch", "mkdir"), FILES),
     **dict.fromkeys(("savefig", "save_checkpoint"), FILES),
 }
+WRITES = frozenset({"open().write", "open().writelines"})
+"""Methods of files that the code opens itself."""
 _PROGRESS = frozenset({"tqdm", "trange", "notebook_tqdm"})
 
 

@@ -15,6 +15,9 @@ from jaxsight.source.analysis.syntax_trees import (
 )
 from jaxsight.source.analysis.value_methods import CONTAINERS
 
+RESULT = "()"
+"""What follows a function's name in that of its result: `plt.subplots().plot`."""
+
 FunctionLike = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -28,6 +31,8 @@ class LocalNames:
     """Names that are only bound to new containers, which no other code can hold."""
     functions: set[str] = field(default_factory=set)
     """Names that are only bound to one inner function."""
+    makers: dict[str, str] = field(default_factory=dict)
+    """The functions of which names are only bound to results, or parts of them: `plt.subplots`."""
 
 
 def local_names_of(function: FunctionLike) -> LocalNames:
@@ -41,6 +46,7 @@ def local_names_of(function: FunctionLike) -> LocalNames:
     outer: set[str] = set()
     functions: set[str] = set()
     values: dict[str, list[ast.expr | None]] = {}
+    makers: dict[str, set[str]] = {}
     for statement in statements_in(function.body):
         match statement:
             case ast.Global(names=declared) | ast.Nonlocal(names=declared):
@@ -49,6 +55,7 @@ def local_names_of(function: FunctionLike) -> LocalNames:
                 functions.add(name)
         for name, value in _bindings(statement):
             values.setdefault(name, []).append(value)
+            makers.setdefault(name, set()).add(_maker(statement))
     return LocalNames(
         all=names | (values.keys() - outer),
         parameters=names,
@@ -58,7 +65,22 @@ def local_names_of(function: FunctionLike) -> LocalNames:
             if name not in names and all(map(_is_new_container, bound))
         },
         functions={name for name in functions if len(values[name]) == 1},
+        makers={
+            name: maker
+            for name, (maker, *more) in makers.items()
+            if maker and not more and name not in names and name not in outer
+        },
     )
+
+
+def _maker(statement: ast.stmt) -> str:
+    """Return the name of the function whose result a statement binds; empty if there is none."""
+    match statement:
+        case ast.Assign(value=ast.Call(func=function)):
+            return dotted_name(function)
+        case ast.With(items=[ast.withitem(context_expr=ast.Call(func=function))]):
+            return dotted_name(function)
+    return ""
 
 
 def _bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:

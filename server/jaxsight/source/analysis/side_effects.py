@@ -19,7 +19,12 @@ from jaxsight.source.analysis.expressions import (
     opens_to_write,
     root_name,
 )
-from jaxsight.source.analysis.local_names import FunctionLike, LocalNames, local_names_of
+from jaxsight.source.analysis.local_names import (
+    RESULT,
+    FunctionLike,
+    LocalNames,
+    local_names_of,
+)
 from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
     annotations_of,
@@ -65,7 +70,6 @@ class SideEffects:
     changes: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
     carried: frozenset[str] = frozenset()
-    writes_files: bool = False
     opaque: str = ""
     """The first construct with unknown effects; empty if there is none."""
 
@@ -98,7 +102,6 @@ class _Record:
     changes: set[str] = field(default_factory=set)
     repeated: set[str] = field(default_factory=set)
     carried: set[str] = field(default_factory=set)
-    writes_files: bool = False
     opaque: str = ""
 
     def effects(self) -> SideEffects:
@@ -110,7 +113,6 @@ class _Record:
             changes=frozenset(self.changes),
             repeated=frozenset(self.repeated),
             carried=frozenset(self.carried),
-            writes_files=self.writes_files,
             opaque=self.opaque,
         )
 
@@ -352,6 +354,8 @@ class _Visitor:
             match context.context_expr:
                 case ast.Call(func=function) if dotted_name(function).rpartition(".")[2] in _SCOPES:
                     pass
+                case ast.Call(func=ast.Name(id="open")) as opening if opens_to_write(opening):
+                    pass
                 case _:
                     self.unknown("`with`")
             if context.optional_vars is not None:
@@ -388,9 +392,28 @@ class _Visitor:
                 self.record.attributes.add(name)
                 self.record.reads.add(root)
                 return
+        if name and (result := self.result(name)):
+            self.record.calls.add(result)
+            return
         self.visit(node.value)
         if node.attr not in VALUE_ATTRIBUTES:
             self.unknown(f"`.{node.attr}`")
+
+    def result(self, name: str) -> str:
+        """Return the name of a local name's attribute by what made the local name.
+
+        It is `plt.subplots().plot` for `ax.plot` after `fig, ax = plt.subplots()`; empty if
+        something else may have made it.
+        """
+        resolved: set[str] = set()
+        while self.is_local(name):
+            root, dot, attributes = name.partition(".")
+            maker = self.locals.makers.get(root, "")
+            if not maker or root in resolved:
+                return ""
+            resolved.add(root)
+            name = f"{maker}{RESULT}{dot}{attributes}"
+        return name
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
@@ -405,9 +428,11 @@ class _Visitor:
     def visit_ListComp(self, node: _Comprehension) -> None:
         visitor = _Visitor(self.record)
         visitor.inside = self.inside
+        bound = {name for g in node.generators for name in names_stored(g.target)}
         visitor.locals = replace(
             self.locals,
-            all=self.locals.all | {n for g in node.generators for n in names_stored(g.target)},
+            all=self.locals.all | bound,
+            makers={name: m for name, m in self.locals.makers.items() if name not in bound},
         )
         visitor.depth = self.depth + 1
         for generator in node.generators:
@@ -428,9 +453,8 @@ class _Visitor:
         match call.func:
             case ast.Name(id=name):
                 if not self.is_local(name):
-                    self.called(name, arguments)
-                    if name == "open" and opens_to_write(call):
-                        self.record.writes_files = True
+                    is_written = name == "open" and opens_to_write(call)
+                    self.called(f"open{RESULT}.write" if is_written else name, arguments)
                 elif name not in self.locals.functions:
                     self.unknown(f"`{name}()`")
             case ast.Attribute() as method:
@@ -460,6 +484,11 @@ class _Visitor:
             self.record.reads.add(first_name(name))
             return
         self.visit(owner)
+        match owner:
+            case ast.Subscript() if owned := dotted_name(owner):
+                name = f"{owned}.{method.attr}"
+            case ast.Call(func=function) if owned := dotted_name(function):
+                name = f"{owned}{RESULT}.{method.attr}"
         harmless = (
             method.attr in VALUE_METHODS
             or (method.attr in ARRAY_UPDATES and is_at(owner))
@@ -469,7 +498,11 @@ class _Visitor:
                 and owner.id in self.locals.containers
             )
         )
-        if not harmless:
+        if harmless:
+            return
+        if name and (result := self.result(name)):
+            self.called(result, arguments)
+        else:
             self.unknown(f"`.{method.attr}()`")
 
     def called(self, name: str, arguments: Sequence[ast.expr]) -> None:

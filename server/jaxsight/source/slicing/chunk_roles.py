@@ -10,11 +10,12 @@ not ask for: `LEFT_OUT`, with the names that they may change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from weakref import WeakKeyDictionary
 
 from jaxsight.source.analysis import library_functions
+from jaxsight.source.analysis.local_names import RESULT
 from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.side_effects import SideEffects
 from jaxsight.source.analysis.value_methods import VALUE_ATTRIBUTES, VALUE_METHODS
@@ -41,11 +42,13 @@ class ChunkRole:
     """A chunk's role.
 
     `reason` says why it is skipped, `changes` which names it may change: any if it is `None`.
+    `writes_files` says that it may also change what other statements read from files.
     """
 
     role: Role
     reason: str = ""
     changes: frozenset[str] | None = frozenset()
+    writes_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class _Outcome:
 
     changes: frozenset[str] | None = frozenset()
     work: str = ""
+    writes_files: bool = False
 
     @property
     def pure(self) -> bool:
@@ -68,13 +72,15 @@ def _all_of(outcomes: Iterable[_Outcome]) -> _Outcome:
     changes: set[str] = set()
     anything = False
     work = ""
+    writes_files = False
     for outcome in outcomes:
+        writes_files |= outcome.writes_files
         work = work or outcome.work
         if outcome.changes is None:
             anything = True
         else:
             changes |= outcome.changes
-    return _Outcome(None if anything else frozenset(changes), work)
+    return _Outcome(None if anything else frozenset(changes), work, writes_files)
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -163,17 +169,46 @@ class _Judge:
         names = frozenset({*effects.binds, *effects.may_bind})
         outcome = self.executing(effects)
         if mark == "never":
-            return _left_out("marked `never`", outcome, names)
-        if self.facts.reads_left_out(statement):
-            return _left_out("depends on a skipped statement", outcome, names)
-        if outcome.work:
-            return _left_out(outcome.work, outcome, names)
-        if work := self.loop(effects.side_effects, top=True):
-            return _left_out(work, outcome, names)
+            reason = "marked `never`"
+        elif self.facts.reads_left_out(statement):
+            reason = "depends on a skipped statement"
+        else:
+            reason = outcome.work or self.loop(effects.side_effects, top=True)
+        if reason:
+            return _left_out(reason, self.of_skipped(effects, outcome), names)
         if not outcome.pure or self.facts.rebinds_acting(effects):
             return ChunkRole(Role.ACTS)
         plain = effects.form.kind in ("def", "class") or not effects.executes
         return ChunkRole(Role.DEFINES if plain or self.facts.only_wraps(effects) else Role.COMPUTES)
+
+    def of_skipped(self, effects: NameEffects, outcome: _Outcome) -> _Outcome:
+        """Return the outcome of a skipped statement, of which only what it may change matters.
+
+        Whatever is printed or drawn is only looked at: operators, attributes and methods of values
+        that the module made are taken to change nothing, or each plot would be a caveat.
+        """
+        if outcome.changes is not None or effects.form.kind in ("def", "class"):
+            return outcome
+        side_effects = effects.side_effects
+        written = not side_effects.calls.isdisjoint(library_functions.WRITES)
+        calls = {
+            name
+            for name in side_effects.calls
+            if not self.is_look(name) and not (written and self.writes(name, effects))
+        }
+        looking = replace(side_effects, calls=frozenset(calls))
+        return self.outcome(looking, reading=False)
+
+    def is_look(self, name: str) -> bool:
+        """Return whether a call is that of a method of a value, such as `losses.mean()`."""
+        root, _, method = name.partition(".")
+        is_own = root in self.bindings.definers and root not in self.bindings.origins
+        return is_own and method in VALUE_METHODS
+
+    def writes(self, name: str, effects: NameEffects) -> bool:
+        """Return whether a call is `f.write` of the file that the same statement opens."""
+        root, _, method = name.partition(".")
+        return root in effects.binds and f"open{RESULT}.{method}" in library_functions.WRITES
 
     def executing(self, effects: NameEffects) -> _Outcome:
         """Return the outcome of executing a chunk's statements."""
@@ -220,8 +255,6 @@ class _Judge:
         outcomes = [_Outcome(effects.changes)]
         if effects.opaque or any(map(facts.fills_itself, effects.reads)):
             outcomes.append(_ANYTHING)
-        if effects.writes_files:
-            outcomes.append(self.working(library_functions.FILES))
         outcomes += map(self.call, sorted(effects.calls))
         outcomes += (self.call(name) for name in sorted(effects.handed) if facts.is_function(name))
         if reading:
@@ -260,6 +293,8 @@ class _Judge:
         root, _, method = name.partition(".")
         definers = self.bindings.definers.get(root)
         if definers is None:
+            if name in library_functions.WRITES and "open" not in self.bindings.definers:
+                return self.working(library_functions.FILES)
             if method or self.facts.overridden or root not in BUILTINS:
                 return _ANYTHING
             if work := library_functions.work(root):
@@ -284,6 +319,8 @@ class _Judge:
             return self.working(work)
         if full_name.startswith(_REPORTING):
             return _pure_if(not self.facts.hears_reports)
+        if RESULT in full_name:
+            return _ANYTHING  # a method of what another function returns
         return _pure_if(
             library_functions.is_pure(full_name) or library_functions.is_wrapper(full_name)
         )
@@ -310,12 +347,8 @@ class _Judge:
         return _ANYTHING
 
     def working(self, work: str) -> _Outcome:
-        """Return the outcome of work that changes nothing in the process.
-
-        Other code may read the files that it writes.
-        """
-        is_read = work == library_functions.FILES and self.facts.reads_files
-        return _Outcome(None if is_read else frozenset(), work)
+        """Return the outcome of work that changes nothing in the process."""
+        return _Outcome(work=work, writes_files=work == library_functions.FILES)
 
     def loop(self, effects: SideEffects, *, top: bool) -> str:
         """Return why a loop is long work; empty if it is not.
@@ -353,7 +386,7 @@ class _Judge:
 
 def _left_out(reason: str, outcome: _Outcome, names: frozenset[str]) -> ChunkRole:
     changes = None if outcome.changes is None else outcome.changes | names
-    return ChunkRole(Role.LEFT_OUT, reason, changes)
+    return ChunkRole(Role.LEFT_OUT, reason, changes, outcome.writes_files)
 
 
 def _pure_if(pure: bool) -> _Outcome:

@@ -54,9 +54,10 @@ class Gathering:
             self._follow()
         # A syntax error in a chunk that is not needed does not prevent an answer.
         self.broken = set(broken)
-        self.left_out = {
-            index for index in self.without if index < self.end and self._may_matter(index)
-        }
+        skipped = {index for index in self.without if index < self.end}
+        self.left_out = set(filter(self._may_matter, skipped))
+        self.writing = {index for index in skipped if roles.all[index].writes_files}
+        """Skipped chunks that write files: they matter if a chunk of the slice reads files."""
         self.sees_lines = any(module.chunks[i].name_effects.sees_lines for i in self.included)
 
     def events(self) -> dict[str, list[int]]:

@@ -28,9 +28,6 @@ LAMBDA = ("lambda",)
 """The wrappers of a statement that binds a lambda."""
 
 _PLAIN = library_functions.PLAIN_PACKAGES
-_READS_FILES = re.compile(
-    r"\bopen\(|\bread|\bload|\bexists\(|\bis_file\(|\bglob|\blistdir|\bstat\("
-)
 _HEARS_REPORTS = re.compile(
     r"\b(?:showwarning|catch_warnings|simplefilter|filterwarnings|captureWarnings"
     r"|addHandler|setLoggerClass|basicConfig|dictConfig)\b"
@@ -166,10 +163,6 @@ class NameFacts:
     @functools.cached_property
     def hears_reports(self) -> bool:
         return self._contains(_HEARS_REPORTS)
-
-    @functools.cached_property
-    def reads_files(self) -> bool:
-        return self._contains(_READS_FILES)
 
     def _contains(self, pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(statement.text) for statement in self.statements)

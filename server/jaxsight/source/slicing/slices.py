@@ -8,6 +8,7 @@ chunks that may matter are reported: see `chunk_roles`.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -24,6 +25,9 @@ from jaxsight.wire.chunks import Chunk
 
 _PLANS_KEPT = 64
 """Number of plans that are kept for a module's roles."""
+_READS_FILES = re.compile(
+    r"\bopen\(|\bread|\bload|\bexists\(|\bis_file\(|\bglob|\blistdir|\bstat\("
+)
 STAR = "*"
 """The name in `Chunk.binds` of a chunk with `from … import *`: it may bind any name."""
 
@@ -91,7 +95,8 @@ class Plan:
         self.broken = tuple(sorted(gathered.broken))
         self.unknown = tuple(sorted(gathered.unknown))
         self._needed = frozenset(gathered.needed_chunks)
-        self._left_out = tuple(sorted(gathered.left_out))
+        self._left_out = frozenset(gathered.left_out)
+        self._writing = frozenset(gathered.writing)
         self._end = gathered.end
         self._sees_lines = gathered.sees_lines
         statements = {index: module.chunks[index].statement for index in self.indices}
@@ -151,7 +156,10 @@ class Plan:
         chunks = tuple(module.chunks[index] for index in self.indices)
         keys = self._chunk_keys(module)
         keyed = [key for i, key in zip(self.indices, keys, strict=True) if i in self._keyed]
-        caveats = [skipped(module.chunks[i], roles.all[i]) for i in self._left_out]
+        left_out = self._left_out
+        if self._writing and any(_READS_FILES.search(chunk.text) for chunk in chunks):
+            left_out |= self._writing
+        caveats = [skipped(module.chunks[i], roles.all[i]) for i in sorted(left_out)]
         if self._end < module.bindings.count:
             caveats.append(redefined(module.chunks[self._end]))
         return Slice(

@@ -114,8 +114,9 @@ def _is_set(cell: Any) -> bool:
 def with_varying_numbers(value: object, user_function: UserFunction) -> object:
     """Return an expression's value with its numbers abstract, like `jax.jit` traces them.
 
-    A single number is unchanged, and so are tuples of integers (a shape, axes), the numbers of
-    equinox modules, and all numbers for functions that a library's own `jit` traces.
+    A single number is unchanged, and so are lists and tuples of integers (a shape, axes, sizes of
+    layers), the numbers of equinox modules, and all numbers for functions that a library's own
+    `jit` traces.
     """
     if (
         user_function.jitted
@@ -143,8 +144,8 @@ def _varying_leaf(leaf: object) -> object:
         return leaf
 
 
-def _is_sizes(value: object) -> bool:
-    return type(value) is tuple and all(type(size) is int for size in value)
+def _is_sizes(value: Any) -> bool:
+    return type(value) in (tuple, list) and all(type(size) is int for size in value)
 
 
 def _keeps_numbers(value: object) -> bool:

@@ -213,6 +213,13 @@ class FileNamespace:
         files.pop(self.file, None)
         return files
 
+    def importer_of(self, file: str, imports: Imports) -> Chunk | None:
+        """Return the first chunk whose execution imported a file of the project, if any did."""
+        importing = (
+            e.chunk for e in self.slice if file in imports.modules.files_of(set(e.imports))
+        )
+        return next(importing, None)
+
     def imported_by(self, request: Trace, imports: Imports) -> Collection[str] | None:
         """Return the project's files that a slice imports; `None` if not all of it has run yet."""
         executed = {identity[0]: execution for identity, execution in self._executions.items()}

@@ -7,7 +7,8 @@ a number, the program is traced for as many as it needs at least, which may be o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
 
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
@@ -27,23 +28,31 @@ def reads_all(text: str) -> bool:
 
 
 def caveat(
-    chunks: Sequence[Chunk], names: Mapping[str, object], jaxpr: object, modules: Iterable[str]
+    chunks: Sequence[Chunk],
+    names: Mapping[str, object],
+    jaxpr: object,
+    modules: Mapping[str, str],
+    importer_of: Callable[[str], Chunk | None],
 ) -> Caveat | None:
     """Return the caveat of a program for a guessed number of devices.
 
-    Return `None` if it has no mesh of that number, nor makes one for another number.
+    Return `None` if it has no mesh of that number, nor makes one for another number. A caveat about
+    a module of the project is at its import, and names its file and line.
 
     Args:
         chunks: the slice as it was executed.
         names: its names.
         jaxpr: the program.
-        modules: the texts of the project's modules that it imports.
+        modules: the texts of the project's modules that it imports, by file.
+        importer_of: returns the chunk that imports a file.
     """
-    reading = next((chunk for chunk in chunks if reads_all(chunk.text)), None)
+    reading, where = next((chunk for chunk in chunks if reads_all(chunk.text)), None), ""
     if reading is None:
-        if not chunks or not any(map(reads_all, modules)):
+        file = next((file for file, text in modules.items() if reads_all(text)), None)
+        reading = importer_of(file) if file is not None else None
+        if file is None or reading is None:
             return None
-        reading = chunks[-1]
+        where = f"imports `{PurePath(file).name}`, whose line {_line(modules[file])} "
     count = devices.simulated()
     if count is None:
         return None
@@ -51,8 +60,14 @@ def caveat(
         _DISTRIBUTES.search(chunk.text) for chunk in chunks
     )
     if chooses or count in {*_sizes(names.values()), *jaxprs.mesh_sizes(jaxpr)}:
-        return Caveat(reading.id, _reason(count))
+        return Caveat(reading.id, f"{where}{_reason(count)}")
     return None
+
+
+def _line(text: str) -> int:
+    """Return the number of the first line that reads how many devices there are, or all of them."""
+    lines = text.split("\n")
+    return next((number for number, line in enumerate(lines, 1) if reads_all(line)), 1)
 
 
 def note(chunks: Sequence[Chunk]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.tracer.handlers.compare import compare
+from jaxsight.tracer.handlers.find_modules import find_modules
 from jaxsight.tracer.handlers.lower import lower
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.handlers.show import show
@@ -18,6 +19,7 @@ from jaxsight.tracer.handlers.trace import trace
 from jaxsight.wire.messages.replies import Reply
 from jaxsight.wire.messages.requests import (
     Compare,
+    FindModules,
     Lower,
     Outline,
     Request,
@@ -47,4 +49,5 @@ HANDLERS: Mapping[type[Request[object]], Handler] = {
     Lower: Handler(lower, runs_user_code="lower"),
     Outline: Handler(outline),
     Compare: Handler(compare, runs_user_code="compare"),
+    FindModules: Handler(find_modules),
 }

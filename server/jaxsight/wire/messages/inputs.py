@@ -39,6 +39,8 @@ class ValueSpec:
 
     source: str
     literal: bool
+    keeps_numbers: bool = False
+    """Whether Python numbers in its value stay numbers, as in a call that nothing traces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -329,7 +329,15 @@ class Compared:
     """An error in the compiled code of the first function; the second was not compared then."""
 
 
-Reply = Traced | Shown | Lowered | Outlined | Compared | Imported
+@dataclass(frozen=True, slots=True)
+class FoundModules:
+    """The modules among those of `FindModules` that no import would find."""
+
+    id: int
+    missing: tuple[str, ...]
+
+
+Reply = Traced | Shown | Lowered | Outlined | Compared | Imported | FoundModules
 """The answer to a request that did what it asks for."""
 
 FromTracer = Hello | Stage | Reply | Failed | Cancelled | Spoiled

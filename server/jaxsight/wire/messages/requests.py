@@ -22,7 +22,15 @@ from typing import Generic, Self, TypeVar, get_args
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument
-from jaxsight.wire.messages.replies import Compared, Imported, Lowered, Outlined, Shown, Traced
+from jaxsight.wire.messages.replies import (
+    Compared,
+    FoundModules,
+    Imported,
+    Lowered,
+    Outlined,
+    Shown,
+    Traced,
+)
 
 Reply_co = TypeVar("Reply_co", covariant=True)
 
@@ -298,6 +306,21 @@ class Import(Request[Imported]):
 
 
 @dataclass(frozen=True, slots=True)
+class FindModules(Request[FoundModules]):
+    """Say which top-level modules no import in a file would find; nothing is imported."""
+
+    id: int
+    folders: tuple[str, ...]
+    """The folders of the file's project that imports search first."""
+    modules: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "looking for modules"
+
+
+@dataclass(frozen=True, slots=True)
 class Overlay:
     """The editor's text of an open file, for imports; `None` if the file was closed."""
 
@@ -315,4 +338,6 @@ class Cancel:
     id: int
 
 
-ToTracer = Trace | Sourcerize | Show | Lower | Outline | Compare | Import | Overlay | Cancel
+ToTracer = (
+    Trace | Sourcerize | Show | Lower | Outline | Compare | Import | FindModules | Overlay | Cancel
+)

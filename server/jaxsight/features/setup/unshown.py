@@ -1,0 +1,162 @@
+"""Why functions that use JAX show nothing: no example inputs, missing modules, errors."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxsight.examples.jax_use import JaxUse
+from jaxsight.features.findings import failures
+from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.engine import Engine
+from jaxsight.queries.traces import tracer_requests
+from jaxsight.queries.traces.located_answer import View
+from jaxsight.queries.traces.query import Question
+from jaxsight.source.functions import Function
+from jaxsight.source.module import ModuleChunk
+from jaxsight.source.text import Position
+from jaxsight.text.inert import clause
+from jaxsight.text.units import count
+from jaxsight.wire.messages.replies import Traced
+
+_LONGEST = 80
+"""Characters of a clause, for a status bar."""
+_NAMED = 3
+"""Number of functions or modules that a sentence names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """How many functions of a file use JAX, how many of them show something, and why not all."""
+
+    using_jax: int = 0
+    shown: int = 0
+    why: str = ""
+    """A clause; empty if all are shown."""
+    detail: str = ""
+    """The same in whole sentences."""
+
+
+async def unshown(engine: Engine, document: Document) -> Unshown | None:
+    """Return why functions of a file show nothing; `None` while some are still being traced."""
+    module = document.module
+    jax_use = JaxUse.of(module)
+    subjects = engine.documents.subjects(document)
+    having = {subject.name for subject in subjects if subject.examples.sets}
+    using = [
+        (chunk, function)
+        for chunk, function in module.functions
+        if function.qualname in having or jax_use.by(chunk, function)
+    ]
+    if not using or engine.projects.of(document.path).held_back:
+        return Unshown(len(using))
+    if await _is_pending(engine, document):
+        return None
+    views = await engine.traces.known_views(document)
+    hidden = _hidden(using, views)
+    shown = len(using) - len(hidden)
+    if not hidden:
+        return Unshown(len(using), shown)
+    missing = await tracer_requests.missing_modules(
+        engine.projects.of(document.path), document.path, module
+    )
+    failed = {view.subject.name: view for view in views if not _is_traced(view)}
+    broken = [failed[name] for name in hidden if name in failed]
+    without = [name for name in hidden if name not in failed]
+    reasons = [
+        *_about_modules(missing),
+        *_about_inputs(without, len(using)),
+        *_about_errors(broken),
+    ]
+    if not reasons:
+        return Unshown(len(using), shown)
+    detail = " ".join(sentence for _, sentence in reasons)
+    return Unshown(len(using), shown, clause(reasons[0][0], _LONGEST), detail)
+
+
+def untraced(document: Document, chunk: ModuleChunk, function: Function) -> str:
+    """Return why a function that nothing has traced shows nothing; empty if it uses no JAX."""
+    if not JaxUse.of(document.module).by(chunk, function):
+        return ""
+    around = function.qualname.rpartition(".<locals>.")[0]
+    if around:
+        return f"it is nested in `{around}`, whose example inputs would show it, too"
+    return "no example inputs; *Add example inputs* proposes some"
+
+
+def _hidden(using: Sequence[tuple[ModuleChunk, Function]], views: Sequence[View]) -> list[str]:
+    """Return the functions that no trace has reached."""
+    traced = {view.subject.name for view in views if _is_traced(view)}
+    places = sorted(place.start for view in views for place in view.observed)
+    hidden = []
+    for chunk, function in using:
+        range = function.range.shifted(chunk.first_line)
+        start = function.body_start
+        body = Position(start.line + chunk.first_line, start.column)
+        first = bisect_left(places, body)
+        is_reached = first < len(places) and places[first] in range
+        if not is_reached and function.qualname not in traced:
+            hidden.append(function.qualname)
+    return hidden
+
+
+def _is_traced(view: View) -> bool:
+    return isinstance(view.answer.reply, Traced)
+
+
+async def _is_pending(engine: Engine, document: Document) -> bool:
+    """Return whether a function of a file is still being traced."""
+    for subject in engine.documents.subjects(document):
+        if await _is_asked(engine, document, subject):
+            return True
+    return False
+
+
+async def _is_asked(engine: Engine, document: Document, subject: Subject) -> bool:
+    question = await engine.traces.question(document, subject)
+    return isinstance(question, Question) and engine.traces.cache.known(question) is None
+
+
+def _about_modules(missing: Sequence[str]) -> list[tuple[str, str]]:
+    if not missing:
+        return []
+    one = len(missing) == 1
+    found = f"{'module' if one else 'modules'} {_listed(missing)} not found"
+    them = "it" if one else "them"
+    sentence = f"{found[0].upper()}{found[1:]}: install {them}, or add {them} to the project."
+    return [(found, sentence)]
+
+
+def _about_inputs(without: Sequence[str], using: int) -> list[tuple[str, str]]:
+    if not without:
+        return []
+    of = "" if len(without) == using else f"{len(without)} of "
+    clause = f"no example inputs for {of}{count(using, 'function')}"
+    sentence = (
+        f"No example inputs for {_listed(without)}: write them into docstrings, record a run, or "
+        "take proposed ones."
+    )
+    return [(clause, sentence)]
+
+
+def _about_errors(broken: Sequence[View]) -> list[tuple[str, str]]:
+    if not broken:
+        return []
+    reasons = {
+        view.subject.name: next((f.message for f in failures.findings(view)), "it fails")
+        for view in broken
+    }
+    name, reason = next(iter(reasons.items()))
+    what = f"`{name}`" if len(reasons) == 1 else count(len(reasons), "function")
+    sentence = f"{_listed(list(reasons))} cannot be traced: {reason}."
+    return [(f"{what} cannot be traced: {reason}", sentence)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names: `` `a`, `b` and 3 more ``."""
+    shown = [f"`{name}`" for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        return f"{', '.join(shown)} and {len(names) - _NAMED} more"
+    *others, last = shown
+    return f"{', '.join(others)} and {last}" if others else last

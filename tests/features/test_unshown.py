@@ -1,0 +1,141 @@
+"""A file whose functions show nothing says why, in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from jaxsight.events import FileStatus
+from jaxsight.session import Session
+from jaxsight.source.text import Position
+from tests.quiet import QUIET
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    session = Session()
+    root = tmp_path_factory.mktemp("unshown")
+    session.configure([str(root)], {**QUIET, "python": sys.executable})
+    yield session
+    await session.aclose()
+
+
+async def status(session: Session, path: Path, text: str, using: int) -> FileStatus:
+    """The status of a file once its functions are traced."""
+    session.open(str(path), text)
+    while True:
+        event = await asyncio.wait_for(session.events.get(), 60)
+        if isinstance(event, FileStatus) and event.path == str(path) and event.using_jax == using:
+            return event
+
+
+ABSENT = """\
+import datasets_that_nobody_has
+import jax.numpy as jnp
+import optax
+from helper_of_another_machine.deep import show
+
+try:
+    import tensorflow_that_nobody_has
+except ImportError:
+    tensorflow_that_nobody_has = None
+
+
+def loss(w, x):
+    return jnp.mean((x @ w) ** 2)
+"""
+
+
+async def test_modules_that_are_not_found_are_the_reason(session: Session, tmp_path: Path) -> None:
+    told = await status(session, tmp_path / "absent.py", ABSENT, 1)
+    modules = "`datasets_that_nobody_has` and `helper_of_another_machine`"
+    assert told.why == f"modules {modules} not found"
+    assert f"Modules {modules} not found: install them, or add them" in told.why_detail
+    assert "No example inputs for `loss`" in told.why_detail
+    assert told.shown == 0
+
+
+async def test_a_module_beside_the_file_is_found(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("raise SystemExit('never imported to find out')\n")
+    text = "import beside\nimport jax.numpy as jnp\n\n\ndef f(x):\n    return jnp.sin(x)\n"
+    told = await status(session, tmp_path / "uses_it.py", text, 1)
+    assert told.why == "no example inputs for 1 function"
+
+
+SOME = """\
+import jax
+import jax.numpy as jnp
+
+
+def shown(x):
+    \"\"\"
+    Example inputs:
+        x: f32[3]
+    \"\"\"
+    return helper(x) + 1
+
+
+def helper(x):
+    return jnp.sin(x)
+
+
+class Model:
+    def __call__(self, x):
+        return jnp.cos(x)
+
+
+def factory():
+    @jax.jit
+    def step(x):
+        return jnp.tan(x)
+
+    return step
+
+
+def no_jax(x):
+    return x
+"""
+
+
+async def test_functions_without_inputs_are_counted(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "some.py"
+    told = await status(session, path, SOME, 5)
+    assert (told.why, told.shown) == ("no example inputs for 3 of 5 functions", 2)
+    assert "`Model.__call__`, `factory` and `factory.<locals>.step`:" in told.why_detail
+    line = SOME[: SOME.index("def __call__")].count("\n")
+    hover = await session.hover(str(path), Position(line, 10))
+    assert hover is not None
+    assert hover.markdown == (
+        "**\\_\\_call\\_\\_** is not traced: no example inputs; *Add example inputs* proposes some"
+    )
+    line = SOME[: SOME.index("def step")].count("\n")
+    hover = await session.hover(str(path), Position(line, 9))
+    assert hover is not None
+    assert "it is nested in `factory`, whose example inputs would show it, too" in hover.markdown
+
+
+async def test_errors_are_the_reason_where_all_have_inputs(
+    session: Session, tmp_path: Path
+) -> None:
+    text = SOME[: SOME.index("class Model")].replace("jnp.sin(x)", "jnp.sin(MISSING)")
+    path = tmp_path / "fails.py"
+    told = await status(session, path, text.replace("helper(x) + 1", "jnp.sin(MISSING)"), 2)
+    assert told.why == "no example inputs for 1 of 2 functions"
+    shown = text[: text.index("def helper")].replace("helper(x) + 1", "jnp.sin(MISSING)")
+    session.change(str(path), shown)
+    while told.using_jax != 1:
+        event = await asyncio.wait_for(session.events.get(), 60)
+        told = event if isinstance(event, FileStatus) else told
+    assert told.why == "`shown` cannot be traced: NameError: name 'MISSING' is not defined"
+
+
+async def test_nothing_is_said_where_all_are_shown(session: Session, tmp_path: Path) -> None:
+    told = await status(session, tmp_path / "all.py", SOME[: SOME.index("class Model")], 2)
+    assert (told.why, told.why_detail, told.shown) == ("", "", 2)
