@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 
 import { registerCommands } from "./commands";
 import { Examples } from "./examples";
+import { launchEarly } from "./launch";
 import { Links } from "./links";
 import { Logs } from "./logs";
 import { Membership } from "./membership";
@@ -21,13 +22,16 @@ export interface Api {
   readonly ready: Promise<void>;
 }
 
+/** Started while VS Code reads this module; see `launch.ts`. */
+const early = launchEarly();
+
 let server: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): Api {
   const logs = new Logs();
   const status = new Status();
-  const pythons = new Pythons(logs, context.workspaceState);
-  server = new Server(context, logs, status, pythons);
+  const pythons = new Pythons(logs);
+  server = new Server(context, logs, status, pythons, early);
   const targets = new Targets(server);
   const examples = new Examples(server);
   const links = new Links(server);
