@@ -18,6 +18,7 @@ import {
 
 import { initializationOptions, launch, type Launch } from "./launch";
 import { MADE, PROGRAMS } from "./made";
+import type { Said } from "./messages";
 import { ProgressBars } from "./progress";
 import { explicitSettings, SECTION, settingKeys } from "./settings";
 import type { FileStatus, RootStatus } from "./status";
@@ -38,6 +39,7 @@ const LISTS: Readonly<Record<string, string>> = {
 export interface Listener {
   status(status: RootStatus): void;
   fileStatus(status: FileStatus): void;
+  said(said: Said): void;
   printed(uri: string, text: string): void;
   contentChanged(uri: vscode.Uri): void;
   panelChanged(uri: vscode.Uri): void;
@@ -73,6 +75,10 @@ export function connection(launched: Launch, log: vscode.LogOutputChannel, liste
   });
   client.onNotification("jaxsight/fileStatus", (status: FileStatus) => {
     listener.fileStatus(status);
+  });
+  // In the place of the library's own, which has long ones cut.
+  client.onNotification("window/showMessage", (said: Said) => {
+    listener.said(said);
   });
   client.onNotification("jaxsight/output", (output: { uri: string; text: string }) => {
     listener.printed(output.uri, output.text);

@@ -8,6 +8,7 @@ import { launchEarly } from "./launch";
 import { Links } from "./links";
 import { Logs } from "./logs";
 import { Membership } from "./membership";
+import { Messages } from "./messages";
 import { Panel } from "./panel/panel";
 import { Pythons } from "./pythons";
 import { Recordings } from "./recordings";
@@ -30,8 +31,9 @@ let server: Server | undefined;
 export function activate(context: vscode.ExtensionContext): Api {
   const logs = new Logs();
   const status = new Status();
+  const messages = new Messages();
   const pythons = new Pythons(logs);
-  server = new Server(context, logs, status, pythons, early);
+  server = new Server(context, logs, status, messages, pythons, early);
   const targets = new Targets(server);
   const examples = new Examples(server);
   const links = new Links(server);
@@ -39,7 +41,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const panel = new Panel(context.extensionUri, server, logs);
   const recordings = new Recordings(context, pythons);
   const commands = registerCommands(context, server, logs, pythons);
-  const parts = [logs, status, pythons, targets, examples, links, membership, panel, recordings];
+  const parts = [logs, status, messages, pythons, targets, examples, links, membership, panel, recordings];
   context.subscriptions.push(...parts, ...commands);
   const ready = whenWanted(context).then(() => server?.whenStarted());
   return { ready };

@@ -6,6 +6,7 @@ import type { LanguageClient } from "vscode-languageclient/node";
 import type { Listener } from "./connection";
 import { type Launch, launch, launchAsLast } from "./launch";
 import type { Logs } from "./logs";
+import type { Messages } from "./messages";
 import type { Pythons } from "./pythons";
 import type { Status } from "./status";
 import { rememberUse } from "./wanted";
@@ -34,6 +35,7 @@ export class Server {
     private readonly context: vscode.ExtensionContext,
     private readonly logs: Logs,
     private readonly status: Status,
+    private readonly messages: Messages,
     private readonly pythons: Pythons,
     /** A process that was started before activation. */
     private early: Launch | undefined,
@@ -130,6 +132,9 @@ export class Server {
         if (status.usesJax) {
           void rememberUse(this.context);
         }
+      },
+      said: (said) => {
+        void this.messages.show(said);
       },
       printed: (uri, text) => {
         this.logs.print(uri, text);
