@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from jaxsight.lsp.server import serve
+from jaxsight.lsp.configuration import Configuration
+from jaxsight.lsp.server import EngineFactory, serve
 from tests.lsp.client import PATIENCE, Client, Ready, ResponseError, on, recorded
 from tests.lsp.fake_session import FakeSession
 
@@ -63,7 +64,7 @@ OPENED = {
 
 
 @asynccontextmanager
-async def wired() -> AsyncIterator[Wire]:
+async def wired(factory: EngineFactory = lambda _: Ready(FakeSession())) -> AsyncIterator[Wire]:
     stream = asyncio.StreamReader()
     wire = Wire(stream)
 
@@ -73,7 +74,7 @@ async def wired() -> AsyncIterator[Wire]:
 
         def close(self) -> None: ...
 
-    serving = asyncio.create_task(serve(stream, Outbox(), lambda _: Ready(FakeSession())))
+    serving = asyncio.create_task(serve(stream, Outbox(), factory))
     try:
         yield wire
     finally:
@@ -163,6 +164,38 @@ async def test_requests_before_the_introduction_are_refused() -> None:
         assert "capabilities" in (await wire.answer(0))["result"]
         wire.post(OPENED)
         await wire.works()
+
+
+async def test_an_announced_introduction_starts_the_engine() -> None:
+    engines: asyncio.Queue[Configuration] = asyncio.Queue()
+    session = FakeSession()
+
+    def factory(configuration: Configuration) -> Ready:
+        engines.put_nowait(configuration)
+        return Ready(session)
+
+    def params(target: str) -> dict[str, Any]:
+        return {**INITIALIZE["params"], "initializationOptions": {"target": target}}
+
+    async with wired(factory) as wire:
+        announced = params("cuda:h100")
+        wire.post({"jsonrpc": "2.0", "method": "jaxsight/announce", "params": announced})
+        async with asyncio.timeout(PATIENCE):
+            configuration = await engines.get()
+        assert configuration.settings == {"target": "cuda:h100"}
+        assert session.configured == []
+        # The settings of `initialize` take precedence, for the same engine.
+        wire.post({**INITIALIZE, "params": params("cpu")})
+        assert "capabilities" in (await wire.answer(0))["result"]
+        wire.post(OPENED)
+        await wire.works()
+        assert session.configured[0].editor == {"target": "cpu"}
+        assert engines.empty()
+
+
+async def test_a_stream_that_ends_after_an_announcement_ends_the_server() -> None:
+    async with wired() as wire:
+        wire.post({"jsonrpc": "2.0", "method": "jaxsight/announce", "params": None})
 
 
 async def test_requests_after_the_shutdown_are_refused(client: Client) -> None:

@@ -23,38 +23,31 @@ from playwright.sync_api import Browser, Page
 
 from tests.perf.editor import Editor, milliseconds
 from tests.perf.measures import Figure, Goal, table
+from tests.perf.window_start import (
+    EXPECTED,
+    FILE,
+    FIRST_HINT,
+    PLAIN,
+    SETTLE,
+    STOPWATCH,
+    TEXT,
+    figures,
+    starts,
+    variables,
+)
 from tests.vscode.code_server import REPOSITORY, CodeServer, code_server
 from tests.vscode.project import SHAPES, make
-from tests.vscode.window import ACTIVE, Window, chromium, fresh, window
+from tests.vscode.window import ACTIVE, Window, chromium, window
 
 RUNS = 20
 QUICK = 15
 
-FILE = "table.py"
-TEXT = '''\
-import jax.numpy as jnp
-
-
-def scaled(x):
-    """What one key changes is shown on the next line.
-
-    Example inputs:
-        x: f32[8, 64]
-    """
-    size = 100
-    table = jnp.ones((8, size))
-    return x.sum() * table
-'''
-
 _PAUSE = 1.5
 """Seconds between two edits. VS Code asks for hints once more 0.8 seconds after the last key."""
 
-_STOPWATCH = Path(__file__).with_name("stopwatch-extension")
 _LOADING = re.compile(r"([\w.-]+)=(\d+)")
 _CALL = 4
 """The column of *Developer: Startup Performance* that has the call of `activate`."""
-_SETTLE = 5.0
-"""Seconds until a new window has started what it starts by itself."""
 _INSTALLATIONS = 3
 _WARM_UPS = 3
 """Edits before those that count."""
@@ -89,25 +82,27 @@ def main() -> None:
         os.environ["XDG_CACHE_HOME"] = scratch
         folder = make(Path(scratch, "project"), {FILE: TEXT}, python=python, settings=SHAPES)
         with (
-            code_server(Path(scratch, "code"), extensions=[_STOPWATCH]) as server,
+            code_server(
+                Path(scratch, "code"), extensions=[STOPWATCH], variables=variables(Path(scratch))
+            ) as server,
             chromium() as browser,
         ):
-            figures = []
+            found = []
             if not options.starts:
                 print("hints …", file=sys.stderr, flush=True)
-                figures = hints(server, browser, folder, Path(scratch, "code"), runs, python)
+                found = hints(server, browser, folder, Path(scratch, "code"), runs, python)
             print("first shapes …", file=sys.stderr, flush=True)
-            figures += openings(server, browser, folder, runs, python)
+            found += openings(server, browser, folder, runs, python, Path(scratch))
             print("activation …", file=sys.stderr, flush=True)
-            figures += activations(server, browser, folder, runs)
+            found += activations(server, browser, folder, runs)
         with chromium() as browser:
             print("installations …", file=sys.stderr, flush=True)
-            figures += installations(browser, Path(scratch), python)
+            found += installations(browser, Path(scratch), python)
     size = (REPOSITORY / "dist" / "jaxsight.vsix").stat().st_size
-    figures.append(Figure("size of the .vsix", "MiB", [size / 1024**2]))
-    print(table(figures))
+    found.append(Figure("size of the .vsix", "MiB", [size / 1024**2]))
+    print(table(found))
     if options.json is not None:
-        data = {"figures": [figure.data() for figure in figures], "load": os.getloadavg()}
+        data = {"figures": [figure.data() for figure in found], "load": os.getloadavg()}
         options.json.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
@@ -193,61 +188,32 @@ def activations(server: CodeServer, browser: Browser, folder: Path, runs: int) -
     ]
 
 
-# From the first line of the file, drawn in any editor, until a hint is, in milliseconds.
-_FIRST_HINT = """
-([line, hint]) => {
-  window.firstHint = new Promise((resolve) => {
-    let opened;
-    const observer = new MutationObserver(() => {
-      const text = [...document.querySelectorAll('.view-lines')]
-        .map((lines) => lines.textContent.replace(/\\u00a0/g, ' ')).join(' ');
-      if (opened === undefined && text.includes(line)) opened = performance.now();
-      if (opened === undefined || !text.includes(hint)) return;
-      observer.disconnect();
-      resolve(performance.now() - opened);
-    });
-    observer.observe(document.body, { subtree: true, childList: true, characterData: true });
-  });
-}
-"""
-
-
 def openings(
-    server: CodeServer, browser: Browser, folder: Path, runs: int, python: str
+    server: CodeServer, browser: Browser, folder: Path, runs: int, python: str, scratch: Path
 ) -> list[Figure]:
     """From the first Python file of a window, drawn, to its shapes.
 
     The file is opened in a window that is there, of a folder that VS Code sees for the first time,
     or comes up together with its window, whose own start is then part of the time. The baseline is
-    a Python that imports JAX, traces and prints.
+    a Python that imports JAX, traces and prints; of a whole window, what VS Code needs to show the
+    file is part of it.
     """
     opened: list[float] = []
-    restored: list[float] = []
     plain: list[float] = []
-    script = f"import jax\n{TEXT}\nprint(jax.make_jaxpr(scaled)(jnp.ones((8, 64))))"
-    expected = ["import jax.numpy as jnp", hint(100)]
     for _ in range(runs // 2):
-        with fresh(browser) as context:
-            with window(context, server.port, folder) as editor:
-                time.sleep(_SETTLE)
-                editor.page.evaluate(_FIRST_HINT, expected)
-                editor.open(FILE)
-                opened.append(editor.page.evaluate("() => window.firstHint"))
-            watch = f"({_FIRST_HINT.strip()})({json.dumps(expected)})"
-            context.add_init_script(f"addEventListener('DOMContentLoaded', () => {watch});")
-            with window(context, server.port, folder, folder / FILE) as editor:
-                restored.append(editor.page.evaluate("() => window.firstHint"))
+        with window(browser, server.port, folder) as editor:
+            time.sleep(SETTLE)
+            editor.page.evaluate(FIRST_HINT, EXPECTED)
+            editor.open(FILE)
+            drawn, shown, _ = editor.page.evaluate("() => window.firstHint")
+            opened.append(shown - drawn)
         begin = time.perf_counter()
-        subprocess.run([python, "-c", script], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([python, "-c", PLAIN], check=True, stdout=subprocess.DEVNULL)
         plain.append(milliseconds(begin))
-    named = {
-        "a new folder's first file → shapes": opened,
-        "a new window's own file → shapes": restored,
-    }
-    return [
-        Figure(name, "ms", samples[1:], plain[1:], "python -c", [Goal(factor=1.5)])
-        for name, samples in named.items()
-    ]
+    name = "a new folder's first file → shapes"
+    first = Figure(name, "ms", opened[1:], plain[1:], "python -c", [Goal(factor=1.5)])
+    measured = list(starts(server, browser, folder, runs // 2, python, scratch))
+    return [first, *figures(measured)]
 
 
 # Whether a hint is drawn anywhere in the window.

@@ -22,7 +22,7 @@ from tests.perf.editor import ENVIRONMENT, SERVER, BenchError, Editor
 from tests.perf.hovering import Editing
 from tests.perf.measures import Figure
 from tests.perf.programs import ADAM, SMALL, TRANSFORMER, Program
-from tests.perf.waterfall_picture import Bar, picture
+from tests.perf.waterfall_picture import Bar, Stage, picture
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "waterfall.md"
@@ -35,16 +35,6 @@ _PAUSE = 0.3
 
 EDIT, HOVER, HINT = "edit", "hover shown", "hint shown"
 """Marks of the editor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """The time between two marks; `process` is where it is spent."""
-
-    process: str
-    label: str
-    begin: str
-    end: str
 
 
 TO_HOVER = (

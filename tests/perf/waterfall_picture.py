@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 _WIDTH, _LEFT, _RIGHT = 900, 250, 70
 _ROW, _TOP = 19, 74
-_PROCESSES = ("server", "tracer", "compiler")
 
 # The card has its own ground, so it can be read on any page; it is dark where the system is.
 _STYLE = """
@@ -20,6 +19,7 @@ _STYLE = """
   .grid { stroke: #d8dee4 }
   .event { stroke: #cf222e; stroke-dasharray: 4 3 }
   .server { fill: #0969da } .tracer { fill: #1a7f37 } .compiler { fill: #9a6700 }
+  .editor { fill: #8c959f } .extension { fill: #8250df }
   @media (prefers-color-scheme: dark) {
     .ground { fill: #0d1117; stroke: #30363d }
     text { fill: #e6edf3 }
@@ -27,8 +27,19 @@ _STYLE = """
     .grid { stroke: #21262d }
     .event { stroke: #ff7b72 }
     .server { fill: #58a6ff } .tracer { fill: #3fb950 } .compiler { fill: #d29922 }
+    .editor { fill: #6e7681 } .extension { fill: #a371f7 }
   }
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The time between two marks; `process` is where it is spent."""
+
+    process: str
+    label: str
+    begin: str
+    end: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,7 @@ def picture(title: str, bars: Sequence[Bar], events: Sequence[tuple[str, float]]
         f"<title>{escape(title)}</title><style>{_STYLE}</style>",
         f'<rect class="ground" x="0.5" y="0.5" width="{_WIDTH - 1}" height="{height - 1}" rx="6"/>',
         f'<text class="title" x="16" y="26">{escape(title)}</text>',
-        *_legend(),
+        *_legend(dict.fromkeys(bar.process for bar in bars)),
         *_axis(last, height),
         *(part for row, bar in enumerate(bars) for part in _bar(row, bar, last)),
         *(part for name, at in events for part in _event(name, at, last, height)),
@@ -64,8 +75,8 @@ def _x(at: float, last: float) -> float:
     return round(_LEFT + (_WIDTH - _LEFT - _RIGHT) * at / last, 2)
 
 
-def _legend() -> Iterator[str]:
-    for index, process in enumerate(_PROCESSES):
+def _legend(processes: Iterable[str]) -> Iterator[str]:
+    for index, process in enumerate(processes):
         x = 16 + 90 * index
         yield f'<rect class="{process}" x="{x}" y="38" width="11" height="11" rx="2"/>'
         yield f'<text x="{x + 17}" y="48">{process}</text>'

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, FrameLocator
+from playwright.sync_api import Browser, FrameLocator, Locator
 
 from tests.vscode.code_server import CodeServer
 from tests.vscode.project import FUSION, TRAINING, make
 from tests.vscode.window import ANY, FRAMES, Window, window
 
 pytestmark = pytest.mark.slow
+
+CUT_FIGURE = re.compile(r"(≈|≥|read|written) [\d.]*\s?[A-Za-zµ]*…$")
+THEMES = {
+    "Default Light Modern": "vscode-light",
+    "Default Dark Modern": "vscode-dark",
+    "Default High Contrast": "vscode-high-contrast",
+    "Default High Contrast Light": "vscode-high-contrast-light",
+}
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +168,8 @@ def test_a_training_step_is_drawn_in_groups_that_are_read_at_every_zoom(
             if zoomed == 0 or press == "Fit the graph":
                 assert len(shown["texts"]) > 0, (press, zoomed)
                 assert shown["smallest"] >= 6, (press, zoomed)
+            cut = [text for text in shown["texts"] if CUT_FIGURE.search(text)]
+            assert not cut, (press, zoomed)
             graph.press("-" if press == "Fit the graph" else "+")
 
 
@@ -172,6 +184,71 @@ def test_a_kernel_of_the_list_is_chosen_in_the_graph_and_lit_in_the_source(
     panel.locator(".crumbs button", has_text="attention").wait_for()
     lit = editor.until(lambda: editor.lit(ANY), "nothing is lit")
     assert any(" @ " in line or "einsum" in line for line in lit)
+
+
+def test_a_bar_has_the_share_of_the_time(panel: FrameLocator) -> None:
+    panel.get_by_placeholder("Filter").fill("")
+    panel.get_by_role("button", name="share").click()
+    cells = panel.locator(".kernel-list .row[data-kernel] .column-5")
+    first, last = cells.first, cells.nth(15)
+    assert re.fullmatch(r"\d+(\.\d)?%", first.inner_text())
+    assert _share(first) > _share(last) > 0
+
+
+def _share(cell: Locator) -> float:
+    """How long a bar is, of its cell."""
+    shown = cell.evaluate("(cell) => getComputedStyle(cell).backgroundImage")
+    found = re.search(r"([\d.]+)%", shown)
+    assert found is not None, shown
+    return float(found[1])
+
+
+# The least contrast of a text with what it stands on, as WCAG counts it.
+_CONTRAST = """
+() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d');
+  const luminance = (colour) => {
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const part = (value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    const { data } = canvas.getImageData(0, 0, 1, 1);
+    const [red, green, blue] = [...data].map((each) => part(each / 255));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const contrast = (one, other) => {
+    const [a, b] = [luminance(one), luminance(other)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  const ground = getComputedStyle(document.body).backgroundColor;
+  const nodes = [...document.querySelectorAll('.graph .node:not(.open)')].slice(0, 20);
+  const drawn = nodes.map((node) => [
+    getComputedStyle(node.querySelector('text')).fill,
+    getComputedStyle(node.querySelector('rect')).fill,
+  ]);
+  const written = [...document.querySelectorAll('.kernel-list .row span, footer, header label')]
+    .slice(0, 60).map((each) => [getComputedStyle(each).color, ground]);
+  const all = [...drawn, ...written].map(([text, under]) => contrast(text, under));
+  return { least: Math.min(...all), ground };
+}
+"""
+
+
+def test_the_panel_has_the_colours_of_each_theme(
+    editor: Window, panel: FrameLocator, folder: Path
+) -> None:
+    file = folder / ".vscode" / "settings.json"
+    settings = file.read_text(encoding="utf-8")
+    grounds = {}
+    for theme, kind in THEMES.items():
+        changed = {**json.loads(settings), "workbench.colorTheme": theme}
+        file.write_text(json.dumps(changed), encoding="utf-8")
+        body = panel.locator(f"body.{kind}")
+        body.wait_for()
+        shown = body.evaluate(_CONTRAST)
+        assert shown["least"] >= 3, (theme, shown)
+        grounds[theme] = shown["ground"]
+    file.write_text(settings, encoding="utf-8")
+    assert len(set(grounds.values())) >= 3, grounds
 
 
 def test_the_memory_that_is_alive_leads_to_expressions(editor: Window, panel: FrameLocator) -> None:

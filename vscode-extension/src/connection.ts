@@ -3,6 +3,8 @@
  * this is a bundle of its own, which is read once the extension is active and a Python has been found.
  */
 
+import type { ChildProcess } from "node:child_process";
+
 import * as vscode from "vscode";
 import {
   CloseAction,
@@ -12,17 +14,20 @@ import {
   type LanguageClientOptions,
   RevealOutputChannelOn,
   State,
-  TransportKind,
 } from "vscode-languageclient/node";
 
+import { initializationOptions, launch, type Launch } from "./launch";
 import { MADE, PROGRAMS } from "./made";
+import type { Said } from "./messages";
 import { ProgressBars } from "./progress";
 import { explicitSettings, SECTION, settingKeys } from "./settings";
-import type { ByFolder } from "./pythons";
 import type { FileStatus, RootStatus } from "./status";
 
 /** Milliseconds that the first request for hints takes at most. */
 const START_PATIENCE = 40;
+
+/** Milliseconds until a server that was told to exit is killed. */
+const LAST_WORK = 2_000;
 
 /** Our commands that list what a command of the server takes. */
 const LISTS: Readonly<Record<string, string>> = {
@@ -34,6 +39,7 @@ const LISTS: Readonly<Record<string, string>> = {
 export interface Listener {
   status(status: RootStatus): void;
   fileStatus(status: FileStatus): void;
+  said(said: Said): void;
   printed(uri: string, text: string): void;
   contentChanged(uri: vscode.Uri): void;
   panelChanged(uri: vscode.Uri): void;
@@ -43,31 +49,19 @@ export interface Listener {
   died(): string | undefined;
 }
 
-/** What a server is started with. */
-export interface Start {
-  readonly context: vscode.ExtensionContext;
-  readonly log: vscode.LogOutputChannel;
-  readonly python: string;
-  readonly interpreters: ByFolder;
-}
-
-/** A client that has not been started. */
-export function connection(start: Start, listener: Listener): LanguageClient {
-  const command = {
-    command: start.python,
-    // Isolated: neither the environment's variables nor its packages reach the server.
-    // Whether the workspace's code runs, VS Code's own trust decides: `trusted` below, and a notification when it is granted.
-    args: ["-I", "-S", "-X", "utf8", start.context.asAbsolutePath("bundled/start.py"), "server", "--trust", "editor"],
-    transport: TransportKind.stdio,
-    // A command without a folder is looked up in the working folder, too (always on Windows), which would be the workspace.
-    options: { cwd: start.context.extensionPath },
+/** A client that has not been started, for a server's process that has. */
+export function connection(launched: Launch, log: vscode.LogOutputChannel, listener: Listener): LanguageClient {
+  let { process } = launched;
+  let isUsed = false;
+  const server = async (): Promise<ChildProcess> => {
+    // When a process has ended by itself, the library asks for another one.
+    if (isUsed) {
+      ({ process } = launch(launched.python, launched.interpreters));
+    }
+    isUsed = true;
+    return Promise.resolve(process);
   };
-  const client: LanguageClient = new LanguageClient(
-    SECTION,
-    "jaxsight",
-    { run: command, debug: command },
-    options(start, listener, () => client),
-  );
+  const client: LanguageClient = new LanguageClient(SECTION, "jaxsight", server, options(launched, log, listener, () => client));
   client.registerFeature({
     fillClientCapabilities: (capabilities) => {
       capabilities.experimental = { ...(capabilities.experimental as object), jaxsight: true };
@@ -81,6 +75,10 @@ export function connection(start: Start, listener: Listener): LanguageClient {
   });
   client.onNotification("jaxsight/fileStatus", (status: FileStatus) => {
     listener.fileStatus(status);
+  });
+  // In the place of the library's own, which has long ones cut.
+  client.onNotification("window/showMessage", (said: Said) => {
+    listener.said(said);
   });
   client.onNotification("jaxsight/output", (output: { uri: string; text: string }) => {
     listener.printed(output.uri, output.text);
@@ -96,13 +94,21 @@ export function connection(start: Start, listener: Listener): LanguageClient {
       listener.starting();
     } else if (newState === State.Running) {
       listener.running();
+    } else {
+      const ended = process;
+      setTimeout(() => ended.kill(), LAST_WORK).unref();
     }
   });
   return client;
 }
 
-function options({ context, log, interpreters }: Start, listener: Listener, client: () => LanguageClient): LanguageClientOptions {
-  const keys = settingKeys(context);
+function options(
+  { interpreters }: Launch,
+  log: vscode.LogOutputChannel,
+  listener: Listener,
+  client: () => LanguageClient,
+): LanguageClientOptions {
+  const keys = settingKeys();
   const bars = new ProgressBars(client);
   let starting = true;
   return {
@@ -117,11 +123,7 @@ function options({ context, log, interpreters }: Start, listener: Listener, clie
     markdown: { isTrusted: { enabledCommands: ["jaxsight.show"] } },
     outputChannel: log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
-    initializationOptions: {
-      ...explicitSettings(undefined, keys),
-      trusted: vscode.workspace.isTrusted,
-      interpreters,
-    },
+    initializationOptions: initializationOptions(interpreters),
     middleware: {
       // Without an argument, the server would ask with a message: there are lists for that.
       executeCommand: (command, given, next): vscode.ProviderResult<unknown> => {

@@ -4,9 +4,11 @@ import * as vscode from "vscode";
 
 import { registerCommands } from "./commands";
 import { Examples } from "./examples";
+import { launchEarly } from "./launch";
 import { Links } from "./links";
 import { Logs } from "./logs";
 import { Membership } from "./membership";
+import { Messages } from "./messages";
 import { Panel } from "./panel/panel";
 import { Pythons } from "./pythons";
 import { Recordings } from "./recordings";
@@ -21,13 +23,17 @@ export interface Api {
   readonly ready: Promise<void>;
 }
 
+/** Started while VS Code reads this module; see `launch.ts`. */
+const early = launchEarly();
+
 let server: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): Api {
   const logs = new Logs();
   const status = new Status();
-  const pythons = new Pythons(logs, context.workspaceState);
-  server = new Server(context, logs, status, pythons);
+  const messages = new Messages();
+  const pythons = new Pythons(logs);
+  server = new Server(context, logs, status, messages, pythons, early);
   const targets = new Targets(server);
   const examples = new Examples(server);
   const links = new Links(server);
@@ -35,7 +41,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const panel = new Panel(context.extensionUri, server, logs);
   const recordings = new Recordings(context, pythons);
   const commands = registerCommands(context, server, logs, pythons);
-  const parts = [logs, status, pythons, targets, examples, links, membership, panel, recordings];
+  const parts = [logs, status, messages, pythons, targets, examples, links, membership, panel, recordings];
   context.subscriptions.push(...parts, ...commands);
   const ready = whenWanted(context).then(() => server?.whenStarted());
   return { ready };

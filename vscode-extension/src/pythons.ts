@@ -6,14 +6,13 @@
  */
 
 import { execFile } from "node:child_process";
-import { stat } from "node:fs/promises";
-import { isAbsolute } from "node:path";
 import { promisify } from "node:util";
 
 import { PythonExtension } from "@vscode/python-extension";
 import * as vscode from "vscode";
 
 import type { Logs } from "./logs";
+import { recall, remember } from "./memory";
 
 const run = promisify(execFile);
 
@@ -23,10 +22,6 @@ const COMMANDS =
     ? ["py", "python", "python3"]
     : ["python3", "python3.13", "python3.12", "python3.11", "python"];
 const OLDEST = [3, 11] as const;
-/** The key of the workspace's memory under which the editor's choice of last time is kept. */
-const LAST_CHOICE = "interpreters";
-/** The key under which the size and time of executables are kept that are new enough. */
-const NEW_ENOUGH = "newEnough";
 
 /** Interpreters by folder URI. */
 export type ByFolder = Record<string, string>;
@@ -40,24 +35,19 @@ export class Pythons implements vscode.Disposable {
   /** Another interpreter was chosen somewhere, or the Python extension has come up. */
   readonly onDidChange = this.changed.event;
 
-  constructor(
-    private readonly logs: Logs,
-    private readonly memory: vscode.Memento,
-  ) {}
+  constructor(private readonly logs: Logs) {}
 
-  /**
-   * What the server can start with at once: the choice of last time, which the Python extension, seconds later, confirms or changes;
-   * the first time, the choice itself.
-   */
+  /** What the server starts with. The Python extension, which may take seconds, is waited for. */
   async atStart(): Promise<{ readonly server: string; readonly interpreters: ByFolder }> {
-    const last = this.memory.get<ByFolder>(LAST_CHOICE);
-    if (last !== undefined && vscode.workspace.isTrusted && vscode.workspace.getConfiguration("jaxsight").get<string>("serverPython", "") === "") {
-      const [server] = Object.values(last);
-      if (server !== undefined && (await this.isNewEnough(server))) {
-        return { server, interpreters: last };
-      }
-    }
     return { server: await this.forServer(), interpreters: await this.byFolder() };
+  }
+
+  /** Lets the next window of this workspace start the server before anybody can be asked. */
+  async remember(): Promise<void> {
+    const interpreters = await this.byFolder();
+    if (vscode.workspace.isTrusted && JSON.stringify(recall()?.interpreters) !== JSON.stringify(interpreters)) {
+      remember(await this.forServer(), interpreters);
+    }
   }
 
   /** The editor's choice for each folder; nothing for folders for which there is none. */
@@ -70,7 +60,6 @@ export class Pythons implements vscode.Disposable {
         found[folder.uri.toString()] = python;
       }
     }
-    await this.memory.update(LAST_CHOICE, found);
     return found;
   }
 
@@ -92,14 +81,14 @@ export class Pythons implements vscode.Disposable {
   async forServer(): Promise<string> {
     const setting = vscode.workspace.getConfiguration("jaxsight").get<string>("serverPython", "");
     if (setting !== "") {
-      if (await this.isNewEnough(setting)) {
+      if (await isNewEnough(setting)) {
         return setting;
       }
       throw new Error(`invalid setting jaxsight.serverPython: ${setting} is not Python 3.11 or newer`);
     }
     const own = vscode.workspace.isTrusted ? Object.values(await this.byFolder()) : [];
     for (const candidate of [...own, ...COMMANDS]) {
-      if (await this.isNewEnough(candidate)) {
+      if (await isNewEnough(candidate)) {
         return candidate;
       }
     }
@@ -110,20 +99,6 @@ export class Pythons implements vscode.Disposable {
 
   dispose(): void {
     vscode.Disposable.from(...this.subscriptions).dispose();
-  }
-
-  /** Runs a Python to ask for its version, unless this executable has answered before. */
-  private async isNewEnough(python: string): Promise<boolean> {
-    const known = this.memory.get<Record<string, string>>(NEW_ENOUGH, {});
-    const now = await stamp(python);
-    if (now !== undefined && known[python] === now) {
-      return true;
-    }
-    const newEnough = await isNewEnough(python);
-    if (newEnough && now !== undefined) {
-      await this.memory.update(NEW_ENOUGH, { ...known, [python]: now });
-    }
-    return newEnough;
   }
 
   private async open(): Promise<void> {
@@ -155,16 +130,7 @@ export class Pythons implements vscode.Disposable {
   }
 }
 
-/** Size and time of an executable; nothing for a command that is looked up. */
-async function stamp(python: string): Promise<string | undefined> {
-  try {
-    const { size, mtimeMs } = await stat(python);
-    return isAbsolute(python) ? `${size} ${mtimeMs}` : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
+/** Runs a Python to ask for its version. */
 async function isNewEnough(python: string): Promise<boolean> {
   try {
     const { stdout } = await run(

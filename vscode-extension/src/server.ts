@@ -4,8 +4,10 @@ import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 
 import type { Listener } from "./connection";
+import { type Launch, launch, launchAsLast } from "./launch";
 import type { Logs } from "./logs";
-import type { ByFolder, Pythons } from "./pythons";
+import type { Messages } from "./messages";
+import type { Pythons } from "./pythons";
 import type { Status } from "./status";
 import { rememberUse } from "./wanted";
 
@@ -33,7 +35,10 @@ export class Server {
     private readonly context: vscode.ExtensionContext,
     private readonly logs: Logs,
     private readonly status: Status,
+    private readonly messages: Messages,
     private readonly pythons: Pythons,
+    /** A process that was started before activation. */
+    private early: Launch | undefined,
   ) {
     context.subscriptions.push(
       this.refreshed,
@@ -44,7 +49,7 @@ export class Server {
         void this.tellInterpreters();
       }),
       pythons.onDidChange(() => {
-        void this.tellInterpreters();
+        void this.tellInterpreters().then(() => pythons.remember());
       }),
       // Where shapes are shown depends on what other extensions show.
       vscode.extensions.onDidChange(() => {
@@ -65,17 +70,26 @@ export class Server {
 
   private async begin(): Promise<void> {
     try {
-      // Loaded while the interpreters are asked.
-      const [{ server, interpreters }, { connection }] = await Promise.all([this.pythons.atStart(), library()]);
-      const start = { context: this.context, log: this.logs.client, python: server, interpreters };
-      this.client = connection(start, this.listener());
+      const launched = this.early ?? (await this.launched());
+      this.early = undefined;
+      const { connection } = await library();
+      this.client = connection(launched, this.logs.client, this.listener());
       await this.client.start();
-      void this.sendChanged(interpreters);
+      void this.checkInterpreters(launched);
     } catch (error) {
       this.logs.client.error(error instanceof Error ? error : String(error));
       this.status.fail(error instanceof Error ? error.message : String(error));
       throw error;
     }
+  }
+
+  private async launched(): Promise<Launch> {
+    const last = launchAsLast();
+    if (last !== undefined) {
+      return last;
+    }
+    const { server, interpreters } = await this.pythons.atStart();
+    return launch(server, interpreters);
   }
 
   async stop(): Promise<void> {
@@ -119,6 +133,9 @@ export class Server {
           void rememberUse(this.context);
         }
       },
+      said: (said) => {
+        void this.messages.show(said);
+      },
       printed: (uri, text) => {
         this.logs.print(uri, text);
       },
@@ -153,11 +170,12 @@ export class Server {
     return message;
   }
 
-  /** Tells the server of interpreters that are not those that it was started with. */
-  private async sendChanged(atStart: ByFolder): Promise<void> {
-    if (JSON.stringify(await this.pythons.byFolder()) !== JSON.stringify(atStart)) {
+  /** The server may have been started with the choice of last time: tells it if that has changed. */
+  private async checkInterpreters({ interpreters }: Launch): Promise<void> {
+    if (JSON.stringify(await this.pythons.byFolder()) !== JSON.stringify(interpreters)) {
       await this.tellInterpreters();
     }
+    await this.pythons.remember();
   }
 
   private async tellInterpreters(): Promise<void> {

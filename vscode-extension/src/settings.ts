@@ -49,11 +49,11 @@ function inspected(configuration: vscode.WorkspaceConfiguration, key: string): u
 const OURS = ["kernelColours", "serverPython"];
 
 /** The keys of the section that are the server's, from the extension's own manifest. */
-export function settingKeys(context: vscode.ExtensionContext): readonly string[] {
-  const manifest = context.extension.packageJSON as {
-    contributes?: { configuration?: { properties?: Tree } };
-  };
-  return Object.keys(manifest.contributes?.configuration?.properties ?? {})
+export function settingKeys(): readonly string[] {
+  const manifest = vscode.extensions.getExtension("jaxsight.jaxsight")?.packageJSON as
+    | { contributes?: { configuration?: { properties?: Tree } } }
+    | undefined;
+  return Object.keys(manifest?.contributes?.configuration?.properties ?? {})
     .filter((name) => name.startsWith(`${SECTION}.`))
     .map((name) => name.slice(SECTION.length + 1))
     .filter((key) => !OURS.includes(key));

@@ -5,6 +5,8 @@
 
 import * as vscode from "vscode";
 
+import { firstClause } from "./words";
+
 /** What `jaxsight/status` carries, for one root. */
 export interface RootStatus {
   readonly root: string;
@@ -24,6 +26,11 @@ export interface FileStatus {
   readonly functions: number;
   readonly traced: number;
   readonly usesJax: boolean;
+  /** Why functions that use JAX show nothing, in a clause and in full; empty where they all show something or will. */
+  readonly why?: string;
+  readonly whyDetail?: string;
+  /** How many functions show something now. */
+  readonly shown?: number;
 }
 
 const SELECTOR: vscode.DocumentSelector = [
@@ -37,6 +44,8 @@ const PROBLEMS = {
 } as const;
 /** Characters that the list of the language's items shows beside a headline and a command; it cuts longer texts at its edge. */
 const DETAIL = 34;
+/** Characters that the status bar has room for beside the items of others. */
+const CLAUSE = 60;
 const PRIORITY = 90;
 
 const CHOOSE_INTERPRETER = { title: "Change", command: "jaxsight.chooseInterpreter" };
@@ -47,6 +56,10 @@ const SHOW_STATUS = "jaxsight.showStatus";
 interface Item extends vscode.QuickPickItem {
   readonly command?: string;
 }
+
+const OTHER_INTERPRETER = { label: "$(symbol-misc) Choose another interpreter", command: "jaxsight.chooseInterpreter" };
+const ADD_EXAMPLES = { label: "$(symbol-parameter) Add example inputs", command: "jaxsight.explainExamples" };
+const READ_LOG = { label: "$(output) Show log", command: "jaxsight.showLogs" };
 
 export class Status implements vscode.Disposable {
   private readonly python = vscode.languages.createLanguageStatusItem("jaxsight", SELECTOR);
@@ -146,15 +159,16 @@ export class Status implements vscode.Disposable {
 
   private showExamples(file: FileStatus | undefined): void {
     const item = this.examples;
+    const why = nothingShown(file);
     item.text = examplesText(file);
-    item.detail = file?.traced === 0 ? "needed to show shapes" : "";
-    item.command = { title: file?.traced === 0 ? "Show ways" : "More", command: "jaxsight.explainExamples" };
+    item.detail = cut(file?.why ?? (why === "" ? "" : "needed to show shapes"));
+    item.command = why === "" ? { title: "More", command: "jaxsight.explainExamples" } : { title: "Show ways", command: remedy(why).command };
   }
 
   private showBar(root: RootStatus | undefined, file: FileStatus | undefined): void {
     const bar = this.bar;
     const isFailed = this.failure !== "" || root?.state === "failed";
-    const isEmpty = file?.traced === 0;
+    const isEmpty = nothingShown(file) !== "";
     const hasProblem = file !== undefined && file.problem !== "" && !isEmpty;
     const needsUser = isFailed || root?.state === "untrusted";
     if (!isPython() || (file?.usesJax !== true && !needsUser)) {
@@ -176,16 +190,26 @@ export class Status implements vscode.Disposable {
   }
 
   private summary(root: RootStatus | undefined, file: FileStatus | undefined): string {
-    if (this.failure !== "" || root?.state === "failed") {
-      return "jaxsight failed";
-    }
-    if (root?.state === "untrusted") {
-      return "jaxsight: not trusted";
-    }
-    if (file?.traced === 0) {
-      return "jaxsight: no example inputs";
+    const why = this.why(root, file);
+    if (why !== "") {
+      return `jaxsight: ${why}`;
     }
     return file === undefined || file.target === "" ? "jaxsight" : file.target;
+  }
+
+  /** Why nothing is shown, in a clause; empty where something is, or is going to be. */
+  private why(root: RootStatus | undefined, file: FileStatus | undefined): string {
+    if (this.failure !== "") {
+      return clause(this.failure);
+    }
+    switch (root?.state) {
+      case "failed":
+        return clause(root.detail);
+      case "untrusted":
+        return "not trusted";
+      default:
+        return nothingShown(file);
+    }
   }
 
   private headline(root: RootStatus | undefined): string {
@@ -212,14 +236,18 @@ export class Status implements vscode.Disposable {
       root === undefined || root.python === "" ? "" : `${root.python} (${root.reason})`,
       file === undefined || file.target === "" ? "" : `target ${file.target}${problem}`,
       file === undefined ? "" : examplesText(file),
+      file?.whyDetail ?? "",
     ].filter((line) => line !== "");
   }
 
-  /** A list of all that can be changed. */
+  /** A list of all that can be changed. Where nothing is shown, it begins with why, and with what helps. */
   private async menu(): Promise<void> {
     const root = this.root();
     const file = this.file();
+    const why = this.why(root, file);
+    const isRunning = root?.state === "starting" || root?.state === "busy";
     const items: Item[] = [
+      ...(why === "" ? [] : [separator(why), this.remedy(root, file), separator("")]),
       {
         label: "$(circuit-board) Target",
         description: file?.target ?? "",
@@ -238,16 +266,28 @@ export class Status implements vscode.Disposable {
         detail: "Write them, record a run, or take a proposal",
         command: "jaxsight.explainExamples",
       },
-      ...(root?.state === "untrusted" ? [{ label: "$(shield) Trust", detail: root.detail, command: trust().command }] : []),
-      { label: "", kind: vscode.QuickPickItemKind.Separator },
+      separator(""),
+      ...(isRunning ? [{ label: "$(debug-stop) Stop", description: root.detail, command: "jaxsight.restartTracers" }] : []),
       { label: "$(output) Show log", command: "jaxsight.showLogs" },
       { label: "$(refresh) Restart", command: "jaxsight.restartServer" },
     ];
-    const doing = this.failure !== "" ? this.failure : (root?.detail ?? "");
-    const picked = await vscode.window.showQuickPick(items, { title: "jaxsight", placeHolder: doing, matchOnDescription: true });
+    const doing = [this.failure, root?.detail ?? "", file?.whyDetail ?? ""].find((text) => text !== "");
+    const options = { title: "jaxsight", matchOnDescription: true, ...(doing === undefined ? {} : { placeHolder: doing }) };
+    const picked = await vscode.window.showQuickPick(items, options);
     if (picked?.command !== undefined) {
       await vscode.commands.executeCommand(picked.command);
     }
+  }
+
+  /** What helps where nothing is shown. */
+  private remedy(root: RootStatus | undefined, file: FileStatus | undefined): Item {
+    if (this.failure !== "" || root?.state === "failed") {
+      return { ...OTHER_INTERPRETER, detail: this.failure === "" ? (root?.detail ?? "") : this.failure };
+    }
+    if (root?.state === "untrusted") {
+      return { label: `$(shield) ${trust().title}`, detail: root.detail, command: trust().command };
+    }
+    return { ...remedy(nothingShown(file)), detail: file?.whyDetail ?? "" };
   }
 
   /** That of the root which holds the active editor's file; else the only one. */
@@ -288,6 +328,26 @@ function trust(): vscode.Command {
     : { title: "Manage trust", command: "workbench.trust.manage" };
 }
 
+/** Why nothing of a file is shown, in a clause; empty where something is, or is going to be. */
+function nothingShown(file: FileStatus | undefined): string {
+  if (file?.why === undefined) {
+    return file?.traced === 0 ? "no example inputs" : "";
+  }
+  return file.shown === 0 ? file.why.replaceAll("`", "") : "";
+}
+
+/** What helps against a reason. */
+function remedy(why: string): { readonly label: string; readonly command: string } {
+  if (/^module .* not found/.test(why)) {
+    return OTHER_INTERPRETER;
+  }
+  return why.includes("example inputs") || why.startsWith("no ") ? ADD_EXAMPLES : READ_LOG;
+}
+
+function separator(label: string): Item {
+  return { label, kind: vscode.QuickPickItemKind.Separator };
+}
+
 function examplesText(file: FileStatus | undefined): string {
   if (file === undefined || file.functions === 0) {
     return file?.usesJax === false ? "no JAX in this file" : "no functions in this file";
@@ -298,9 +358,14 @@ function examplesText(file: FileStatus | undefined): string {
   return `${file.traced} of ${file.functions} functions with example inputs`;
 }
 
+/** The first clause of a text, without the beginning of a long path in it. */
+function clause(text: string): string {
+  return end(firstClause(text, Infinity), CLAUSE);
+}
+
 /** The end of a long path, which tells environments apart. */
-function end(path: string): string {
-  return path.length <= DETAIL ? path : `…${path.slice(-(DETAIL - 1))}`;
+function end(path: string, most = DETAIL): string {
+  return path.length <= most ? path : `…${path.slice(1 - most)}`;
 }
 
 function cut(text: string): string {

@@ -13,9 +13,14 @@ const USES_JAX = "usesJax";
 /** What a folder of a Python project has at its top. */
 const PYTHON = /\.(py|ipynb)$|^(pyproject\.toml|setup\.cfg|requirements.*\.txt|environment\.ya?ml|\.venv|venv)$/;
 
+/** Whether a file is open that the server has answers about. */
+export function isWanted(): boolean {
+  return vscode.workspace.textDocuments.some(isOurs);
+}
+
 /** Resolved once a server is wanted, maybe at once. */
 export async function whenWanted(context: vscode.ExtensionContext): Promise<void> {
-  if (context.workspaceState.get<boolean>(USES_JAX) === true || vscode.workspace.textDocuments.some(isOurs)) {
+  if (context.workspaceState.get<boolean>(USES_JAX) === true || isWanted()) {
     return;
   }
   const opened = new Promise<void>((resolve) => {

@@ -27,6 +27,7 @@ from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.notifications.event_pump import EventPump
 from jaxsight.lsp.notifications.statuses import Statuses
 from jaxsight.lsp.transport.protocol import JaxsightProtocol, converter
+from jaxsight.timeline import mark
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +96,7 @@ class JaxsightServer(LanguageServer):
 
     def start_session(self, encoding: str) -> None:
         """Set the position encoding, and start the engine after the answer has been sent."""
+        mark("initialize answered")
         context = self._context
         context.documents.units = Units(encoding)
         context.documents.home = (context.configuration.roots or [""])[0]

@@ -1,6 +1,6 @@
 """The process `jaxsight server`: its streams, its start and its end.
 
-The first message has the folders and Python environments.
+The first message, `initialize` or an announcement of it, has the folders and Python environments.
 It is read before pygls and lsprotocol are imported, which takes most of the start: the tracer
 starts meanwhile.
 The process ends when the client requests it, when its stream ends or when its process has exited,
@@ -25,6 +25,7 @@ from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.configuration import Configuration
 from jaxsight.lsp.start.loop_watch import SlowTurns, Watch
 from jaxsight.lsp.transport.streams import (
+    ANNOUNCE,
     ByteSink,
     ByteSource,
     Inbox,
@@ -34,6 +35,7 @@ from jaxsight.lsp.transport.streams import (
     read_descriptor,
 )
 from jaxsight.text.inert import Formatter
+from jaxsight.timeline import mark
 
 if TYPE_CHECKING:
     import argparse
@@ -69,6 +71,7 @@ def main(
     watch: Watch | None = None,
 ) -> int:
     """Run the server until the client is done, and return the exit status."""
+    mark("server started")
     gc.set_threshold(*_COLLECT)
     arguments = list(sys.argv[1:] if argv is None else argv)
     to_stderr = logging.StreamHandler()
@@ -144,17 +147,26 @@ async def serve(
     first = await introduction(inbox, outbox)
     if first is None:
         return 1
-    params = first.get("params")
-    configuration = Configuration(params if isinstance(params, Mapping) else {})
+    configuration = _configuration(first)
     engine = engine_factory(configuration)
     try:
         await asyncio.to_thread(_import_server)
+        while first["method"] == ANNOUNCE:
+            first = await introduction(inbox, outbox)
+            if first is None:
+                return 1
+            configuration = _configuration(first)
         return await _converse(first, inbox, outbox, engine, configuration)
     finally:
         try:
             await asyncio.wait_for(engine.aclose(), _LAST_WORK)
         except TimeoutError:
             log.error("the engine did not stop within %g s", _LAST_WORK)
+
+
+def _configuration(message: Mapping[str, object]) -> Configuration:
+    params = message.get("params")
+    return Configuration(params if isinstance(params, Mapping) else {})
 
 
 def _import_server() -> None:

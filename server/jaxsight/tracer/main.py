@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from jaxsight.files.bytecode import cached_bytecode, file_for
+from jaxsight.timeline import mark
 from jaxsight.tracer.connection import Connection
 from jaxsight.tracer.handshake import greet
 from jaxsight.wire.messages.replies import Failed
@@ -19,6 +20,7 @@ from jaxsight.wire.observations import Failure
 
 def serve(incoming: int, outgoing: int) -> None:
     """Send the handshake, then answer requests until the server closes the pipe; never return."""
+    mark("tracer started")
     connection = Connection(incoming, outgoing)
     hello = greet()
     connection.send(hello)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -134,7 +135,8 @@ class Pool:
         self._on_status = on_status
         self._on_death = on_death
         self._on_spare = on_spare
-        self._spared_at = 0.0
+        self._spared_at = math.inf
+        """When the last spare started; the first one is no replacement of a lost one."""
         self._took_over = asyncio.Event()
         """Set when a borrowed tracer becomes the active one while that is starting."""
         self._young_deaths = 0

@@ -165,6 +165,7 @@ class TracerProcess:
         self, command: Sequence[str], environment: Mapping[str, str], folder: str, first: bytes
     ) -> None:
         loop = asyncio.get_running_loop()
+        mark("tracer spawned")
         own_end, its_end = socket.socketpair() if os.name == "posix" else (None, None)
         try:
             if own_end is not None and its_end is not None:

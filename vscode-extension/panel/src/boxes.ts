@@ -243,9 +243,9 @@ export function summary(model: Model, box: Box): string {
   return figure === "≥ 0" ? kernels : `${kernels} · ${figure} ${figure === "1" ? "launch" : "launches"}`;
 }
 
-/** Bytes and time of the kernels in a box, as far as they are known: `read 3 MiB · written 1 MiB`, `≈ 12 µs`. */
-export function sums(model: Model, box: Box): { readonly bytes: string; readonly time: string } {
+/** Bytes and time of the kernels in a box, as far as they are known: `read 3 MiB`, `written 1 MiB`, `≈ 12 µs`. */
+export function sums(model: Model, box: Box): { readonly read: string; readonly written: string; readonly time: string } {
   const { read, written, seconds, bytesSign, timeSign } = figuresOf(model.drawn, box.kernels, box.branch);
   const time = seconds === null ? "" : `${timeSign}${duration(seconds)}`;
-  return { bytes: `read ${bytesSign}${size(read)} · written ${bytesSign}${size(written)}`, time };
+  return { read: `read ${bytesSign}${size(read)}`, written: `written ${bytesSign}${size(written)}`, time };
 }

@@ -26,6 +26,12 @@ const COLUMNS: readonly Column[] = [
   { name: "group", words: "The calls that created it", text: (model, index) => model.groupName(index).split(" › ").slice(-NAMED).join(" › ") },
   { name: "line", words: "First line in the source", text: (model, index) => lines(model, index), amount: (model, index) => firstLine(model, index) },
   { name: "≈ time", words: "Estimated time of all launches", ...amount((kernel) => kernel.seconds ?? -1, (seconds) => (seconds < 0 ? "" : duration(seconds))) },
+  {
+    name: "share",
+    words: "Share of the estimated time of all kernels",
+    text: (model, index) => percent(model.timeShare(index)),
+    amount: (model, index) => model.timeShare(index) ?? -1,
+  },
   { name: "read", words: "Bytes read by one execution", ...amount((kernel) => bytesOf(kernel.inputs), size) },
   { name: "written", words: "Bytes written by one execution", ...amount((kernel) => bytesOf(kernel.outputs), size) },
   { name: "flop", words: "Floating-point operations of one execution", ...amount((kernel) => kernel.flops, (number) => (number > 0 ? flops(number) : "")) },
@@ -247,6 +253,7 @@ export class KernelList {
     });
     const element = h("div", { class: `row tone-${kind.replace(/\W+/g, "-")}`, role: "option", id: `kernel-row-${kernel}`, "data-kernel": kernel }, ...cells);
     element.style.top = `${row * this.height}px`;
+    element.style.setProperty("--share", `${100 * (model.timeShare(kernel) ?? 0)}%`);
     this.mark(element, kernel);
     return element;
   }
@@ -264,6 +271,14 @@ function amount(of: (kernel: Kernel) => number, words: (amount: number) => strin
     text: (model, index) => words(of(model.kernel(index))),
     amount: (model, index) => of(model.kernel(index)),
   };
+}
+
+/** `4.2%`, `< 0.1%`; empty where the time is not known. */
+function percent(share: number | undefined): string {
+  if (share === undefined) {
+    return "";
+  }
+  return share > 0 && share < 0.001 ? "< 0.1%" : `${Number((100 * share).toFixed(1))}%`;
 }
 
 function launchesOf(kernel: Kernel): string {

@@ -1,6 +1,7 @@
 /**
  * Labels of a drawing that is seen from afar, as large on the screen as any text: in each node as much of its texts as there is room for,
- * and in a box whose nodes are too small for theirs, its name and its figures.
+ * and in a box whose nodes are too small for theirs, its name and its figures. Names and expressions are cut where there is no room; a
+ * figure is there as a whole or not at all.
  */
 
 import { s } from "./dom";
@@ -51,23 +52,50 @@ export function labels(all: readonly PlacedNode[], drawing: Drawing, scale: numb
       node.children.forEach((child) => hidden.add(child.id));
       return [];
     }
+    const { name, figures } = node.brief;
     if (node.kind !== "open") {
-      return drawing.isDrawn(node.id) && hasRoom(each) ? [label(each, textsOf(each), scale, "label")] : [];
+      return drawing.isDrawn(node.id) && hasRoom(each) ? [label(each, scale, "label")] : [];
     }
-    const { name, figures } = node.brief ?? { name: node.title, figures: [] };
     if (covers(each)) {
       node.children.forEach((child) => hidden.add(child.id));
-      return [label(each, [name, ...figures], scale, ["label", "plate", ...drawing.marks(node.kernels)].join(" "))];
+      return [label(each, scale, ["label", "plate", ...drawing.marks(node.kernels)].join(" "))];
     }
     const letters = Math.min(LETTERS, 0.8 * each.head * scale);
-    const title = letters < SMALLEST ? "" : cut([name, ...figures].join(" · "), each.width * scale, letters);
+    const title = letters < SMALLEST ? "" : titleOf(name, figures, letterCount(each.width * scale, letters));
     const at = { x: each.x + PADDING / scale, y: each.y + (letters + 1) / scale };
     return title === "" ? [] : [s("g", { class: "label" }, line(title, at.x, at.y, letters, scale))];
   });
 }
 
-function textsOf({ node }: PlacedNode): readonly string[] {
-  return node.brief === undefined ? [node.title, ...node.sources, node.foot] : [node.brief.name, ...node.brief.figures];
+/** The name and as many figures as there is room for beside it, on one line. */
+function titleOf(name: string, figures: readonly string[], most: number): string {
+  let title = most < FEWEST ? "" : short(name, most);
+  for (const figure of figures) {
+    const longer = `${title} · ${figure}`;
+    if (longer.length > most) {
+      break;
+    }
+    title = longer;
+  }
+  return title;
+}
+
+/** The name, the figures that are no wider than the node, several on a line where they fit, and what the user wrote. */
+function textsOf({ node }: PlacedNode, most: number): readonly string[] {
+  if (most < FEWEST) {
+    return [];
+  }
+  const figures: string[] = [];
+  for (const figure of node.brief.figures.filter(({ length }) => length <= most)) {
+    const joined = `${figures.at(-1) ?? ""} · ${figure}`;
+    if (figures.length > 0 && joined.length <= most) {
+      figures.splice(-1, 1, joined);
+    } else {
+      figures.push(figure);
+    }
+  }
+  const sources = node.kind === "kernel" ? node.sources : [];
+  return [short(node.brief.name, most), ...figures, ...sources.map((text) => short(text, most))];
 }
 
 function linesIn(height: number, scale: number): number {
@@ -78,16 +106,11 @@ function letterCount(pixels: number, letters: number): number {
   return Math.floor((pixels - 2 * PADDING) / (letters * SLIM));
 }
 
-function cut(text: string, pixels: number, letters: number): string {
-  const most = letterCount(pixels, letters);
-  return most < FEWEST ? "" : short(text, most);
-}
-
-function label(placed: PlacedNode, texts: readonly string[], scale: number, classes: string): SVGGElement {
+function label(placed: PlacedNode, scale: number, classes: string): SVGGElement {
   const { x, y, width, height } = placed;
   const group = s("g", { class: classes });
   const room = Math.max(1, linesIn(height, scale));
-  const lines = texts.slice(0, room).map((text) => cut(text, width * scale, LETTERS)).filter((text) => text !== "");
+  const lines = textsOf(placed, letterCount(width * scale, LETTERS)).slice(0, room);
   const top = y + height / 2 - (lines.length * LINE) / scale / 2;
   if (classes !== "label") {
     // Over the nodes of the box.

@@ -1,5 +1,6 @@
 /** A function's kernels, ready to be asked: which equations, places and kernels belong together. Knows nothing of how they are drawn. */
 
+import { figuresOf } from "./launches";
 import type { Divided, Drawn, Equation, Kernel, Link, Parameter, Place, Position, Range, Value } from "./messages";
 
 export class Model {
@@ -10,7 +11,11 @@ export class Model {
   /** The program's inputs that each kernel reads. */
   private readonly inputs = new Map<number, Parameter[]>();
 
+  /** The estimated seconds of all kernels, of each conditional one arm. */
+  private readonly seconds: number;
+
   constructor(readonly drawn: Drawn) {
+    this.seconds = figuresOf(drawn, [...drawn.kernels.keys()]).seconds ?? 0;
     for (const { source, target } of drawn.edges) {
       const input = source.what === "parameter" && target.what === "kernel" ? drawn.parameters[source.index] : undefined;
       if (input !== undefined) {
@@ -40,6 +45,12 @@ export class Model {
       throw new RangeError(`there is no kernel ${index}`);
     }
     return found;
+  }
+
+  /** The part of all kernels' time that one takes, at most 1: arms of a conditional that are not taken may be longer. */
+  timeShare(index: number): number | undefined {
+    const { seconds } = this.kernel(index);
+    return seconds === null || this.seconds === 0 ? undefined : Math.min(1, seconds / this.seconds);
   }
 
   /** What a kernel reads, with the names of the program's inputs among it. */

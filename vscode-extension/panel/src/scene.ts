@@ -11,8 +11,8 @@ export interface SceneNode {
   /** For colours: the kind of a kernel or of a box; `input` or `output`. */
   readonly tone: string;
   readonly title: string;
-  /** What a box says where it is too small for its title: its name, and its figures, the most important one first. */
-  readonly brief?: { readonly name: string; readonly figures: readonly string[] };
+  /** What it says where it is too small for its texts: its name, and its figures, the most important one first. */
+  readonly brief: { readonly name: string; readonly figures: readonly string[] };
   /** What the user wrote; the bytes of a closed box. */
   readonly sources: readonly string[];
   /** Why it ends; empty where there is nothing to say. */
@@ -150,11 +150,13 @@ function kernelNode(model: Model, index: number): SceneNode {
   const { collective } = kernel;
   const unsaid = UNSAID.has(kernel.endsBecause);
   const reason = collective !== null ? moved(collective) : unsaid ? "" : `⊣ ${kernel.endsBecause}`;
+  const title = `${index + 1}  ${short(titled(kernel), LONGEST)}${times(kernel)}`;
   return {
     id: `k${index}`,
     kind: "kernel",
     tone: kernel.kind,
-    title: `${index + 1}  ${short(titled(kernel), LONGEST)}${times(kernel)}`,
+    title,
+    brief: { name: title, figures: time === "" ? [] : [time] },
     sources,
     foot: [reason, time].filter((part) => part !== "").join("  ·  "),
     kernels: [index],
@@ -172,7 +174,7 @@ function moved({ bytes, inserted }: Collective): string {
 }
 
 function boxNode(model: Model, box: Box, children: readonly SceneNode[] | undefined): SceneNode {
-  const { bytes, time } = sums(model, box);
+  const { read, written, time } = sums(model, box);
   const figures = [summary(model, box), time].filter((part) => part !== "").join(" · ");
   const isClosed = children === undefined;
   return {
@@ -181,8 +183,8 @@ function boxNode(model: Model, box: Box, children: readonly SceneNode[] | undefi
     tone: box.kind,
     title: isClosed ? `▸ ${short(box.title, LONGEST)}` : `▾ ${short(box.title, LONGEST)}   ${figures}`,
     // Where there is little room, the numbers of kernels say more than the word.
-    brief: { name: box.title.replace(/^kernels (?=\d)/, ""), figures: [time, count(box.kernels.length, "kernel"), bytes].filter((part) => part !== "") },
-    sources: isClosed ? [bytes] : [],
+    brief: { name: box.title.replace(/^kernels (?=\d)/, ""), figures: [time, count(box.kernels.length, "kernel"), read, written].filter((part) => part !== "") },
+    sources: isClosed ? [`${read} · ${written}`] : [],
     foot: isClosed ? figures : "",
     kernels: box.kernels,
     children: children ?? [],
@@ -273,11 +275,13 @@ export function named({ name = "", text }: { readonly name?: string; readonly te
 }
 
 function valueNode(id: string, what: "parameter" | "output", value: Value & { readonly name?: string }): SceneNode {
+  const title = short(named(value), LONGEST);
   return {
     id,
     kind: "value",
     tone: what === "parameter" ? "input" : "output",
-    title: short(named(value), LONGEST),
+    title,
+    brief: { name: title, figures: [] },
     sources: [],
     foot: "",
     kernels: [],

@@ -141,7 +141,7 @@ test("two thousand kernels in a row begin as sections that can be seen at once",
   assert.ok(nodes.length < 80, `${nodes.length} nodes`);
   const [first] = nodes.filter((node) => node.kind === "closed");
   assert.match(first?.title ?? "", /kernels 1–45/);
-  assert.match(first?.brief?.name ?? "", /^1–45/);
+  assert.match(first?.brief.name ?? "", /^1–45/);
   boxes.toggle(first?.id ?? "");
   assert.equal(all(boxes.scene().nodes).filter((node) => node.kind === "kernel").length, 45);
 });
@@ -311,6 +311,49 @@ test("from afar each box that is large enough says its name and its sums", () =>
   }
   const whole = labels(nodes, drawing, Math.min(900 / width, 700 / height)).map((label) => label.textContent);
   assert.ok(whole.some((text) => /^(block \d+\/12|attention|mlp|forward pass › loss).*≈/.test(text)), whole.join("; "));
+});
+
+test("seen from afar, a figure is there as a whole or not at all", () => {
+  const model = new Model(withKernels(300));
+  const boxes = new Boxes(model);
+  const drawing = { isDrawn: () => true, marks: () => [] };
+  const whole = /^(≈|≥) [\d.]+ (ns|µs|ms|s)$|^(read|written) (≥ )?[\d.]+ (B|KiB|MiB)$|^\d+ kernels?$/;
+  let figures = 0;
+  for (const change of ["open", "close"] as const) {
+    boxes[change]();
+    const { nodes } = blocks(boxes.scene(), METRICS);
+    for (let scale = 0.03; scale < 0.6; scale *= 1.15) {
+      for (const label of labels(nodes, drawing, scale)) {
+        // The first part of a label is a name, as is a source in a kernel's.
+        for (const text of [...label.querySelectorAll("text")].flatMap((line) => line.textContent.split(" · "))) {
+          if (/^(read|written|≈|≥) /.test(text)) {
+            assert.match(text, whole, `at ${scale}`);
+            figures++;
+          }
+        }
+      }
+    }
+  }
+  assert.ok(figures > 100, `${figures} figures`);
+});
+
+test("the bytes of a box stand on two lines where one has no room for both", () => {
+  const { nodes } = blocks(new Boxes(new Model(SHOWN.drawn)).scene(), METRICS);
+  const box = nodes.find(({ node }) => node.kind === "open");
+  assert.ok(box);
+  const [read = "", written = ""] = box.node.brief.figures.slice(-2);
+  const alone: PlacedNode = { ...box, node: { ...box.node, kind: "closed" }, width: (Math.max(read.length, written.length) + 1) * 6.6 + 8, height: 200 };
+  const [label] = labels([alone], { isDrawn: () => true, marks: () => [] }, 1);
+  const lines = [...(label?.querySelectorAll("text") ?? [])].map((line) => line.textContent);
+  assert.deepEqual(lines.slice(-2), [read, written]);
+});
+
+test("a kernel's share of the time is that of all kernels, of each conditional one arm", () => {
+  const model = new Model(SHOWN.drawn);
+  const shares = SHOWN.drawn.kernels.map((_, index) => model.timeShare(index) ?? 0);
+  assert.ok(shares.every((share) => share >= 0 && share <= 1));
+  const straight = shares.filter((_, index) => model.kernel(index).branch < 0).reduce((sum, share) => sum + share, 0);
+  assert.ok(straight > 0 && straight <= 1 + 1e-9, String(straight));
 });
 
 test("inputs have names, and many of them are drawn by argument", () => {

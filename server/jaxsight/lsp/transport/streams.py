@@ -28,6 +28,13 @@ LENGTH_LIMIT = 256 * 1024 * 1024
 # The rest of a message whose length was too small may precede it.
 _CONTENT_LENGTH = re.compile(rb"(?<![\w-])content-length[ \t]*:[ \t]*(\d{1,18})\s*$", re.IGNORECASE)
 
+ANNOUNCE = "jaxsight/announce"
+"""A notification before `initialize`, with what its parameters will say of folders and settings.
+
+A client sends it as soon as it has started the server, which then starts tracers and imports its
+own modules while the client still loads the library that it speaks the protocol with.
+"""
+
 _CHUNK = 65536
 _LAST_WORDS = 2.0
 """Seconds to wait at the end for a client to read the pending output."""
@@ -84,9 +91,10 @@ class Inbox:
 
 
 async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
-    """Return the first request `initialize`, or `None` if the stream ends or the client exits.
+    """Return the request `initialize`, or the announcement of it.
 
-    Other requests before it are answered with an error, and notifications are dropped.
+    Returns `None` if the stream ends or the client exits. Other requests are answered with an
+    error, and other notifications are dropped.
     """
     while (body := await inbox.receive()) is not None:
         try:
@@ -95,6 +103,8 @@ async def introduction(inbox: Inbox, outbox: ByteSink) -> dict[str, Any] | None:
                 case {"method": "exit"}:
                     return None
                 case {"method": "initialize", "id": _}:
+                    return message
+                case {"method": method} if method == ANNOUNCE:
                     return message
                 case {"method": _, "id": id}:
                     raise Malformed(SERVER_NOT_INITIALIZED, "expected `initialize` first", id)
