@@ -22,6 +22,7 @@ from jaxsight.session import Session
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position
 from tests.quiet import QUIET
+from tests.searches import part
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -301,7 +302,7 @@ def _knows_nothing(answer: object) -> bool:
     return answer is None or _says(answer, "is not traced")
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", part(range(4)))
 async def test_what_is_shown_does_not_depend_on_what_was_edited_before(
     seed: int, sessions: Callable[[Path], Session], tmp_path: Path
 ) -> None:
