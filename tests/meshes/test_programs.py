@@ -28,6 +28,7 @@ quick = [p for p in PROGRAMS if p.name.startswith(QUICK)]
 rest = [p for p in PROGRAMS if p not in quick and p.name != CUSTOM_PARTITIONING]
 
 
+@pytest.mark.slow
 def test_collectives_equal_those_of_an_independent_compile() -> None:
     assert [r.problem for r in compare(quick, "cpu:8") if r.problem] == []
 
