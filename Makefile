@@ -7,7 +7,6 @@ SHELL := /bin/bash
 
 ANY_PYTHON = $(shell .ci/find-python 3.11 3.12 3.13 || echo python-3.11-or-newer-not-found)
 PIP = python -m pip --disable-pip-version-check --quiet
-WORKERS ?= 2
 # Node and npm of our own, from the locks: none need be installed here.
 WITH_NODE = PATH="$(CURDIR)/.venvs/node/bin:$$PATH"
 
@@ -33,7 +32,7 @@ test: ## Run every test on every Python and JAX that is found here
 	@.ci/test all
 
 .PHONY: test-fast
-test-fast: ## Run the quick tests on one Python (under three minutes)
+test-fast: ## Run the tests that are not slow, on one Python
 	@.ci/test fast
 
 .PHONY: test-vscode

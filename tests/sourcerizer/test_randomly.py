@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.searches import part
 from tests.sourcerizer.randomly import outcome, program
 
 
-@pytest.mark.parametrize("number", part(range(32)))
+@pytest.mark.parametrize("number", range(8))
 def test_random_program_is_written_exactly(number: int) -> None:
     came = outcome(program(number), "pretty" if number % 2 else "lax")
     assert came.kind in ("exact", "not run"), came.why
