@@ -7,7 +7,6 @@ SHELL := /bin/bash
 
 ANY_PYTHON = $(shell .ci/find-python 3.11 3.12 3.13 || echo python-3.11-or-newer-not-found)
 PIP = python -m pip --disable-pip-version-check --quiet
-WORKERS ?= 2
 # Node and npm of our own, from the locks: none need be installed here.
 WITH_NODE = PATH="$(CURDIR)/.venvs/node/bin:$$PATH"
 
@@ -33,15 +32,17 @@ test: ## Run every test on every Python and JAX that is found here
 	@.ci/test all
 
 .PHONY: test-fast
-test-fast: ## Run the quick tests on one Python (under three minutes)
+test-fast: ## Run the tests that are not slow, on one Python
 	@.ci/test fast
 
 .PHONY: test-vscode
 test-vscode: ## Run only the tests in a real VS Code (on Linux)
 	@.ci/test vscode
 
-.PHONY: lint
-lint: .venvs/lint/.installed vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed ## Check format, style, types and the walls between layers
+.PHONY: lint lint-python lint-typescript
+lint: lint-python lint-typescript ## Check format, style, types and the walls between layers
+
+lint-python: .venvs/lint/.installed
 	.venvs/lint/bin/ruff format --check .
 	.venvs/lint/bin/ruff check .
 	.venvs/lint/bin/mypy
@@ -49,6 +50,8 @@ lint: .venvs/lint/.installed vscode-extension/node_modules/.installed vscode-ext
 	.venvs/lint/bin/codespell server docs examples neovim/lua *.md vscode-extension/*.md vscode-extension/src vscode-extension/panel/src
 	.venvs/lint/bin/python vscode-extension/scripts/manifest.py --check
 	PYTHONPATH=server .venvs/lint/bin/python -m jaxsight.settings.documentation | diff docs/settings.md -
+
+lint-typescript: vscode-extension/node_modules/.installed vscode-extension/panel/node_modules/.installed
 	cd vscode-extension && $(WITH_NODE) npm run --silent check
 	cd vscode-extension/panel && $(WITH_NODE) npm run --silent check
 

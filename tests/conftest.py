@@ -24,7 +24,8 @@ if (
     settings.load_profile("any speed")
 
 # What is compiled is kept apart from what the person who runs the tests has compiled; compilers are
-# those that `make` installed.
+# those that `make` installed. The programs alone may outlive a run, in the folder that
+# `JAXSIGHT_TEST_CACHE` names: an entry's name is a digest of all that it depends on.
 os.environ.setdefault("JAXSIGHT_COMPILERS", str(Path(__file__).parents[1] / ".venvs" / "compilers"))
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxsight-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
@@ -34,6 +35,11 @@ atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 os.environ["JAXSIGHT_TRUST"] = "always"
 for _kind in ("STATE", "CONFIG"):
     os.environ[f"XDG_{_kind}_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], _kind.lower()))
+if _kept := os.environ.get("JAXSIGHT_TEST_CACHE"):
+    Path(_kept).mkdir(mode=0o700, parents=True, exist_ok=True)
+    _folder = Path(os.environ["XDG_CACHE_HOME"], "jaxsight")
+    _folder.mkdir(mode=0o700)
+    (_folder / "compiled").symlink_to(Path(_kept).absolute(), target_is_directory=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,6 +53,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="hold functions of libraries and hard programs in each style, with 64-bit types off and on",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.user_properties.append(("slow", True))  # for `.ci/summary.py`
+
+
+@pytest.fixture
+def cold_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is compiled yet, also where the programs of other runs are kept."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture

@@ -277,6 +277,7 @@ def test_sourcerize_writes_arrays_into_a_file_beside_the_source(holding: Path) -
     assert made(np.zeros(600, np.float32)).shape == (500,)
 
 
+@pytest.mark.slow
 def test_sourcerize_asks_where_arrays_go_that_fit_nowhere(holding: Path) -> None:
     done = jaxsight("sourcerize", "holding.py:dense", "--constants", "inline", cwd=holding)
     assert (done.returncode, done.stdout) == (1, "")
@@ -387,6 +388,7 @@ def test_check_is_silent_about_doctests_that_need_names_from_elsewhere(project: 
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_check_writes_json_alone_to_stdout(project: Path) -> None:
     done = jaxsight("check", "model.py", "--output-format", "json", cwd=project)
     [found, refused] = json.loads(done.stdout)

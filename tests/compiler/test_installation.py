@@ -25,6 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_compiler_has_the_users_jax_and_its_plugin(home: Path) -> None:
     jax = importlib.metadata.version("jax")
     steps: list[str] = []

@@ -25,6 +25,7 @@ from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled
 from tests.compiler.programs import a_sum
 from tests.compiler.tiers import differences
 from tests.features.rendering import CURSOR, without_hints, without_marks
+from tests.searches import part
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SOURCES = {
@@ -65,7 +66,7 @@ async def outcome(session: Session, path: str, function: str, **options: bool) -
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", part([*SOURCES]))
 async def test_both_tiers_have_the_same_kernels(name: str, session: Session) -> None:
     path = str(FIXTURES / name)
     source = SOURCES[name]
@@ -107,11 +108,9 @@ def opened(session: Session, folder: Path, more: str = "", *, hints: bool = Fals
     return path
 
 
+@pytest.mark.usefixtures("cold_cache")
 @pytest.mark.skipif(not HAS_HOOK, reason="JAX has no hook: compiles are complete")
-async def test_hint_says_that_memory_is_not_known_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+async def test_hint_says_that_memory_is_not_known_yet(tmp_path: Path) -> None:
     session = Session()
     path = opened(session, tmp_path, hints=True)
     labels: list[str] = []
@@ -128,15 +127,15 @@ async def test_hint_says_that_memory_is_not_known_yet(
     assert " · temp … · cpu" in labels[0]
 
 
+@pytest.mark.usefixtures("cold_cache")
 @pytest.mark.skipif(not HAS_HOOK, reason="JAX has no hook: compiles are complete")
 @pytest.mark.parametrize(
     ("contract", "is_complete"),
     [("kernels <= 9", False), ("folded <= 1 KiB", False), ("temp <= 1 MiB", True)],
 )
 async def test_only_contracts_on_memory_compile_completely(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contract: str, is_complete: bool
+    tmp_path: Path, contract: str, is_complete: bool
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     session = Session()
     path = opened(session, tmp_path, f"\n    Expect: {contract}\n")
     findings: list[Finding] = await session.findings(path, kernels=True)
@@ -147,10 +146,8 @@ async def test_only_contracts_on_memory_compile_completely(
     assert early.is_complete == is_complete
 
 
-async def test_two_sessions_at_once_compile_a_program_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+@pytest.mark.usefixtures("cold_cache")
+async def test_two_sessions_at_once_compile_a_program_once(tmp_path: Path) -> None:
     sessions = [Session(), Session()]
     paths = [opened(session, tmp_path) for session in sessions]
     outcomes = await asyncio.gather(
@@ -199,11 +196,9 @@ def test_the_library_may_compile_beside_other_threads() -> None:
     assert len(set(kernels[2:])) == 1
 
 
+@pytest.mark.usefixtures("cold_cache")
 @pytest.mark.skipif(not HAS_HOOK, reason="JAX has no hook: compiles are complete")
-async def test_complete_answers_are_preferred_also_from_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+async def test_complete_answers_are_preferred_also_from_disk(tmp_path: Path) -> None:
     for complete in (True, False):
         session = Session()
         path = opened(session, tmp_path)

@@ -24,6 +24,7 @@ from jaxsight.examples import choice
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec
 from tests.dataset.programs import defined, structure, traced, values
 from tests.examples.fixtures import function
+from tests.searches import part
 
 ROOT = Path(__file__).parents[2]
 RUFF = ROOT / ".venvs" / "lint" / "bin" / "ruff"
@@ -170,7 +171,7 @@ def tolerance(program: Program) -> float:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("wide_types")
-@pytest.mark.parametrize("number", range(51))
+@pytest.mark.parametrize("number", part(range(51)))
 def test_programs_run_eagerly_as_compiled(number: int) -> None:
     program = generate(Spec(seed=2), number)
     if any(name in program.text for name in ("lax.mulhi", "ormqr", "scaled_dot")) and not hasattr(

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
 from lsprotocol import types
 
 from tests.e2e.editor import SERVER, VSCODE, introduction, opened, started
@@ -13,6 +14,7 @@ from tests.e2e.programs import FUSED, IDENTITY
 from tests.quiet import QUIET
 
 
+@pytest.mark.slow
 async def test_each_folder_has_its_own_settings(tmp_path: Path) -> None:
     roots = []
     for size in (3, 5):

@@ -62,6 +62,7 @@ def statuses(editor: Editor) -> list[tuple[str, str]]:
     return [(params.target, params.problem) for params in received]
 
 
+@pytest.mark.slow
 async def test_a_missing_compiler_is_told_installed_and_used(
     compilers: Path, tmp_path: Path
 ) -> None:

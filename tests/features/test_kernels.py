@@ -64,6 +64,7 @@ async def labels(session: Session, path: Path) -> list[str]:
     return [hint.label for hint in await session.hints(str(path), wait=True)]
 
 
+@pytest.mark.usefixtures("cold_cache")
 async def test_an_edit_that_moves_lines_compiles_nothing(tmp_path: Path) -> None:
     session = Session()
     settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
@@ -86,6 +87,7 @@ async def test_an_edit_that_moves_lines_compiles_nothing(tmp_path: Path) -> None
     await session.aclose()
 
 
+@pytest.mark.usefixtures("cold_cache")
 async def test_a_second_session_answers_without_compiling(tmp_path: Path) -> None:
     settings = {"python": sys.executable, "target": "cpu", "inlayHints": {"shapes": False}}
     path = tmp_path / "model.py"

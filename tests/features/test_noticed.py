@@ -96,6 +96,7 @@ async def test_a_fold_of_minutes_is_measured_until_it_is_too_long(
     assert any("compiled without constant folding" in note for note in result.outcome.notes)
 
 
+@pytest.mark.usefixtures("cold_cache")
 async def test_a_measurement_ends_when_its_file_is_closed(tmp_path: Path) -> None:
     session = Session()
     session.configure([str(tmp_path)], {"python": sys.executable, "target": "cpu", **QUIET})

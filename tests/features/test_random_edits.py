@@ -22,6 +22,7 @@ from jaxsight.session import Session
 from jaxsight.source.module import Module
 from tests.features.everything_shown import differences, shown
 from tests.quiet import QUIET
+from tests.searches import part
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -249,7 +250,7 @@ async def sessions() -> AsyncIterator[Callable[[Path], Session]]:
         await each.aclose()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", part(range(4)))
 async def test_what_is_shown_does_not_depend_on_what_was_edited_before(
     seed: int, sessions: Callable[[Path], Session], tmp_path: Path
 ) -> None:

@@ -164,6 +164,7 @@ def jaxsight(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shardy", [True, False])
 async def test_programs_of_several_devices_are_compiled_for_as_many(
     tmp_path: Path, shardy: bool

@@ -67,6 +67,7 @@ def show(folder: Path, what: str, *options: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_terminal_shows_a_function_by_an_interpreter(folder: Path) -> None:
     assert show(folder, "equations").stdout == "2 equations\n"
     assert show(folder, "itself").stdout == show(folder, "jaxpr").stdout

@@ -30,6 +30,7 @@ step(jnp.ones(3))
 """
 
 
+@pytest.mark.slow
 def test_an_exception_is_reproduced(tmp_path: Path) -> None:
     done = extract(tmp_path, DEBUG_NANS)
     assert done.code == 0, done.stderr
@@ -60,6 +61,7 @@ if __name__ == "__main__":
     )
 
 
+@pytest.mark.slow
 def test_the_traceback_is_the_programs_own(tmp_path: Path) -> None:
     done = extract(tmp_path, DEBUG_NANS)
     assert "program.py" in done.stderr
@@ -100,6 +102,7 @@ fatal(x, w)
 """
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_the_program_that_was_compiled(tmp_path: Path) -> None:
     done = extract(tmp_path, CRASH)
     # The crash is not JAX's own, so the file does not crash, and says so.
@@ -204,6 +207,7 @@ def test_capture_changes_neither_results_nor_compilations(tmp_path: Path) -> Non
     assert "0" not in outputs[0].split()[:2]  # traces and compilations were counted
 
 
+@pytest.mark.slow
 def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
@@ -248,6 +252,7 @@ def test_each_failing_test_that_reached_jax_leaves_a_repro(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.slow
 def test_a_function_is_called_with_its_example_inputs(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         '''\
@@ -334,6 +339,7 @@ os.abort()
 """
 
 
+@pytest.mark.slow
 def test_what_is_compiled_ahead_of_time_is_captured(tmp_path: Path) -> None:
     done = extract(tmp_path, AHEAD_OF_TIME)
     assert "expected killed by SIGABRT" in done.stdout
@@ -415,6 +421,7 @@ step(x, jax.random.key(7), 3)
 """
 
 
+@pytest.mark.slow
 def test_devices_shardings_keys_and_donation_are_kept(tmp_path: Path) -> None:
     done = extract(tmp_path, SHARDED, "--check", "nan")
     assert done.code == 0, done.stdout + done.stderr

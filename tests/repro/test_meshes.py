@@ -87,6 +87,7 @@ step(jnp.ones((8, 4)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "error", "lines"),
     [
@@ -165,6 +166,7 @@ def declared(x):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "count"), [("own", 4), ("declared", 8)])
 def test_a_function_has_as_many_devices_as_it_asks_for(
     tmp_path: Path, function: str, count: int

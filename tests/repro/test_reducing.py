@@ -161,6 +161,7 @@ def function(text: str, name: str) -> str:
     return "\n".join(map(ast.unparse, node.body))
 
 
+@pytest.mark.slow
 def test_only_the_equation_that_returns_nan_is_left(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, NAN, "--check", "nan")
     assert function(text, "main") == "return (jnp.log(x),)"
@@ -174,6 +175,7 @@ def test_only_the_equation_that_returns_nan_is_left(tmp_path: Path) -> None:
     assert "AssertionError: NaN in result[0]" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_program_without_results_keeps_what_fails(tmp_path: Path) -> None:
     source = NAN.replace("return x, y", "jnp.sqrt(y - 3.0)")
     settings = 'import numpy as np\n\njax.config.update("jax_debug_nans", True)\n'
@@ -183,11 +185,13 @@ def test_a_program_without_results_keeps_what_fails(tmp_path: Path) -> None:
     assert "return (jnp.log(x),)" in text
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_number_of_jobs(tmp_path: Path) -> None:
     one = reduced(tmp_path, NAN, "--check", "nan", "--jobs", "1")[1]
     assert reduced(tmp_path, NAN, "--check", "nan", "--jobs", "3", name="three.py")[1] == one
 
 
+@pytest.mark.slow
 def test_a_branch_in_a_loop_is_unwrapped(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, LOOP, "--check", "nan")
     assert event["after"] == 1
@@ -195,6 +199,7 @@ def test_a_branch_in_a_loop_is_unwrapped(tmp_path: Path) -> None:
     assert "scan" not in text
 
 
+@pytest.mark.slow
 def test_statements_around_an_error_at_trace_are_deleted(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, SHAPES)
     assert event["unit"] == "statements"
@@ -207,6 +212,7 @@ def test_statements_around_an_error_at_trace_are_deleted(tmp_path: Path) -> None
     assert "def step" not in text
 
 
+@pytest.mark.slow
 def test_another_error_is_kept_aside(tmp_path: Path) -> None:
     event, text = reduced(tmp_path, SHAPES, "--check", "exception")
     assert "dot_general" in event["failure"]["message"]
@@ -216,6 +222,7 @@ def test_another_error_is_kept_aside(tmp_path: Path) -> None:
     assert not any("dot_general requires" in headline for headline in headlines)
 
 
+@pytest.mark.slow
 def test_an_interrupted_reduction_continues_after_a_kill(tmp_path: Path) -> None:
     state = tmp_path / "state"
     checks = state / "checks.jsonl"
@@ -238,6 +245,7 @@ def test_an_interrupt_keeps_the_smallest_program_so_far(tmp_path: Path) -> None:
     assert event["failure"]["message"].startswith("NaN in result")
 
 
+@pytest.mark.slow
 def test_a_crash_while_tracing_ends_only_a_child_and_leaves_no_folder(tmp_path: Path) -> None:
     source = SHAPES.replace("import jax\n", "import os\nimport tempfile\nimport jax\n").replace(
         "d = a @ c", "tempfile.mkdtemp()\n    os.kill(os.getpid(), 11)"
@@ -337,6 +345,7 @@ def test_invalid_arguments_are_reported(tmp_path: Path, check: str, words: str) 
     assert event["message"].startswith(words)
 
 
+@pytest.mark.slow
 def test_processes_that_a_program_leaves_behind_are_killed(tmp_path: Path) -> None:
     source = SHAPES.replace("import jax\n", "import os\nimport time\nimport jax\n", 1).replace(
         "d = a @ c",

@@ -16,6 +16,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.integers.inference import Intervals
 from jaxsight.rules.program.integers.intervals import Interval
 from jaxsight.tracer.handlers.outline import ProgramOutliner
+from tests.searches import part
 
 ROWS, COLUMNS = 4, 5
 
@@ -115,7 +116,7 @@ def grown(rng: random.Random, unknown: Any, depth: int) -> Any:
     return jnp.asarray(rng.choice(binary)()).astype(jnp.int32)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", part(range(100)))
 def test_ranges_hold(seed: int) -> None:
     def function(unknown: Any) -> Any:
         rng = random.Random(seed)
@@ -128,7 +129,7 @@ def test_ranges_hold(seed: int) -> None:
         assert holds(known, jax.jit(function)(jnp.asarray(unknown, jnp.int32)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", part(range(60)))
 def test_ranges_hold_in_loops(seed: int) -> None:
     def function(unknown: Any) -> Any:
         def body(carry: Any, row: Any) -> Any:

@@ -10,6 +10,7 @@ ONE_IN = 60
 """Some hundred and forty harnesses: each group once, large groups more often."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_sample_of_harnesses():
     outcomes = [round_trip(harness) for harness in sample(load_harnesses(), ONE_IN)]

@@ -11,6 +11,7 @@ import zlib
 
 import pytest
 
+from tests.searches import part
 from tests.sourcerizer import gate
 from tests.sourcerizer.libraries import FUNCTIONS, Time
 
@@ -28,17 +29,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     every = metafunc.config.getoption("--every-setting")
     metafunc.parametrize(
         ("name", "style", "x64"),
-        [
-            pytest.param(
-                name,
-                style,
-                x64,
-                id=f"{name}-{style}-x64-{'on' if x64 else 'off'}",
-                marks=[] if function.time is Time.LITTLE else pytest.mark.slow,
-            )
-            for name, function in FUNCTIONS.items()
-            for style, x64 in settings_of(name, every)
-        ],
+        part(
+            [
+                pytest.param(
+                    name,
+                    style,
+                    x64,
+                    id=f"{name}-{style}-x64-{'on' if x64 else 'off'}",
+                    marks=[] if function.time is Time.LITTLE else pytest.mark.slow,
+                )
+                for name, function in FUNCTIONS.items()
+                for style, x64 in settings_of(name, every)
+            ]
+        ),
     )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.trust.process import home, store, stored
 from tests.trust.test_attacks import jaxsight
 
 
+@pytest.mark.slow
 def test_decisions_are_made_listed_and_taken_back(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()

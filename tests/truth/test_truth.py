@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-import jax
 import pytest
 
+from tests.searches import part
 from tests.truth import cases, check, edits, pairs
 from tests.truth.__main__ import described, table
 from tests.truth.measure import Judged, Verdict, measured
@@ -16,16 +16,13 @@ pytestmark = pytest.mark.slow
 RIGHT = 0.9
 """The share of answers that need no caveat."""
 
-ONE_IN = 4 if jax.__version_info__ >= (0, 12) else 1
-"""How many cases one stands for: what runs hardly depends on JAX, so the newest has a sample."""
-
 _known: dict[str, list[Judged]] = {}
 
 
 async def judged(family: str) -> list[Judged]:
     """The answers about a family's cases, measured once."""
     if family not in _known:
-        _known[family] = await measured(cases.cases(family)[::ONE_IN], sys.executable, 2)
+        _known[family] = await measured(part(cases.cases(family)), sys.executable, 2)
     return _known[family]
 
 
@@ -38,13 +35,13 @@ async def test_no_answer_is_silently_wrong(family: str) -> None:
 
 
 async def test_what_a_file_did_does_not_show_in_the_answers_about_the_next_one() -> None:
-    answers = await pairs.measured(pairs.drawn(20 // ONE_IN, seed=1), sys.executable, 2)
+    answers = await pairs.measured(part(pairs.drawn(20, seed=1)), sys.executable, 2)
     assert [described(each) for each in answers if each.verdict is Verdict.WRONG] == []
     assert [described(each) for each in answers if each.untrue] == []
 
 
 async def test_answers_after_edits_are_those_about_the_text_as_it_stands() -> None:
-    answers = await edits.measured(edits.drawn(60 // ONE_IN, seed=1), sys.executable, 2)
+    answers = await edits.measured(part(edits.drawn(60, seed=1)), sys.executable, 2)
     assert [described(each) for each in answers if each.verdict is Verdict.WRONG] == []
     assert [described(each) for each in answers if each.untrue] == []
 
@@ -56,4 +53,4 @@ async def test_most_answers_are_right_without_a_caveat() -> None:
 
 
 def test_some_cases_depend_on_the_effects_that_they_mark() -> None:
-    assert check.wrong(cases.cases()[:: 8 * ONE_IN], sys.executable, 2) == []  # all: `--check`
+    assert check.wrong(part(cases.cases()[::8]), sys.executable, 2) == []  # all: `--check`

@@ -99,6 +99,7 @@ def jitted(decorator: str, name: str) -> str:
     return f"\n\n{decorator}\ndef {name}(x):\n{body}"
 
 
+@pytest.mark.slow
 async def test_folding_is_kept_from_xla_at_the_jit_that_the_user_wrote(session: Session) -> None:
     text = "from functools import partial\n\n" + HEAD + SAMPLES
     text += "".join(jitted(each, f"f{index}") for index, each in enumerate(DECORATORS))

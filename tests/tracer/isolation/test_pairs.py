@@ -98,6 +98,7 @@ def hostile(name: str) -> str:
     return f"def act():\n    {body}\n    return 1\nDONE = act()  # jaxsight: always\ndef f(x):\n    return x * DONE\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_after_any_hostile_files_a_sane_one_is_answered_as_in_a_fresh_process(
     tmp_path: Path, seed: int
