@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.searches import part
-from tests.truth import cases, check, edits, pairs
+from tests.truth import cases, check, edits, long_session, pairs, projects
 from tests.truth.__main__ import described, table
 from tests.truth.measure import Judged, Verdict, measured
 
@@ -44,6 +44,18 @@ async def test_answers_after_edits_are_those_about_the_text_as_it_stands() -> No
     answers = await edits.measured(part(edits.drawn(60, seed=1)), sys.executable, 2)
     assert [described(each) for each in answers if each.verdict is Verdict.WRONG] == []
     assert [described(each) for each in answers if each.untrue] == []
+
+
+async def test_answers_in_a_project_are_those_about_all_of_its_texts() -> None:
+    answers = await projects.measured(len(part(range(160))), 1, sys.executable, 2)
+    assert answers
+    assert [described(each) for each in answers if each.verdict is Verdict.WRONG] == []
+
+
+async def test_a_long_session_shows_what_a_fresh_one_shows() -> None:
+    found = await long_session.measured(4 * len(part(range(100))), 1, sys.executable)
+    assert found.compared
+    assert found.wrong == []
 
 
 async def test_most_answers_are_right_without_a_caveat() -> None:
