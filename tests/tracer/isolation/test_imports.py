@@ -131,6 +131,19 @@ def test_a_relative_import_in_a_script_fails_as_python_says(tracer: Driver) -> N
     assert failed.failure.message == "attempted relative import with no known parent package"
 
 
+def test_a_file_whose_package_cannot_be_imported_says_so(tracer: Driver) -> None:
+    text = "SCALE = 3.0\ndef f(x):\n    return x * SCALE\n"
+    tracer.write("broken/core.py", text)
+    tracer.write("broken/__init__.py", "1 / 0\n")
+    for _ in range(2):
+        answer = tracer.trace(text, file="broken/core.py", module="broken.core")
+        assert [caveat.reason for caveat in answer.caveats] == [
+            "runs without package `broken`, which raised ZeroDivisionError: division by zero"
+        ]
+    tracer.write("broken/__init__.py", "")
+    assert tracer.trace(text, file="broken/core.py", module="broken.core").caveats == ()
+
+
 PACKAGE = "from .core import f\nfrom .other import late\n"
 CORE = "class Model:\n    size = 3.0\ndef f(x):\n    from .other import make\n    return x * make().size\n"
 OTHER = "def make():\n    from .core import Model\n    return Model()\ndef late(x):\n    return x\n"

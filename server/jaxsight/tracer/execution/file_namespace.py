@@ -60,6 +60,8 @@ class FileNamespace:
         """Number of its chunks that were executed."""
         self.packages: Edges = {}
         """The packages around the file, as imported for the current request."""
+        self._package_errors: dict[str, str] = {}
+        """Why packages around the file cannot be imported, by their names."""
         self._package = package_of(request.file, request.module)
         self._executions = ExecutionCache(self.recorder)
         self._state: State | None = None
@@ -180,12 +182,18 @@ class FileNamespace:
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """Chunks of the slice that did not complete."""
-        return tuple(
+        """Chunks of the slice that did not complete, or that began without a package."""
+        missing = (
+            Caveat(execution.chunk.id, f"runs without package `{package}`, which raised {error}")
+            for execution in self.slice[:1]
+            for package, error in self._package_errors.items()
+        )
+        stopped = (
             Caveat(execution.chunk.id, execution.caveat)
             for execution in self.slice
             if execution.caveat
         )
+        return (*missing, *stopped)
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
@@ -270,13 +278,16 @@ class FileNamespace:
         """Import the packages around the file, outermost first, as importing the file would."""
         self._state = None
         self.packages = {}
+        self._package_errors = {}
         around = self.module.__name__.split(".")[:-1] if self._package else []
         parents = list(PurePath(request.file).parents)
         if self._package == self.module.__name__:
             del parents[0]
         for depth in range(1, len(around) + 1):
             folder = parents[min(len(around) - depth, len(parents) - 1)]
-            imports.import_package(".".join(around[:depth]), str(folder), self.packages)
+            package = ".".join(around[:depth])
+            if error := imports.import_package(package, str(folder), self.packages):
+                self._package_errors[package] = error
 
     def _run(self, chunk: Chunk, identity: Identity, request: Trace, imports: Imports) -> Execution:
         if self.recorder.cancelled:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from jaxsight.tracer.failures import one_line
 from jaxsight.tracer.importing.project_modules import (
     Edges,
     ProjectModules,
@@ -103,8 +104,8 @@ class Imports:
         finally:
             running.begin = None
 
-    def import_package(self, package: str, folder: str, used: Edges) -> None:
-        """Import the package around the running file.
+    def import_package(self, package: str, folder: str, used: Edges) -> str:
+        """Import the package around the running file, and return why that is not possible.
 
         If that fails, it is replaced by an empty package that contains its modules: the file can
         still be served, and reports the names that it misses.
@@ -119,7 +120,10 @@ class Imports:
             raise
         except BaseException as error:  # noqa: BLE001 - user code; SystemExit too
             logger.warning("package %s could not be imported: %r", package, error)
-            used[package] = self.modules.put_empty_package(package, folder).serial
+            loaded = self.modules.put_empty_package(package, folder, one_line(error))
+            used[package] = loaded.serial
+        standing = self.modules.loaded.get(package)
+        return standing.error if standing is not None else ""
 
     def _follow(
         self,

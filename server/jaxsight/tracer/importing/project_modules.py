@@ -45,6 +45,8 @@ class Loaded:
     """Its contents after the import."""
     reads: file_reads.Reads = field(default_factory=file_reads.Reads)
     """Files that it read during the import."""
+    error: str = ""
+    """Why an empty package stands in for it."""
 
 
 @dataclass(slots=True)
@@ -166,7 +168,7 @@ class ProjectModules:
         except (ImportError, ValueError):
             return False
 
-    def put_empty_package(self, package: str, folder: str) -> Loaded:
+    def put_empty_package(self, package: str, folder: str, error: str) -> Loaded:
         """Replace a package that cannot be imported by an empty one that contains its modules."""
         module = ModuleType(package)
         module.__path__ = [folder]
@@ -174,7 +176,8 @@ class ProjectModules:
         sys.modules[package] = module
         path = init_file(folder)
         versions = {path: self.texts.version(path), **self.attempted}
-        loaded = self.loaded[package] = Loaded(path, next(self._serials), versions)
+        loaded = Loaded(path, next(self._serials), versions, error=error)
+        self.loaded[package] = loaded
         return loaded
 
     def renew(self) -> None:
