@@ -59,7 +59,7 @@ def test_what_is_cancelled_ends_and_leaves_nothing(home: Path, tmp_path: Path) -
     # The second process is what pip would start; both write until they are ended.
     python = program(
         tmp_path,
-        f'mkdir -p "$3/bin"; sleep 100 & echo $! > {tmp_path}/inner; echo $$ > {tmp_path}/outer; wait',
+        f'mkdir -p "$4/bin"; sleep 100 & echo $! > {tmp_path}/inner; echo $$ > {tmp_path}/outer; wait',
     )
 
     def progress(step: str, megabytes: int) -> None:
@@ -99,7 +99,7 @@ def is_alive(pid: int) -> bool:
 def test_a_failure_is_told_in_one_clause(
     home: Path, tmp_path: Path, printed: str, said: str
 ) -> None:
-    python = program(tmp_path, f'mkdir -p "$3/bin"; echo "{printed}" >&2; exit 1')
+    python = program(tmp_path, f'mkdir -p "$4/bin"; echo "{printed}" >&2; exit 1')
     with pytest.raises(InstallError, match=f"failed to create the environment: {said}"):
         install("tpu", "0.12.0", python, lambda *_: None)
     assert [path.suffix for path in home.iterdir()] == [".lock"]

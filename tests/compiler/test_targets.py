@@ -131,9 +131,9 @@ def test_a_version_that_does_not_exist_is_told_and_leaves_nothing_that_is_used(h
     steps: list[str] = []
     failing = home / "python"
     failing.write_text(
-        '#!/bin/sh\n[ "$1" = -I ] && echo py3.11 && exit\n[ "$2" != venv ] && exit 1\n'
-        'mkdir -p "$3/bin"\necho "#!/bin/sh\necho no matching distribution; exit 1" > "$3/bin/python"\n'
-        'chmod +x "$3/bin/python"\n'
+        '#!/bin/sh\n[ "$1 $2" = "-I -c" ] && echo py3.11 && exit\n[ "$3" != venv ] && exit 1\n'
+        'mkdir -p "$4/bin"\necho "#!/bin/sh\necho no matching distribution; exit 1" > "$4/bin/python"\n'
+        'chmod +x "$4/bin/python"\n'
     )
     failing.chmod(0o755)
     with pytest.raises(InstallError, match=r"failed to install jax==0\.99\.0: no matching"):

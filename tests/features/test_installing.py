@@ -20,7 +20,7 @@ async def test_an_installation_ends_with_its_caller_or_its_session(
     await asyncio.to_thread(home.mkdir)
     monkeypatch.setenv("JAXSIGHT_COMPILERS", str(home))
     python = tmp_path / "python"
-    script = '#!/bin/sh\n[ "$1" = -I ] && echo py3.11 && exit\nmkdir -p "$3/bin"\nexec sleep 100\n'
+    script = '#!/bin/sh\n[ "$1 $2" = "-I -c" ] && echo py3.11 && exit\nmkdir -p "$4/bin"\nexec sleep 100\n'
     await asyncio.to_thread(python.write_text, script)
     await asyncio.to_thread(python.chmod, 0o755)
     engine, steps = Engine.of(Projects()), asyncio.Queue[str]()

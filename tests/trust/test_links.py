@@ -287,7 +287,8 @@ async def test_a_link_that_is_turned_before_the_answer_trusts_what_was_shown(
     link.symlink_to(good)
     async with server(tmp_path, link) as client:
 
-        def answer(params: object) -> dict[str, str]:
+        def answer(params: object) -> dict[str, str] | None:
+            answering(client, None)  # of what comes next, which is about the other folder
             turn(link, tmp_path)
             return {"title": TRUST}
 
