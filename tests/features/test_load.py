@@ -174,8 +174,6 @@ async def test_a_trace_that_waits_behind_many_documents_is_asked_first(
     names = [str(project / f"many{number}.py") for number in range(40)]
     for number, path in enumerate(names):
         session.open(path, SANE.replace("1.5", f"{number}.25"))
-    while len(session.engine.documents.by_path) < len(names):
-        await asyncio.sleep(0)
     text = SANE.replace("1.5", "39.25")
     await _hover(session, names[-1], text, "sane(")
     memory = session.engine.memory

@@ -29,7 +29,7 @@ LENGTH_LIMIT = 256 * 1024 * 1024
 _CONTENT_LENGTH = re.compile(rb"(?<![\w-])content-length[ \t]*:[ \t]*(\d{1,18})\s*$", re.IGNORECASE)
 
 _CHUNK = 65536
-_LAST_WORDS = 2.0
+_LAST_WORDS = 0.5
 """Seconds to wait at the end for a client to read the pending output."""
 
 

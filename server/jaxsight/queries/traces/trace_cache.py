@@ -19,8 +19,8 @@ from jaxsight.queries.memory import Memory, Unit
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
+from jaxsight.workers.request_queue import Haste, Priority
 from jaxsight.workers.results import Died, Reason
-from jaxsight.workers.supervisor import Haste, Priority
 
 Reply = Traced | Failed | Cancelled | Died
 
