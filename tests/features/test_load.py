@@ -195,3 +195,24 @@ async def test_few_texts_of_a_function_are_remembered(session: Session, project:
     assert len(answers) == 16
     assert text in {answer.question.module.text for answer in answers}
     session.close(path)
+
+
+async def test_work_about_older_texts_ends_when_there_is_work_about_a_newer_one(
+    session: Session, project: Path
+) -> None:
+    # Compiles of each text would wait for all earlier ones.
+    path = str(project / "compiled.py")
+    waiting = session.engine.waiting
+    session.open(path, SANE)
+    works: list[asyncio.Future[None]] = []
+    for number in range(3):
+        text = SANE.replace("1.5", f"{number}.625")
+        session.change(path, text)
+        view = await session.view(path, "sane")
+        works += [asyncio.get_running_loop().create_future() for _ in range(2)]
+        for work in works[-2:]:
+            waiting.go_on(work, view)
+    await asyncio.sleep(0)
+    assert [work.cancelled() for work in works] == [True] * 4 + [False] * 2
+    session.close(path)
+    assert all(work.cancelled() for work in works)
