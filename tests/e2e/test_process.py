@@ -100,6 +100,19 @@ async def test_tracers_end_with_the_server(tmp_path: Path) -> None:
     assert alive == []
 
 
+async def test_many_documents_hold_up_neither_a_hover_nor_the_end(tmp_path: Path) -> None:
+    text = IDENTITY.format(type="f32[8]")
+    async with opened(VSCODE, tmp_path) as editor:
+        for number in range(500):
+            editor.open((tmp_path / f"f{number}.py").as_uri(), text)
+        uri = (tmp_path / "asked.py").as_uri()
+        editor.open(uri, text)
+        assert "-> f32[8]" in await editor.hover_text(uri, 0, 4)
+        children = psutil.Process(editor.process.pid).children(recursive=True)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
+    assert alive == []
+
+
 @BOTH
 async def test_server_listens_where_it_is_told(command: list[str]) -> None:
     async with started(command, "--tcp", "127.0.0.1:0") as server:

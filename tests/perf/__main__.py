@@ -21,6 +21,7 @@ from typing import Any
 from tests.perf import (
     checking,
     compiling,
+    crowding,
     hovering,
     processes,
     reading,
@@ -52,6 +53,8 @@ BENCHES: dict[str, Callable[[Path, int], list[Figure]]] = {
     "writing-pretty": writing.pretty,
     "writing-memory": writing.memory,
     "turns": turns.by_document,
+    "crowd": crowding.documents,
+    "memory-after-edits": crowding.edits,
     "waterfall": waterfall.by_program,
 }
 

@@ -12,7 +12,7 @@ import psutil
 from tests.perf.editor import Editor, milliseconds
 from tests.perf.hovering import Editing
 from tests.perf.measures import Figure, Goal
-from tests.perf.processes import tracers
+from tests.perf.processes import tracers, two_idle
 from tests.perf.programs import FACTOR, SMALL
 
 CROWDS = (0, 300, 2000)
@@ -59,15 +59,15 @@ def _crowded(root: Path, count: int) -> tuple[float, float]:
         editor.open(SMALL.file, SMALL.text)
         editing = Editing(editor, SMALL.file, SMALL)
         editing.edit_and_hover()
+        two_idle(editor)
         for number in range(count):
             editor.open(f"other{number}.py", SMALL.text.replace(FACTOR, f"{number}.25"))
-        hover = editing.edit_and_hover()
         begin = time.perf_counter()
-        editor.request("shutdown", None)
-        editor.notify("exit", None)
-        editor.process.wait()
-        end = milliseconds(begin)
-    return hover, end
+        editing.edit()
+        editing.hover_until_fresh()
+        hover = milliseconds(begin)
+        begin = time.perf_counter()
+    return hover, milliseconds(begin)
 
 
 def edits(root: Path, runs: int) -> list[Figure]:
@@ -81,7 +81,8 @@ def edits(root: Path, runs: int) -> list[Figure]:
         sizes = []
         for count in (_SETTLING, _EDITS):
             for _ in range(count):
-                editing.edit_and_hover()
+                editing.edit()
+                editing.hover_until_fresh()
             sizes.append([process.memory_info().rss / _MIB for process in (server, tracer)])
     before, after = sizes
     gained = [late - early for early, late in zip(before, after, strict=True)]

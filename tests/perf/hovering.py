@@ -130,12 +130,24 @@ class Editing:
 
     def edit_and_hover(self) -> float:
         """Milliseconds from an edit in the function's body to the answer to a hover of it."""
-        old, self.factor = self.factor, edited(self._edits)
-        self._edits += 1
         begin = time.perf_counter()
-        self._editor.replace(self._name, old, self.factor)
+        self.edit()
         self._editor.hover(self._name, self._program.heading[4:])
         return milliseconds(begin)
+
+    def edit(self) -> None:
+        """Edit the function's body."""
+        old, self.factor = self.factor, edited(self._edits)
+        self._edits += 1
+        self._editor.replace(self._name, old, self.factor)
+
+    def hover_until_fresh(self) -> None:
+        """Hover, again while the answer describes the text before the edit."""
+        word = self._program.heading[4:]
+        while True:
+            hover = self._editor.answer(self._editor.begin_hover(self._name, word))
+            if hover is not None and "stale" not in hover["contents"]["value"]:
+                return
 
 
 def long_files(root: Path, runs: int) -> list[Figure]:

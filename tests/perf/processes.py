@@ -59,7 +59,7 @@ def window(root: Path, runs: int) -> list[Figure]:
         editor.initialize()
         editor.open(SMALL.file, SMALL.text)
         editor.hover(SMALL.file, SMALL.heading[4:])
-        _two_idle(editor)
+        two_idle(editor)
         server = psutil.Process(editor.process.pid)
         every = [server, *server.children(recursive=True)]
         memory = sum(process.memory_full_info().pss for process in every) / _MIB
@@ -99,13 +99,13 @@ def replacements(root: Path, runs: int) -> list[Figure]:
         editor.hover(SMALL.file, SMALL.heading[4:])
         editing = Editing(editor, SMALL.file, SMALL)
         for _ in range(max(runs // 4, 2)):
-            at_work, _ = _two_idle(editor)
+            at_work, _ = two_idle(editor)
             at_work.kill()
             samples.append(editing.edit_and_hover())
     return [Figure("kill -9 of the tracer → hover", "ms", samples, goals=[Goal(500)])]
 
 
-def _two_idle(editor: Editor) -> list[psutil.Process]:
+def two_idle(editor: Editor) -> list[psutil.Process]:
     """The two tracers, when both are warm."""
     end = time.monotonic() + PATIENCE
     used: list[float] = []

@@ -422,8 +422,8 @@ async def measured(count: int, seed: int, python: str, jobs: int) -> list[Judged
     async def work() -> None:
         while numbers:
             judged.extend(await _of_project(seed, numbers.pop(), min(count, PER_PROJECT), python))
-            wrong = sum(each.verdict is Verdict.WRONG for each in judged)
-            print(f"{len(judged)} answers, {wrong} silently wrong", file=sys.stderr)
+            wrong = [each.case for each in judged if each.verdict is Verdict.WRONG]
+            print(f"{len(judged)} answers, silently wrong: {wrong}", file=sys.stderr)
 
     await asyncio.gather(*(work() for _ in range(jobs)))
     return judged

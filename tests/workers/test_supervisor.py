@@ -19,8 +19,9 @@ from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import Failed, Shown, Traced
 from jaxsight.wire.messages.requests import NEW, Show, Trace
 from jaxsight.workers.limits import Limits
+from jaxsight.workers.request_queue import Haste
 from jaxsight.workers.results import Died, Outcome, Output, Reason, Replaced, State, Status
-from jaxsight.workers.supervisor import Haste, Priority, Tracers
+from jaxsight.workers.supervisor import Priority, Tracers
 
 FAKE = Path(__file__).with_name("fake_tracer.py")
 PATIENCE = 120
@@ -638,7 +639,7 @@ async def test_a_long_trace_of_one_file_delays_no_person_who_asks_about_another(
 async def test_a_spare_is_started_for_requests_behind_a_step_that_takes_long(make: Make) -> None:
     # A tracer that was killed has taken the spare along as its successor, and there is no pause.
     tracers = make()
-    first, spare = await warm(tracers)
+    first, _ = await warm(tracers)
     os.kill(first, signal.SIGKILL)
     running = asyncio.create_task(ask(tracers, "stage trace"))
     await until(lambda: "stage trace: trace (" in tracers.status.message)

@@ -17,6 +17,7 @@ import importlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -61,8 +62,12 @@ _COLLECT = (5000, 5, 10)
 them takes time.
 """
 
-_LAST_WORK = 5.0
-"""Seconds for the engine to stop; tracers exit by themselves when this process has exited."""
+_LAST_WORK = 1.0
+"""Seconds for the engine to stop; guardians end its processes when this process has exited."""
+_LAST_THREADS = 0.3
+"""Seconds for threads to end, so that the process has exited two seconds after `exit`: clients kill
+it then.
+"""
 
 
 def main(
@@ -93,6 +98,9 @@ def main(
     incoming, outgoing = claim_stdio()
     with asyncio.Runner(loop_factory=watched) as runner:
         status = runner.run(_serve_stdio(incoming, outgoing, factory))
+        last = threading.Timer(_LAST_THREADS, os._exit, [status])
+        last.daemon = True
+        last.start()
     # The reader thread may wait for input forever; Python would not wait for it, but C libraries
     # might.
     sys.stderr.flush()
@@ -161,7 +169,7 @@ async def serve(
         try:
             await asyncio.wait_for(engine.aclose(), _LAST_WORK)
         except TimeoutError:
-            log.error("the engine did not stop within %g s", _LAST_WORK)
+            log.info("the engine did not stop within %g s", _LAST_WORK)
 
 
 def _configuration(message: Mapping[str, object]) -> Configuration:

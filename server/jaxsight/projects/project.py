@@ -34,8 +34,9 @@ from jaxsight.wire.messages.requests import NEW, Import, Request
 from jaxsight.workers import results
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
+from jaxsight.workers.request_queue import Haste, Step
 from jaxsight.workers.results import Died, Outcome
-from jaxsight.workers.supervisor import Haste, Priority, Step, Tracers
+from jaxsight.workers.supervisor import Priority, Tracers
 
 log = logging.getLogger(__name__)
 

@@ -89,6 +89,7 @@ class Engine:
         self.documents.close(path)
         self.traces.cache.cancel(path)
         self.sizes.cancel(path)
+        self.waiting.close(path)
         self.programs.close(path)
         self.attention.close(path)
         self.proposals.close(path)

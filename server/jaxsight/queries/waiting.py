@@ -7,46 +7,85 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from jaxsight.events import Event, Refresh
+from jaxsight.queries.memory import Unit
+from jaxsight.queries.traces.located_answer import View
 
 T = TypeVar("T")
 
 
 class Waiting:
-    """Work that goes on after those who asked for it have stopped waiting."""
+    """Work that goes on after those who asked for it have stopped waiting.
+
+    Work about a function ends when there is work about a newer text of it: on a busy machine,
+    compiles of each text would wait for all earlier ones.
+    """
 
     def __init__(self, events: asyncio.Queue[Event]) -> None:
         self._events = events
         self._tasks: set[asyncio.Future[object]] = set()
+        self._newest: dict[Unit, tuple[str, set[asyncio.Future[object]]]] = {}
+        """By function: the key of the newest question that there is work about, and that work."""
 
     def refresh(self, path: str) -> None:
         """Tell the owner that there is something new about a file."""
         self._events.put_nowait(Refresh(path))
 
     async def within(
-        self, work: Coroutine[None, None, T | None], patience: float | None, path: str
+        self, work: Coroutine[None, None, T | None], patience: float | None, view: View
     ) -> T | None:
-        """Return the result of `work` if it ends within `patience`; otherwise a refresh follows."""
+        """Return the result of `work` about a function if it ends within `patience`.
+
+        Otherwise a refresh follows.
+        """
         task = asyncio.ensure_future(work)
-        done, _ = await asyncio.wait([task], timeout=patience)
+        try:
+            done, _ = await asyncio.wait([task], timeout=patience)
+        except asyncio.CancelledError:
+            self.go_on(task, view)
+            raise
         if done:
             return task.result()
-        self.go_on(task, path)
+        self.go_on(task, view)
         return None
 
-    def go_on(self, task: asyncio.Future[Any], path: str) -> None:
-        """Let work continue, and send a refresh when it is done."""
-        self.hold(task)
+    def go_on(self, task: asyncio.Future[Any], view: View) -> None:
+        """Let work about a function continue, and send a refresh when it is done."""
+        self.hold(task, view)
 
         def refresh(done: asyncio.Future[object]) -> None:
             if not done.cancelled() and done.exception() is None:
-                self.refresh(path)
+                self.refresh(view.answer.question.path)
 
         task.add_done_callback(refresh)
 
-    def hold(self, task: asyncio.Future[Any]) -> None:
-        """Keep a reference to work until it is done, and cancel it when the session ends."""
+    def hold(self, task: asyncio.Future[Any], view: View | None = None) -> None:
+        """Keep a reference to work until it is done, and cancel it when the session ends.
+
+        Args:
+            task: the work.
+            view: the function that it is about, if it is about one.
+        """
+        if task.done():
+            return
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if view is None:
+            return
+        question = view.answer.question
+        key, tasks = self._newest.get(question.unit, ("", set()))
+        if key != question.key:
+            for outdated in tasks:
+                outdated.cancel()
+            tasks = set()
+            self._newest[question.unit] = question.key, tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def close(self, path: str) -> None:
+        """Cancel the work about a file that was closed."""
+        for unit in [unit for unit in self._newest if unit[0] == path]:
+            for task in list(self._newest.pop(unit)[1]):
+                task.cancel()
 
     async def ready(
         self, tasks: Sequence[asyncio.Task[list[T]]], patience: float | None, path: str

@@ -45,17 +45,7 @@ from jaxsight.workers.results import (
 )
 from jaxsight.workers.warm_imports import WarmImports
 
-__all__ = [
-    "Death",
-    "Died",
-    "Haste",
-    "Outcome",
-    "Priority",
-    "Reason",
-    "Step",
-    "Tracers",
-    "tracer_command",
-]
+__all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers", "tracer_command"]
 
 log = logging.getLogger(__name__)
 

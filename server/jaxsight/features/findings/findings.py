@@ -175,7 +175,7 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
     if not isinstance(view.answer.reply, Traced):
         return []
     path = view.answer.question.path
-    outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, path)
+    outlined = await engine.waiting.within(engine.programs.outline(view), check.patience, view)
     if outlined is None:
         return []
     about_sizes = await _about_sizes(engine, view, check)
@@ -209,8 +209,7 @@ async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Findin
     if not differing and sizes.FIXED_SIZES not in check.codes:
         return []
     exploring = engine.sizes.explored(view.answer)
-    path = view.answer.question.path
-    explored = await engine.waiting.within(exploring, check.patience, path)
+    explored = await engine.waiting.within(exploring, check.patience, view)
     if explored is None:
         return differing
     engine.traces.name_sizes(view)
@@ -224,11 +223,10 @@ async def _result(
     engine: Engine, view: View, targets: Sequence[Target], check: _Check
 ) -> Result | None:
     """Return the function compiled for the first target, within the check's patience."""
-    path = view.answer.question.path
     if targets[0].host:
         compiling = engine.programs.held_result(view, targets[0])
-        return await engine.waiting.within(compiling, check.far, path)
-    return await engine.waiting.within(engine.programs.result(view), check.patience, path)
+        return await engine.waiting.within(compiling, check.far, view)
+    return await engine.waiting.within(engine.programs.result(view), check.patience, view)
 
 
 async def _in_kernels(
@@ -241,16 +239,16 @@ async def _in_kernels(
     folding: Folding | None = None
     if run_rules.FOLDING in codes:
         measured = engine.programs.folding(view, result)
-        folding = await engine.waiting.within(measured, check.patience, path)
+        folding = await engine.waiting.within(measured, check.patience, view)
     if folding is not None and result.is_unfolded and not folding.is_ended:
         again = engine.programs.result(view)
-        result = await engine.waiting.within(again, check.patience, path) or result
+        result = await engine.waiting.within(again, check.patience, view) or result
     judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding)
     first = await engine.look(view, functools.partial(judge, result, codes))
     if not first.incomplete:
         return first.findings
     completing = engine.programs.result(view, result.target, complete=True)
-    complete = await engine.waiting.within(completing, check.patience, path)
+    complete = await engine.waiting.within(completing, check.patience, view)
     if complete is None:
         return first.findings
     rest = await engine.look(view, functools.partial(judge, complete, first.incomplete))

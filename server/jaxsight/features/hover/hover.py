@@ -230,7 +230,7 @@ async def _target_words(engine: Engine, view: View) -> str:
             results.append(result)
         for task in tasks:
             if not task.done():
-                engine.waiting.go_on(task, path)
+                engine.waiting.go_on(task, view)
     words = target_rows(view, results)
     if waiting:
         words += f"\n\n*compiling for {', '.join(waiting)}…*"

@@ -96,7 +96,7 @@ async def _with_size_names(engine: Engine, views: list[View], patience: float | 
     _, pending = await asyncio.wait(work, timeout=patience)
     for task, view in zip(work, fresh, strict=True):
         if task in pending:
-            engine.waiting.go_on(task, view.answer.question.path)
+            engine.waiting.go_on(task, view)
     for view in fresh:
         engine.traces.name_sizes(view)
     return views
@@ -111,12 +111,12 @@ async def _compile_quickly(engine: Engine, views: Sequence[View], patience: floa
     if not quick or patience <= 0:
         return
     compiles = [asyncio.ensure_future(engine.programs.result(view)) for view in quick]
-    for compile in compiles:
-        engine.waiting.hold(compile)  # also when the hints are not awaited any more
+    for view, compile in zip(quick, compiles, strict=True):
+        engine.waiting.hold(compile, view)  # also when the hints are not awaited any more
     _, pending = await asyncio.wait(compiles, timeout=patience)
     for view, compile in zip(quick, compiles, strict=True):
         if compile in pending:
-            engine.waiting.go_on(compile, view.answer.question.path)
+            engine.waiting.go_on(compile, view)
         elif not compile.cancelled() and (error := compile.exception()) is not None:
             log.error("compiling %s", view.subject.name, exc_info=error)
 

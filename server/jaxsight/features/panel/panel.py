@@ -55,7 +55,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         )
     if not result.is_complete:
         completing = engine.programs.result(view, result.target, complete=True)
-        engine.waiting.go_on(asyncio.ensure_future(completing), path)
+        engine.waiting.go_on(asyncio.ensure_future(completing), view)
     contents = drawn(view, result, engine.programs.before(view))
     return Panel(
         path,

@@ -36,7 +36,7 @@ own modules while the client still loads the library that it speaks the protocol
 """
 
 _CHUNK = 65536
-_LAST_WORDS = 2.0
+_LAST_WORDS = 0.5
 """Seconds to wait at the end for a client to read the pending output."""
 
 

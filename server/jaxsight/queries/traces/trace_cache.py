@@ -18,8 +18,8 @@ from jaxsight.queries.memory import Memory, Unit
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Cancelled, Failed, Traced
+from jaxsight.workers.request_queue import Haste, Priority
 from jaxsight.workers.results import Died, Reason
-from jaxsight.workers.supervisor import Haste, Priority
 
 _TRIES = 3
 """Traces of one question while the files that it imports change: then whoever asks gets the last

@@ -38,8 +38,8 @@ from jaxsight.wire.messages.requests import (
     Sourcerize,
 )
 from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Haste, Priority
 from jaxsight.workers.results import Died, Outcome
-from jaxsight.workers.supervisor import Haste, Priority
 
 LONG = 1.0
 """Duration of a trace after which progress is shown, in seconds."""

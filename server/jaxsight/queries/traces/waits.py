@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from jaxsight.projects.project import Project
 from jaxsight.queries.traces.query import Unasked
-from jaxsight.workers.supervisor import Haste, Step
+from jaxsight.workers.request_queue import Haste, Step
 
 _LONG_STATEMENT = 1.0
 _LONG = 10.0
