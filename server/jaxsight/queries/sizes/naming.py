@@ -148,7 +148,7 @@ def _as_declared(text: str, node: Node, inputs: SizedInputs) -> str:
         if numbers != list(map(reading.value, sizes)):
             return text
         written = iter(show_size(size).replace(" ", "") for size in sizes)
-        parts += [text[end : shape.start(1)], _SIZE.sub(lambda _, w=written: next(w), shape[1])]  # type: ignore[misc]
+        parts += [text[end : shape.start(1)], _SIZE.sub(lambda _, w=written: next(w), shape[1])]
         end = shape.end(1)
     return "".join((*parts, text[end:]))
 

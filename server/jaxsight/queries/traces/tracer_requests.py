@@ -14,8 +14,8 @@ from jaxsight.events import Event, Progress
 from jaxsight.projects.project import Project
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
-from jaxsight.targets.target import Target
 from jaxsight.source.module import Module
+from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import (
     Failed,
     FoundModules,
