@@ -58,7 +58,7 @@ def _is_key(view: View, place: Range) -> bool:
 def _names_at(view: View, position: Position) -> frozenset[str]:
     """Return the names of keys in the statement of the module at a position."""
     chunk = view.module.chunk_at(position)
-    return _names(chunk.text, _origins(view)) if chunk is not None else frozenset()
+    return _names_in(chunk.text, _origins(view)) if chunk is not None else frozenset()
 
 
 def _origins(view: View) -> _Origins:
@@ -68,7 +68,7 @@ def _origins(view: View) -> _Origins:
 
 
 @functools.lru_cache(maxsize=_CHUNKS)
-def _names(text: str, origins: _Origins) -> frozenset[str]:
+def _names_in(text: str, origins: _Origins) -> frozenset[str]:
     try:
         return key_names(tree_of(text), functools.partial(_full_name, dict(origins)))
     except (SyntaxError, ValueError):
