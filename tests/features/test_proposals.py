@@ -137,7 +137,9 @@ async def test_shapes_are_shown_without_writing(project: tuple[Session, str]) ->
     session, path = project
     await proposed(session, path, MODEL, "attention")
     name = Position(4, 6)
-    assert await session.hover(path, name) is None
+    untraced = await session.hover(path, name)
+    assert untraced is not None
+    assert untraced.markdown.startswith("**attention** is not traced: no example inputs")
     lens = next(lens for lens in await session.lenses(path) if lens.title == "show shapes…")
     assert lens.arguments == (path, "attention")
     await session.show_proposed(*lens.arguments)
@@ -153,7 +155,7 @@ async def test_shapes_are_shown_without_writing(project: tuple[Session, str]) ->
     kept = await session.keep_proposed(path, "attention")
     assert kept.edits == (await proposed(session, path, MODEL, "attention"))[0].edits
     await session.show_proposed(path, "attention", hide=True)
-    assert await session.hover(path, name) is None
+    assert await session.hover(path, name) == untraced
     assert "attention" not in session.functions(path)
 
 

@@ -251,7 +251,8 @@ async def test_all_answers_and_messages_are_inert(
         params = {"command": command[0], "arguments": command[1:]}
         await client.request("workspace/executeCommand", params)
     answers.append(await client.request("jaxsight/targets", {}))
-    session.events.put_nowait(FileStatus(PATH, EVERYTHING, "missing", EVERYTHING))
+    told = FileStatus(PATH, EVERYTHING, "missing", EVERYTHING, why=EVERYTHING)
+    session.events.put_nowait(replace(told, why_detail=EVERYTHING))
     session.events.put_nowait(Message("error", EVERYTHING))
     session.events.put_nowait(Output(f"/{EVERYTHING}.py", EVERYTHING))
     session.events.put_nowait(

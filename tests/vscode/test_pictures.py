@@ -44,7 +44,7 @@ def editor(
 
 
 def test_kernels(editor: Window, update_fixtures: bool) -> None:
-    editor.sees("2 kernels · 2 launches", "1 kernel · 1 launch")
+    editor.sees("2 kernels · temp", "1 kernel · temp")
     README.take(editor, "kernels.png", update=update_fixtures)
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.source.analysis.random_keys import key_names, makes_key
-from jaxsight.source.analysis.syntax_trees import dotted_name
+from jaxsight.source.analysis.syntax_trees import dotted_name, names_stored
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Position, Range
 
+_MODULE = "jax.random."
+_MAKE = frozenset({"PRNGKey", "split", "fold_in", "key_data", "clone"})
+"""Functions of `jax.random` that return keys."""
+_FROM_NUMBERS = frozenset({"PRNGKey", "key", "wrap_key_data", "default_prng_impl"})
+"""Those that take none; all others take a key first, or as `key`."""
 _RAW = re.compile(r"u32\[(?P<several>\S+,)?[24]\]")
 """The types of raw keys: two words for threefry, four for `rbg`."""
 _CHUNKS = 64
@@ -54,7 +58,7 @@ def _is_key(view: View, place: Range) -> bool:
 def _names_at(view: View, position: Position) -> frozenset[str]:
     """Return the names of keys in the statement of the module at a position."""
     chunk = view.module.chunk_at(position)
-    return _names(chunk.text, _origins(view)) if chunk is not None else frozenset()
+    return _names_in(chunk.text, _origins(view)) if chunk is not None else frozenset()
 
 
 def _origins(view: View) -> _Origins:
@@ -64,7 +68,7 @@ def _origins(view: View) -> _Origins:
 
 
 @functools.lru_cache(maxsize=_CHUNKS)
-def _names(text: str, origins: _Origins) -> frozenset[str]:
+def _names_in(text: str, origins: _Origins) -> frozenset[str]:
     try:
         return key_names(tree_of(text), functools.partial(_full_name, dict(origins)))
     except (SyntaxError, ValueError):
@@ -74,3 +78,37 @@ def _names(text: str, origins: _Origins) -> frozenset[str]:
 def _full_name(origins: dict[str, str], name: str) -> str:
     root, dot, attributes = name.partition(".")
     return f"{origins[root]}{dot}{attributes}" if root in origins else ""
+
+
+def key_names(tree: ast.AST, full_name: Callable[[str], str]) -> frozenset[str]:
+    """Return the names, dotted as written, that hold keys somewhere in a tree.
+
+    Args:
+        tree: the code.
+        full_name: returns the full name of an imported object.
+    """
+    return frozenset(name for node in ast.walk(tree) for name in _names(node, full_name) if name)
+
+
+def makes_key(node: ast.AST, full_name: Callable[[str], str]) -> bool:
+    """Return whether an expression calls a function that returns keys."""
+    return isinstance(node, ast.Call) and _function(node, full_name) in _MAKE
+
+
+def _names(node: ast.AST, full_name: Callable[[str], str]) -> Iterator[str]:
+    match node:
+        case ast.Assign(targets=targets, value=value) if makes_key(value, full_name):
+            for target in targets:
+                yield dotted_name(target)
+                yield from names_stored(target)
+        case ast.Call(args=args, keywords=keywords):
+            function = _function(node, full_name)
+            if function and function not in _FROM_NUMBERS:
+                yield from map(dotted_name, args[:1])
+                yield from (dotted_name(word.value) for word in keywords if word.arg == "key")
+
+
+def _function(call: ast.Call, full_name: Callable[[str], str]) -> str:
+    """Return the name of the function in `jax.random` that is called; empty for other calls."""
+    name = full_name(dotted_name(call.func))
+    return name.removeprefix(_MODULE) if name.startswith(_MODULE) else ""

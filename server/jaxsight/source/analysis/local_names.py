@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from jaxsight.source.analysis.syntax_trees import (
     DEFINITIONS,
     dotted_name,
+    first_name,
     names_stored,
     statements_in,
     targets_of,
@@ -33,6 +34,21 @@ class LocalNames:
     """Names that are only bound to one inner function."""
     makers: dict[str, str] = field(default_factory=dict)
     """The functions of which names are only bound to results, or parts of them: `plt.subplots`."""
+
+    def result(self, name: str) -> str:
+        """Return the name of a local name's attribute by what made the local name.
+
+        It is `plt.subplots().plot` for `ax.plot` after `fig, ax = plt.subplots()`; empty if
+        something else may have made it. Other names are returned as they are.
+        """
+        resolved: set[str] = set()
+        while (root := first_name(name)) in self.all:
+            maker = self.makers.get(root, "")
+            if not maker or root in resolved:
+                return ""
+            resolved.add(root)
+            name = f"{maker}{RESULT}{name.removeprefix(root)}"
+        return name
 
 
 def local_names_of(function: FunctionLike) -> LocalNames:

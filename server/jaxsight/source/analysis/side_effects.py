@@ -392,28 +392,12 @@ class _Visitor:
                 self.record.attributes.add(name)
                 self.record.reads.add(root)
                 return
-        if name and (result := self.result(name)):
+        if name and (result := self.locals.result(name)):
             self.record.calls.add(result)
             return
         self.visit(node.value)
         if node.attr not in VALUE_ATTRIBUTES:
             self.unknown(f"`.{node.attr}`")
-
-    def result(self, name: str) -> str:
-        """Return the name of a local name's attribute by what made the local name.
-
-        It is `plt.subplots().plot` for `ax.plot` after `fig, ax = plt.subplots()`; empty if
-        something else may have made it.
-        """
-        resolved: set[str] = set()
-        while self.is_local(name):
-            root, dot, attributes = name.partition(".")
-            maker = self.locals.makers.get(root, "")
-            if not maker or root in resolved:
-                return ""
-            resolved.add(root)
-            name = f"{maker}{RESULT}{dot}{attributes}"
-        return name
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
@@ -500,7 +484,7 @@ class _Visitor:
         )
         if harmless:
             return
-        if name and (result := self.result(name)):
+        if name and (result := self.locals.result(name)):
             self.called(result, arguments)
         else:
             self.unknown(f"`.{method.attr}()`")

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from jaxsight.source.analysis.random_keys import key_names
+from jaxsight.features.hover.random_keys import key_names
 
 ORIGINS = {"jax": "jax", "jr": "jax.random", "split": "jax.random.split", "np": "numpy"}
 
