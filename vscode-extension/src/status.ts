@@ -48,18 +48,17 @@ const DETAIL = 34;
 const CLAUSE = 60;
 const PRIORITY = 90;
 
-const CHOOSE_INTERPRETER = { title: "Change", command: "jaxsight.chooseInterpreter" };
+const INTERPRETER = "jaxsight.chooseInterpreter";
+const EXAMPLE_INPUTS = "jaxsight.explainExamples";
+const LOG = "jaxsight.showLogs";
+const CHOOSE_INTERPRETER = { title: "Change", command: INTERPRETER };
 const CHOOSE_TARGET = { title: "Change", command: "jaxsight.pickTarget" };
-const SHOW_LOG = { title: "Show log", command: "jaxsight.showLogs" };
+const SHOW_LOG = { title: "Show log", command: LOG };
 const SHOW_STATUS = "jaxsight.showStatus";
 
 interface Item extends vscode.QuickPickItem {
   readonly command?: string;
 }
-
-const OTHER_INTERPRETER = { label: "$(symbol-misc) Choose another interpreter", command: "jaxsight.chooseInterpreter" };
-const ADD_EXAMPLES = { label: "$(symbol-parameter) Add example inputs", command: "jaxsight.explainExamples" };
-const READ_LOG = { label: "$(output) Show log", command: "jaxsight.showLogs" };
 
 export class Status implements vscode.Disposable {
   private readonly python = vscode.languages.createLanguageStatusItem("jaxsight", SELECTOR);
@@ -162,7 +161,7 @@ export class Status implements vscode.Disposable {
     const why = nothingShown(file);
     item.text = examplesText(file);
     item.detail = cut(file?.why ?? (why === "" ? "" : "needed to show shapes"));
-    item.command = why === "" ? { title: "More", command: "jaxsight.explainExamples" } : { title: "Show ways", command: remedy(why).command };
+    item.command = why === "" ? { title: "More", command: EXAMPLE_INPUTS } : { title: "Show ways", command: remedy(why) };
   }
 
   private showBar(root: RootStatus | undefined, file: FileStatus | undefined): void {
@@ -247,7 +246,6 @@ export class Status implements vscode.Disposable {
     const why = this.why(root, file);
     const isRunning = root?.state === "starting" || root?.state === "busy";
     const items: Item[] = [
-      ...(why === "" ? [] : [separator(why), this.remedy(root, file), separator("")]),
       {
         label: "$(circuit-board) Target",
         description: file?.target ?? "",
@@ -258,36 +256,34 @@ export class Status implements vscode.Disposable {
         label: "$(symbol-misc) Interpreter",
         description: root === undefined || root.jax === "" ? "" : `JAX ${root.jax}`,
         detail: root === undefined || root.python === "" ? "None yet" : `${root.python} (${root.reason})`,
-        command: "jaxsight.chooseInterpreter",
+        command: INTERPRETER,
       },
       {
         label: "$(symbol-parameter) Example inputs",
         description: examplesText(file),
         detail: "Write them, record a run, or take a proposal",
-        command: "jaxsight.explainExamples",
+        command: EXAMPLE_INPUTS,
       },
+      ...(root?.state === "untrusted" ? [{ label: `$(shield) ${trust().title}`, detail: root.detail, command: trust().command }] : []),
       separator(""),
       ...(isRunning ? [{ label: "$(debug-stop) Stop", description: root.detail, command: "jaxsight.restartTracers" }] : []),
-      { label: "$(output) Show log", command: "jaxsight.showLogs" },
+      { label: "$(output) Show log", command: LOG },
       { label: "$(refresh) Restart", command: "jaxsight.restartServer" },
     ];
     const doing = [this.failure, root?.detail ?? "", file?.whyDetail ?? ""].find((text) => text !== "");
     const options = { title: "jaxsight", matchOnDescription: true, ...(doing === undefined ? {} : { placeHolder: doing }) };
-    const picked = await vscode.window.showQuickPick(items, options);
+    const picked = await vscode.window.showQuickPick(why === "" ? items : beginning(why, this.remedy(root, file), items), options);
     if (picked?.command !== undefined) {
       await vscode.commands.executeCommand(picked.command);
     }
   }
 
-  /** What helps where nothing is shown. */
-  private remedy(root: RootStatus | undefined, file: FileStatus | undefined): Item {
+  /** The command that helps where nothing is shown. */
+  private remedy(root: RootStatus | undefined, file: FileStatus | undefined): string {
     if (this.failure !== "" || root?.state === "failed") {
-      return { ...OTHER_INTERPRETER, detail: this.failure === "" ? (root?.detail ?? "") : this.failure };
+      return INTERPRETER;
     }
-    if (root?.state === "untrusted") {
-      return { label: `$(shield) ${trust().title}`, detail: root.detail, command: trust().command };
-    }
-    return { ...remedy(nothingShown(file)), detail: file?.whyDetail ?? "" };
+    return root?.state === "untrusted" ? trust().command : remedy(nothingShown(file));
   }
 
   /** That of the root which holds the active editor's file; else the only one. */
@@ -336,12 +332,18 @@ function nothingShown(file: FileStatus | undefined): string {
   return file.shown === 0 ? file.why.replaceAll("`", "") : "";
 }
 
-/** What helps against a reason. */
-function remedy(why: string): { readonly label: string; readonly command: string } {
-  if (/^module .* not found/.test(why)) {
-    return OTHER_INTERPRETER;
+/** The command that helps against a reason. */
+function remedy(why: string): string {
+  if (/^modules? .* not found/.test(why)) {
+    return INTERPRETER;
   }
-  return why.includes("example inputs") || why.startsWith("no ") ? ADD_EXAMPLES : READ_LOG;
+  return why.includes("example inputs") || why.startsWith("no ") ? EXAMPLE_INPUTS : LOG;
+}
+
+/** The list with what helps at its top, under the reason. */
+function beginning(why: string, command: string, items: readonly Item[]): readonly Item[] {
+  const helps = items.filter((item) => item.command === command);
+  return [separator(why), ...helps, separator(""), ...items.filter((item) => item.command !== command)];
 }
 
 function separator(label: string): Item {
