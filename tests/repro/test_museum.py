@@ -46,7 +46,7 @@ def test_the_training_step_is_large(bug: Bug) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", HERE, ids=name)
+@pytest.mark.parametrize("bug", part(HERE), ids=name)
 def test_both_fail_here(bug: Bug) -> None:
     check = parse(bug.check)
     environment = {**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "0"}
