@@ -37,6 +37,7 @@ OWN = (
     "jaxsight.files.bytecode",
     "jaxsight.files.private",
     "jaxsight.files.reading",
+    "jaxsight.files.texts",
     "jaxsight.lru",
     "jaxsight.text.inert",
     *(f"jaxsight.recording.{name}" for name in WRITING_CALLS),

@@ -39,6 +39,7 @@ class LibraryChanges:
 
     def __init__(self, imports: Imports, irreversible: IrreversibleEffects) -> None:
         self._irreversible = irreversible
+        self._modules = imports.modules
         self._snapshot = Snapshot(MODULES)
         self._by_namespace: WeakKeyDictionary[FileNamespace, _FileChanges] = WeakKeyDictionary()
         self._ran: WeakKeyDictionary[FileNamespace, set[str]] = WeakKeyDictionary()
@@ -80,6 +81,8 @@ class LibraryChanges:
                 file_changes = self._by_namespace[namespace] = _FileChanges(changes, keys)
         if file_changes is None:
             return ()
+        if namespace.executed:
+            self._modules.note_changes()
         file_changes.changes.undo()
         return tuple(file_changes.changes.lost)
 

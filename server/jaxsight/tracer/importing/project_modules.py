@@ -42,7 +42,7 @@ class Loaded:
     jax: bool = False
     """Whether importing it imports JAX."""
     snapshot: ObjectSnapshot | None = None
-    """Its contents after the import."""
+    """Its contents after the import; `None` while it runs, and once they are known to differ."""
     reads: file_reads.Reads = field(default_factory=file_reads.Reads)
     """Files that it read during the import."""
     error: str = ""
@@ -179,6 +179,18 @@ class ProjectModules:
         loaded = Loaded(path, next(self._serials), versions, error=error)
         self.loaded[package] = loaded
         return loaded
+
+    def note_changes(self) -> None:
+        """Remember which modules have changed since their import, before changes are undone.
+
+        What a module has changed in others is undone together with what a file has changed, but it
+        stays loaded. So another file that imports them cannot share them.
+        """
+        newest = max((loaded.serial for loaded in self.loaded.values()), default=0)
+        for loaded in self.loaded.values():
+            snapshot = loaded.snapshot
+            if snapshot is not None and loaded.serial < newest and not snapshot.is_current():
+                loaded.snapshot = None
 
     def renew(self) -> None:
         """Unload the project's modules that have changed since their import, and their importers.
