@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 NAMES = (
@@ -15,10 +16,10 @@ NAMES = (
 """
 
 
-def laid(folder: Path, mark: Path) -> Path:
+def laid(folder: Path, mark: Path, names: Sequence[str] = NAMES) -> Path:
     """Fill a folder with baits, which add a line to a file when they run; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in NAMES:
+    for name in names:
         text = f"with open({str(mark)!r}, 'a') as mark:\n    mark.write({name!r} + '\\n')\n"
         (folder / f"{name}.py").write_text(text)
     return folder
