@@ -97,7 +97,10 @@ def test_a_guardian_that_was_stopped_before_it_ran_ends_with_the_server(tmp_path
             time.sleep(0.01)
         while "slow.py" not in " ".join(below[0].cmdline()):
             time.sleep(0.01)
+        parent.suspend()  # it would continue a guardian that is starting
         below[0].suspend()
+        while below[0].status() != psutil.STATUS_STOPPED:
+            time.sleep(0.01)
         server.kill()
         server.wait()
         _, alive = psutil.wait_procs(below, timeout=20)

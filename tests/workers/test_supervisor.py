@@ -258,7 +258,8 @@ async def test_a_tracer_that_has_grown_gives_way_to_the_spare(make: Make) -> Non
         await ask(tracers, "answer")
     await ask(tracers, "grow 350")
     await until(lambda: psutil.Process(first).memory_info().rss > 350 * MIB)
-    assert await pid_of(tracers) == first
+    # On a busy machine, its size may be known before.
+    assert await pid_of(tracers) in (first, spare)
     await until(lambda: tracers.pids[:1] == (spare,))
     assert await pid_of(tracers) == spare
     assert not [event for event in events(tracers) if isinstance(event, Replaced)]
