@@ -69,7 +69,7 @@ bench: .venvs/test-py311/.installed .venvs/compilers/.test-py311 ## Measure spee
 .PHONY: bench-vscode
 bench-vscode: .venvs/vscode/.installed .venvs/test-py311/.installed .venvs/code-server/.installed vsix ## Measure what a real VS Code adds (on Linux)
 	mkdir -p reports
-	CHROMIUM=$$(.ci/chromium) JAXSIGHT_PYTHON="$(CURDIR)/.venvs/test-py311/bin/python" \
+	CHROMIUM=$$(.ci/chromium) JAXSIGHT_PYTHON="$(CURDIR)/.venvs/test-py311/bin/python" PYTHONPATH=server \
 		.venvs/vscode/bin/python -m tests.perf.in_vscode --json reports/bench-vscode.json
 
 .PHONY: docs

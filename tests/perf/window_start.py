@@ -144,7 +144,10 @@ def starts(
         begin = time.perf_counter()
         subprocess.run([python, "-c", PLAIN], check=True, stdout=subprocess.DEVNULL)
         yield Start(
-            _chain({OPENED: 0.0, DRAWN: drawn, SHOWN: shown}, sorted([*ours, *own, *theirs])),
+            _chain(
+                {OPENED: 0.0, DRAWN: drawn, SHOWN: shown},
+                sorted([*ours, *map(tuple, own), *theirs]),
+            ),
             milliseconds(begin),
         )
 
