@@ -7,6 +7,7 @@ Modules of installed packages are never unloaded.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import itertools
 import os
@@ -17,6 +18,7 @@ from pathlib import PurePath
 from types import ModuleType
 
 from jaxsight.files.texts import Texts, Version
+from jaxsight.tracer.importing import import_order
 from jaxsight.tracer.importing.overlay_finder import Finder, Loader
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
@@ -45,6 +47,8 @@ class Loaded:
     """Its contents after the import; `None` while it runs, and once they are known to differ."""
     reads: file_reads.Reads = field(default_factory=file_reads.Reads)
     """Files that it read during the import."""
+    touches_others: bool = False
+    """Whether its import may depend on those before it, and others on it (`import_order.py`)."""
     error: str = ""
     """Why an empty package stands in for it."""
 
@@ -83,6 +87,10 @@ class ProjectModules:
         """The effects of importing a module, by its name."""
         self.running: RunningFile | None = None
         self._roots: tuple[str, ...] = ()
+        self._touching: dict[str, tuple[Version, bool]] = {}
+        """Which files touch others on import, by their versions."""
+        self._failed_one_touches = False
+        """Whether an import that raised an error may have touched modules that are loaded."""
         self._serials = itertools.count(1)
         self.functions = ImportedFunctions()
         self.functions.install()
@@ -196,8 +204,11 @@ class ProjectModules:
         """Unload the project's modules that have changed since their import, and their importers.
 
         This includes modules that would not be found now, before the file's statements have changed
-        the path.
+        the path, and all of them if one may touch others.
         """
+        touching = (loaded.touches_others for loaded in self.loaded.values())
+        if self._failed_one_touches or any(touching):
+            self.unload_all()
         changed = {
             name
             for name, loaded in self.loaded.items()
@@ -211,7 +222,8 @@ class ProjectModules:
         importlib.invalidate_caches()
 
     def unload_all(self) -> None:
-        """Unload the project's modules, whose arrays and meshes are on devices that are gone."""
+        """Unload the project's modules."""
+        self._failed_one_touches = False
         for name in tuple(self.loaded):
             self._unload(name)
 
@@ -328,15 +340,31 @@ class ProjectModules:
         except BaseException:
             if self.loaded.get(name) is loaded:
                 del self.loaded[name]
+            self._failed_one_touches |= self._touches_others(path, module)
             raise
         finally:
             if name in self.importing:
                 self.importing.remove(name)
         loaded.snapshot = ObjectSnapshot([vars(module)], {name})
+        loaded.touches_others = self._touches_others(path, module)
+
+    def _touches_others(self, path: str, module: ModuleType) -> bool:
+        version = self.attempted[path]
+        known = self._touching.get(path)
+        if known is None or known[0] != version:
+            with contextlib.suppress(OSError):
+                text, version = self.texts.source(path)
+                known = version, import_order.touches_others(text, module, _is_users)
+                self._touching[path] = known
+        return known is None or known[1]
 
     def _note_text(self, path: str, version: Version) -> None:
         """Record the version of a text that is about to be executed."""
         self.attempted[path] = version
+
+
+def _is_users(top: str) -> bool:
+    return code_origins.of_module(top) == code_origins.USER
 
 
 def prefixes(name: str) -> list[str]:

@@ -1,0 +1,164 @@
+"""Determine whether the import of a module may touch other modules of the project, from its text.
+
+What such an import does may depend on what was imported before it: `REG.clear()` does nothing to a
+registry that is empty, and that does not show afterwards. So a file that starts again imports all
+modules again, in its own order, if one of them may touch others. Modules that only import, define
+and compute are shared by all files.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+from jaxsight.tracer.isolation import code_origins
+
+_REACH_ANYTHING = frozenset({"sys", "importlib", "builtins", "gc", "inspect"})
+"""Modules by which code reaches others without naming them."""
+
+_RUN_ANYTHING = frozenset({"exec", "eval", "globals", "vars", "__import__"})
+
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def touches_others(text: str | bytes, module: ModuleType, is_users: Callable[[str], bool]) -> bool:
+    """Return whether importing `module`, which has been imported, may touch others.
+
+    Args:
+        text: its source.
+        module: the module.
+        is_users: returns whether an imported module, by its top-level name, is the project's.
+    """
+    if any(map(_notifies_bases, vars(module).values())):
+        return True
+    try:
+        reader = _Reader(is_users)
+        reader.visit(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+    return reader.touches
+
+
+def _notifies_bases(value: object) -> bool:
+    """Return whether the definition of a class called code of the project."""
+    if not isinstance(value, type):
+        return False
+    bases = type.mro(value)[1:]
+    return code_origins.is_users(type(value)) or any(
+        "__init_subclass__" in vars(base) and code_origins.is_users(base) for base in bases
+    )
+
+
+class _Reader(ast.NodeVisitor):
+    """Reads the statements that an import runs, and which names refer to objects of others."""
+
+    def __init__(self, is_users: Callable[[str], bool]) -> None:
+        self.touches = False
+        self._is_users = is_users
+        self._others: set[str] = set()
+        """Names of the project's modules, of what is in them, and of what was made of these."""
+        self._own: set[str] = set(vars(builtins)) - _RUN_ANYTHING
+        self._modules: set[str] = set()
+        """Names of installed modules, whose attributes others see too."""
+        self._star = False
+        """Whether any name may be another module's."""
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            top = alias.name.partition(".")[0]
+            self._import(alias.asname or top, top)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        top = (node.module or "").partition(".")[0] if not node.level else ""
+        for alias in node.names:
+            if alias.name != "*":
+                self._import(alias.asname or alias.name, top)
+            elif not top or self._is_users(top):
+                self._star = True
+
+    def _import(self, name: str, top: str) -> None:
+        if not top or top in _REACH_ANYTHING or self._is_users(top):
+            self._others.add(name)
+        else:
+            self._own.add(name)
+            self._modules.add(name)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.touches |= any(map(self._is_of_others, node.decorator_list))
+        for outside in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
+            if outside is not None:
+                self.visit(outside)
+        self._own.add(node.name)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Leave out its body, which does not run yet."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.touches |= any(map(self._is_of_others, node.decorator_list))
+        self.generic_visit(node)
+        self._own.add(node.name)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.touches |= self._is_of_others(node)
+        self.generic_visit(node)
+
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+        self.touches |= any(self._is_of_others(item.context_expr) for item in node.items)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self._bind(target, node.value)
+        self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self._bind(node.target, node.value)
+        self.generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._bind(node.target, node.iter)
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self.touches |= self._is_of_others(node.target) or self._is_in_module(node.target)
+        self.generic_visit(node)
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            self._bind(target, None)
+
+    def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
+        if not isinstance(target, ast.Name | ast.Tuple | ast.List | ast.Starred):
+            self.touches |= self._is_of_others(target) or self._is_in_module(target)
+            return
+        names = {name.id for name in ast.walk(target) if isinstance(name, ast.Name)}
+        if value is not None and self._is_of_others(value):
+            self._others |= names
+        else:
+            self._own |= names
+
+    def _is_of_others(self, node: ast.AST) -> bool:
+        """Return whether an expression names something of another module, outside of functions."""
+        return any(
+            name.id in self._others
+            or (self._star and name.id not in self._own)
+            or (name.id in _RUN_ANYTHING)
+            for name in _names(node)
+        )
+
+    def _is_in_module(self, target: ast.expr) -> bool:
+        """Return whether an assignment changes an installed module, or something unnamed."""
+        names = [name.id for name in _names(target)]
+        return not names or not self._modules.isdisjoint(names)
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    if isinstance(node, ast.Name):
+        yield node
+    elif not isinstance(node, _INNER):
+        for child in ast.iter_child_nodes(node):
+            yield from _names(child)
