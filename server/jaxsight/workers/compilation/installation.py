@@ -202,7 +202,7 @@ _REASONS = (
         "pip cannot reach its package index; check the network connection",
     ),
     (
-        re.compile(r"[Uu]nknown option: -P"),
+        re.compile(r"unknown option: -P\b", re.IGNORECASE),
         "it is older than Python 3.11; choose another interpreter",
     ),
     (
