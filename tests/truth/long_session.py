@@ -18,6 +18,9 @@ from tests.truth.measure import scratch, session, write
 COMPARED_EVERY = 25
 FILES = 4
 
+_SETTINGS = {"examplesFromCallers": False}
+"""A session remembers the last good calls of a function that fails now; a fresh one has seen none."""
+
 
 @dataclass(slots=True)
 class Figures:
@@ -45,7 +48,7 @@ async def measured(count: int, seed: int, python: str) -> LongSession:
     with scratch() as folder:
         project = projects.drawn(choose, FILES - 2)
         write(folder, project.disk)
-        async with session(folder, python) as lasting:
+        async with session(folder, python, **_SETTINGS) as lasting:
             typist = projects.Typist(project, folder, lasting, choose)
             for name in sorted(project.disk.keys() - {projects.DATA}):
                 typist.show(name)
@@ -63,7 +66,7 @@ async def _compare(
 ) -> None:
     """Compare the files that are open with what a fresh session shows of the same texts."""
     texts, folder = typist.project.editor, typist.folder
-    async with session(folder, python) as fresh:
+    async with session(folder, python, **_SETTINGS) as fresh:
         for name, text in texts.items():
             fresh.open(str(folder / name), text)
         for name, text in texts.items():

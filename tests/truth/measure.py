@@ -180,10 +180,10 @@ def truths(cases: Sequence[Case], python: str, jobs: int) -> dict[tuple[str, str
 
 
 @asynccontextmanager
-async def session(root: Path, python: str) -> AsyncIterator[Session]:
+async def session(root: Path, python: str, **settings: object) -> AsyncIterator[Session]:
     """A session on a folder, with its tracers."""
     opened = Session(Projects(Trust(Policy.ALWAYS)))
-    opened.configure([str(root)], {**QUIET, "python": python})
+    opened.configure([str(root)], {**QUIET, "python": python, **settings})
     try:
         yield opened
     finally:
