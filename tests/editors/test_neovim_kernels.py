@@ -46,7 +46,7 @@ def kernels(editor: Neovim) -> dict[str, str]:
 def test_totals_stand_at_the_head_and_barriers_at_their_lines(editor: Neovim) -> None:
     shown = kernels(editor)
     (head,) = [label for text, label in shown.items() if "def normalized" in text]
-    assert "launch" in head
+    assert "kernels" in head
     assert head.endswith("cpu")
     (barrier,) = [label for text, label in shown.items() if "jnp.sort" in text]
     assert barrier.strip().startswith("⊣ sort")

@@ -135,10 +135,13 @@ class Project:
         self.session.change(self.lib, lib(self.way, number))
 
     async def loss(self) -> list[str]:
-        hover = await self.session.hover(self.main, ON_THE_DEFINITION)
-        assert hover is not None
-        assert not hover.stale
-        return numbers(hover.markdown)
+        """The numbers of the first hover that is not marked as stale."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                hover = await self.session.hover(self.main, ON_THE_DEFINITION)
+                assert hover is not None
+                if not hover.stale:
+                    return numbers(hover.markdown)
 
     def close(self) -> None:
         self.session.close(self.main)

@@ -72,11 +72,11 @@ STARTING = f"""
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[2] / "server")!r})
-from jaxsight.workers import process
+from jaxsight.workers import own_python
 from jaxsight.workers.supervisor import Tracers
 
 async def main(guardian):
-    process.GUARDIAN = Path(guardian)
+    own_python.GUARDIAN = Path(guardian)
     Tracers(sys.executable, ".").start()
     await asyncio.sleep(1000)
 
@@ -93,10 +93,12 @@ def test_a_guardian_that_was_stopped_before_it_ran_ends_with_the_server(tmp_path
         [sys.executable, "-c", STARTING, str(slow)], start_new_session=True
     ) as server:
         parent = psutil.Process(server.pid)
-        while not (below := parent.children()):
+        deadline = time.monotonic() + 60
+        below: list[psutil.Process] = []
+        while not any("slow.py" in " ".join(process.cmdline()) for process in below):
+            assert time.monotonic() < deadline
             time.sleep(0.01)
-        while "slow.py" not in " ".join(below[0].cmdline()):
-            time.sleep(0.01)
+            below = parent.children()
         parent.suspend()  # it would continue a guardian that is starting
         below[0].suspend()
         while below[0].status() != psutil.STATUS_STOPPED:

@@ -124,8 +124,8 @@ class Targets:
             answer = await context.ask(plan.question, [_CANCEL, _INSTALL])
         except JsonRpcException as error:
             raise LookupError(
-                f"This editor cannot ask questions; to install {plan.title}, run "
-                f"`jaxsight targets install {platform}` in a terminal."
+                f"run `jaxsight targets install {platform}` in a terminal; "
+                "this editor cannot ask questions"
             ) from error
         if answer != _INSTALL:
             return
