@@ -57,7 +57,7 @@ def test_a_fix_says_what_it_saves_and_saves_it(editor: Window) -> None:
 
     # Fixes are verified in the background, and offered once they are.
     editor.act(str(editor.until(fix, "no fix is offered")))
-    editor.sees("def f_sum_jax(x):▣ 1 kernel · temp")
+    editor.sees("def f_sum_jax(x):▣ 1 kernel · h100 (kernels 2 → 1)")
     editor.revert()
     editor.sees("def f_sum_jax(x):▣ 2 kernels · temp 512 KiB · h100")
 
