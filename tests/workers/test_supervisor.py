@@ -656,3 +656,17 @@ async def test_a_spare_that_ran_past_takes_over_later(make: Make) -> None:
     assert isinstance(passed, Traced)
     running.cancel()  # the tracer ignores it, and is replaced once another request waits
     assert await pid_of(tracers) == int(passed.jaxpr)
+
+
+async def test_a_paused_file_runs_again_after_a_while_once_files_have_changed(make: Make) -> None:
+    tracers = make()
+    for _ in range(5):
+        await ask(tracers, "exit 1")
+    outcome = await ask(tracers, "exit 1")
+    assert isinstance(outcome, Died)
+    assert outcome.repeated
+    tracers.retry()
+    async with asyncio.timeout(PATIENCE):
+        while isinstance(outcome, Died) and outcome.repeated:
+            await asyncio.sleep(0.05)
+            outcome = await ask(tracers, "exit 1")

@@ -367,7 +367,7 @@ class Project:
     def retry(self) -> None:
         """Try files again that ended their tracers."""
         if self._tracers is not None:
-            self._tracers.forget_crashes()
+            self._tracers.retry()
 
     async def restart(self) -> None:
         if self._tracers is not None:

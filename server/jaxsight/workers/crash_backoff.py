@@ -32,6 +32,8 @@ class _Crashes:
     request: Request[object]
     texts: Mapping[str, str] | None
     until: float
+    may_be_over: bool = False
+    """What it imports has changed on disk."""
 
 
 class CrashBackoff:
@@ -46,6 +48,12 @@ class CrashBackoff:
         self._by_file.clear()
         self._failing.clear()
 
+    def retry(self) -> None:
+        """Let the same texts run again after the delay: files on disk have changed."""
+        self._by_file = {
+            file: replace(crashes, may_be_over=True) for file, crashes in self._by_file.items()
+        }
+
     def repeated_death(
         self, message: Request[object], texts: Mapping[str, str] | None
     ) -> Died | None:
@@ -58,6 +66,7 @@ class CrashBackoff:
         if crashes is None or crashes.deaths < PATIENCE:
             return None
         is_same = message.numbered(NEW) == crashes.request and texts == crashes.texts
+        is_same = is_same and not crashes.may_be_over
         if time.monotonic() >= crashes.until and not is_same:
             return None
         return replace(crashes.death, id=message.id, repeated=True)

@@ -215,16 +215,16 @@ class Tracers:
         await self._pool.sleep()
         return True
 
-    def forget_crashes(self) -> None:
+    def retry(self) -> None:
         """Try files again that ended their tracers: what they import has changed on disk."""
-        self._crash_backoff.clear()
+        self._crash_backoff.retry()
 
     async def restart(self) -> None:
         """End all tracers, forget past deaths and start a new one.
 
         The running request is answered by `Died`; waiting ones continue.
         """
-        self.forget_crashes()
+        self._crash_backoff.clear()
         self._warm_imports.clear()
         await self._pool.restart()
 

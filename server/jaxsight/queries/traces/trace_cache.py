@@ -108,15 +108,16 @@ class TraceCache:
         Raises:
             Superseded: a newer question about the same function arrived while this one ran.
         """
-        answer = self.known(question)
+        if (answer := self.known(question)) is not None:
+            return answer
         killed = self._memory.killed.get(question.key)
         if killed is not None and priority is not Priority.PERSON and self.is_current(killed):
             return killed  # as what is not asked for again kills no further tracer
-        for _ in range(_TRIES):
-            if answer is not None and self.is_current(answer):
+        answer = await self._traced(question, trace, priority)
+        for _ in range(_TRIES - 1):
+            if self.is_current(answer):
                 break
             answer = await self._traced(question, trace, priority)
-        assert answer is not None
         return answer
 
     async def _traced(self, question: Question, trace: Tracing, priority: Priority) -> Answer:
