@@ -69,3 +69,31 @@ class Argument:
 
     name: str
     spec: InputSpec
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """Where a program begins whose dry run shows what functions are called with.
+
+    `module` is the dotted name of the file's module, as in `Trace`.
+    """
+
+    file: str
+    module: str
+    function: str = ""
+    """A function without arguments of their own (`main`, `TestTrain.test_step`); if empty, the
+    module's statements themselves, with `if __name__ == "__main__":`.
+    """
+    text: str = ""
+    """Statements that are run instead of the module's: those of a doctest, a notebook, a README."""
+    line: int = 0
+    """The line (from 0) of `file` at which `text` begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryCall:
+    """A call of a function in a dry run: its arguments are those of the traced function."""
+
+    entry: EntryPoint
+    number: int = 0
+    """Its number among the function's different calls in the run."""

@@ -18,7 +18,7 @@ from jaxsight.wire.observations import (
 from jaxsight.wire.program import Program
 from jaxsight.wire.spans import Span
 
-VERSION = 17
+VERSION = 18
 """Incremented when a message changes; a tracer with another version is rejected."""
 
 
@@ -114,6 +114,42 @@ class Failed:
     executed: int = 0
     reused: tuple[Reused, ...] = ()
     caveats: tuple[Caveat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallSeen:
+    """How a function of the file was called in a dry run.
+
+    `entry` is the index of the program, `number` that of the call, as in `DryCall`.
+    """
+
+    function: str
+    """Its qualified name; `main.<locals>.step` for a nested function."""
+    entry: int
+    number: int
+    file: str
+    """The file and the line (from 1) of the call."""
+    line: int
+    inputs: tuple[tuple[str, str], ...]
+    """The known arguments by parameter, for people: `x`, `f32[8,28,28,1]`."""
+    unknown: tuple[str, ...] = ()
+    """Parameters whose arguments are not known: data that was not loaded."""
+    text: str = ""
+    """The lines of an example set, if all arguments can be written so."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryCalls:
+    """What programs call a file's functions with, in the order of the calls."""
+
+    id: int
+    calls: tuple[CallSeen, ...]
+    missing: tuple[str, ...] = ()
+    """Top-level modules that are not installed, or not found, and that the programs import."""
+    files: tuple[tuple[str, str], ...] = ()
+    """The files that the answer was made of, with their versions, as in `Traced`."""
+    caveats: tuple[Caveat, ...] = ()
+    """Statements of the slice that did not complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +373,7 @@ class FoundModules:
     missing: tuple[str, ...]
 
 
-Reply = Traced | Shown | Lowered | Outlined | Compared | Imported | FoundModules
+Reply = Traced | DryCalls | Shown | Lowered | Outlined | Compared | Imported | FoundModules
 """The answer to a request that did what it asks for."""
 
 FromTracer = Hello | Stage | Reply | Failed | Cancelled | Spoiled

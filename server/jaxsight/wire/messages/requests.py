@@ -21,9 +21,10 @@ from typing import Generic, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.inputs import Argument
+from jaxsight.wire.messages.inputs import Argument, DryCall, EntryPoint
 from jaxsight.wire.messages.replies import (
     Compared,
+    DryCalls,
     FoundModules,
     Imported,
     Lowered,
@@ -146,6 +147,11 @@ class Trace(Request[Traced]):
     """Flags of the module's `from __future__` imports, for `compile`."""
     call: str | None = None
     """A doctest call whose arguments replace `arguments`, e.g. `f(jnp.ones(3), n=2)`."""
+    dry_call: DryCall | None = None
+    """A call in a dry run that has the arguments, except those of `arguments`, which nobody knows.
+
+    `function` may then be nested in others, e.g. `main.<locals>.step`.
+    """
     patience: float = 5.0
     """Seconds after which a chunk that is neither `needed` nor `unlimited` is skipped."""
     whole: bool = False
@@ -174,6 +180,31 @@ class Trace(Request[Traced]):
     def title(self) -> str:
         """The function's name."""
         return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun(Request[DryCalls]):
+    """Execute the slice of `run` and run programs abstractly; say how they call its functions.
+
+    Arrays have no values, each loop runs at most a few times, statements that fail are skipped, and
+    effects outside of the process are refused. `run.function` is ignored.
+    """
+
+    id: int
+    run: Trace
+    entries: tuple[EntryPoint, ...]
+    patience: float = 10.0
+    """Seconds after which no further program is started, and the running one ends."""
+
+    @property
+    def executes(self) -> Trace:
+        """The slice of the whole module."""
+        return self.run
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "looking for calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,5 +370,15 @@ class Cancel:
 
 
 ToTracer = (
-    Trace | Sourcerize | Show | Lower | Outline | Compare | Import | FindModules | Overlay | Cancel
+    Trace
+    | DryRun
+    | Sourcerize
+    | Show
+    | Lower
+    | Outline
+    | Compare
+    | Import
+    | FindModules
+    | Overlay
+    | Cancel
 )
