@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.states import nnx
 
 _OPENED = {
@@ -66,6 +67,7 @@ def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     value, owner = namespace[first], None
     for part in attributes:
         value, owner = _member(value, part, name)
+    value = placeholders.opened(value)
     call: Callable[..., object] = _opened(value)
     _check(call, name)
     if call is value:
