@@ -9,15 +9,17 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose
 from jaxsight.wire.messages.replies import Traced
 
+_NAMED = ("module", "program", "recorded")
+
 
 def origin(view: View) -> str:
     """Return which call or run example inputs are from; empty if other words say it, or none."""
-    return one_line(view.set_name) if view.subject.examples.source in ("module", "recorded") else ""
+    return one_line(view.set_name) if view.subject.examples.source in _NAMED else ""
 
 
 def words(view: View) -> str:
     """Return Markdown that says by whom or where a function is called; empty for other ones."""
-    is_called = view.subject.examples.source in ("module", "caller")
+    is_called = view.subject.examples.source in ("module", "program", "caller")
     return prose(view.set_name) if is_called else ""
 
 
