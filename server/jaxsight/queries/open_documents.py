@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from jaxsight.examples import OutsideSet
 from jaxsight.projects.projects import Projects
@@ -15,6 +16,7 @@ from jaxsight.settings.example_settings import ExampleSettings
 Observed = Mapping[tuple[str, str], tuple[OutsideSet, ...]]
 """Observed calls by the path of a file and the qualified name of a function in it."""
 
+_NONE: Observed = MappingProxyType({})
 _READERS = 3
 """Number of large texts that are parsed at the same time."""
 
@@ -80,7 +82,7 @@ class OpenDocuments:
 
     def observed(self, path: str) -> Observed:
         """Return the calls of a document's functions by their callers."""
-        return self._observed.get(path, {})
+        return self._observed.get(path, _NONE)
 
     def observe(self, path: str, calls: Observed) -> bool:
         """Replace the calls of a document's functions; return whether they are others."""
@@ -91,7 +93,7 @@ class OpenDocuments:
 
     def dry_calls(self, path: str) -> Observed:
         """Return the calls of a document's functions in dry runs."""
-        return self._dry_calls.get(path, {})
+        return self._dry_calls.get(path, _NONE)
 
     def put_dry_calls(self, path: str, calls: Observed) -> bool:
         """Replace a document's calls in dry runs; return whether they are others."""

@@ -24,6 +24,8 @@ _CONFIGURES = ("jax.config", "config", "logging", "warnings", "sys.path", "print
 _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
 _GIVEN = frozenset({"self", "argv", "args", "_", "_argv", "unused_argv", "cfg", "config", "flags"})
 """Parameters of `main` that whoever starts a program passes."""
+_MOST_COMPARED = 100
+"""Number of tests from which their order is that of the text."""
 _SETTINGS = re.compile(r"(?:get|make)_(?:\w+_)?(?:config|hyper)\w*")
 """Functions without arguments that call nothing with arrays."""
 
@@ -38,7 +40,10 @@ class Entries:
     """Whether some of them are guarded by `__name__`: they call `main`."""
     mains: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
-    """Tests that use one of the wanted names come first, those with parameters of a list last."""
+    """Those that use other wanted names than the ones before come first.
+
+    Those with parameters of a list come last.
+    """
     others: tuple[str, ...] = ()
     """Functions without arguments that use one of the wanted names."""
 
@@ -60,7 +65,8 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
     own = {s.name for s in body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
     if wanted is None:
         wanted = frozenset(own)
-    tests: list[tuple[bool, bool, str]] = []
+    tests: dict[str, set[str]] = {}
+    of_lists: dict[str, set[str]] = {}
     mains: list[str] = []
     others: list[str] = []
     for name, function, cls in _functions(body):
@@ -68,9 +74,10 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
         reaches = not wanted.isdisjoint(_names(function if cls is None else cls) - {last})
         if last.startswith("test") and (cls is not None or last != "test" or reaches):
             needs = set(_required(function)) - {"self"}
-            if not needs or _is_parametrized(function):
-                is_direct = not wanted.isdisjoint(_names(function))
-                tests.append((bool(needs), not is_direct, name))
+            if not needs:
+                tests[name] = _uses(function, wanted)
+            elif _is_parametrized(function):
+                of_lists[name] = _uses(function, wanted)
         elif cls is not None:
             continue
         elif last in _MAINS and set(_required(function)) <= _GIVEN:
@@ -81,7 +88,7 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
         any(_acts(statement, own | wanted) for statement in body),
         any(isinstance(s, ast.If) and is_main_guard(s.test) for s in body),
         tuple(mains),
-        tuple(name for *_, name in sorted(tests, key=lambda test: test[:2])),
+        (*_varied(tests), *_varied(of_lists)),
         tuple(others),
     )
 
@@ -107,6 +114,29 @@ def _required(function: ast.FunctionDef) -> list[str]:
     needed = positional[: len(positional) - len(parameters.defaults)]
     keywords = zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
     return [p.arg for p in (*needed, *(p for p, value in keywords if value is None))]
+
+
+def _uses(function: ast.FunctionDef, wanted: frozenset[str]) -> set[str]:
+    """Return the wanted names that a function uses, and the attributes of these."""
+    uses: set[str] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in wanted:
+                uses |= {name, attribute}
+            case ast.Name(id=name) if name in wanted:
+                uses.add(name)
+    return uses
+
+
+def _varied(tests: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the tests, those that use most names that the ones before do not use first."""
+    left, used = dict(tests), set[str]()
+    while left:
+        name = max(left, key=lambda test: (len(left[test] - used), bool(left[test])))
+        if len(left) > _MOST_COMPARED:
+            name = next(iter(left))
+        used |= left.pop(name)
+        yield name
 
 
 def _is_parametrized(function: ast.FunctionDef) -> bool:

@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<module>\.*[\w.]*)[ \t]+import[ \t]*"
-    r"(?P<names>\([^()]{0,4000}\)|[^\n;#]+)|import[ \t]+(?P<modules>[^\n;#]+))",
+    r"(?P<names>\((?:[^()#]|#[^\n]*){0,2000}\)|[^\n;#]+)|import[ \t]+(?P<modules>[^\n;#]+))",
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"#[^\n]*")

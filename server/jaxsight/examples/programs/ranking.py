@@ -21,7 +21,7 @@ from jaxsight.wire.messages.inputs import EntryPoint
 
 MOST = 12
 """Programs of a file."""
-_MOST_OF_ONE = 5
+_MOST_OF_ONE = 6
 """Programs of one file among them."""
 FARTHEST = 3
 """Number of imports between a program's file and that of the functions."""

@@ -218,7 +218,7 @@ class Traces:
         ]
         if unknown:
             await self._answered(unknown, patience, priority)
-            if any(q.trace.whole != document.looked_into for q in unknown):
+            if document.looked_into and not all(q.trace.whole for q in unknown):
                 return await self.views(document, patience, priority)
         if patience is None:
             self._callers.update()
@@ -262,11 +262,15 @@ class Traces:
             and (answer := self.cache.known(question)) is not None
             and isinstance(answer.reply, Traced)
         }
-        programs = {s.name for s, _ in questions if s.examples.source == "program"}
-        outdated = programs if programs and not self._dry_runs.is_current(document) else set()
+        outdated: set[str] = set()
         for subject, _ in questions:
             chosen = self._choices.set_of(document, subject)
-            if chosen is None or not subject.is_from_caller:
+            if chosen is None or not subject.is_called:
+                continue
+            if not subject.is_from_caller:
+                # A trace with the call of a dry run makes that call anew.
+                if chosen.dry_call is None and not self._dry_runs.is_current(document):
+                    outdated.add(subject.name)
                 continue
             asked = self._callers.asked(document.path, subject.name, chosen.name)
             if not any(path != document.path or key in current for path, key in asked):
