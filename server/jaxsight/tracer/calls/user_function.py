@@ -66,8 +66,14 @@ def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     value, owner = namespace[first], None
     for part in attributes:
         value, owner = _member(value, part, name)
+    found = opened(value, owner)
+    _check(found.call, name)
+    return found
+
+
+def opened(value: Any, owner: type | None = None) -> UserFunction:
+    """Return a function without the wrappers that hide its body."""
     call: Callable[..., object] = _opened(value)
-    _check(call, name)
     if call is value:
         return UserFunction(call, _is_jitted(call), owner)
     return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)
