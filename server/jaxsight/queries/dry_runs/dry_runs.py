@@ -188,6 +188,8 @@ class DryRuns:
         path, module = document.path, document.module
         project = self._projects.of(path)
         wanted = self._lacking(document)
+        if wanted and project.held_back:
+            project.ask_consent()
         if not wanted or project.held_back or not project.settings.examples_from_programs:
             self._found.pop(path, None)
             return self._publish(path, {})
