@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from jaxsight.files.texts import Version
 from jaxsight.tracer.calls import linen_calls
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
-from jaxsight.tracer.calls.user_function import UserFunction, find
+from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.compat import meshes
 from jaxsight.tracer.dry_runs.captured import nested
 from jaxsight.tracer.dry_runs.programs import DryRuns, Ran
@@ -79,8 +79,9 @@ class Module:
         if wanted.number >= len(calls):
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
-        function = nested(call) if "<locals>" in name else find(self.namespace, name)
-        return function, call.values()
+        if "<locals>" in name:
+            return nested(call), call.values()
+        return as_called(find(self.namespace, name)), call.values()
 
     @contextlib.contextmanager
     def _inputs(

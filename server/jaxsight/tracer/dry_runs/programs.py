@@ -173,6 +173,9 @@ class _Run:
             ended = False
         except BaseException as error:  # noqa: BLE001 - user code; what it called until then counts
             logger.debug("the program ended: %r", error)
+            from jaxsight.tracer.dry_runs.runtime import DBG
+
+            DBG(error)
         finally:
             self._recorder.capture = None
             runtime.imported = lambda: None
@@ -251,6 +254,9 @@ class _Run:
         first, *rest = function.split(".")
         target = names[first]
         if rest and isinstance(target, type):
+            # Parametrized tests have a method for each of their values: `test_block0`.
+            named = [name for name in dir(target) if name.startswith(rest[0])]
+            rest = [rest[0] if rest[0] in named else min(named, default=rest[0])]
             target = _instance(target, rest[0])
             if callable(set_up := getattr(target, "setUp", None)):
                 self._runtime.call(set_up)
@@ -262,7 +268,7 @@ class _Run:
         """Return the arguments of a main function or a test, by its parameters."""
         given: dict[str, Any] = dict(_parametrized(function))
         try:
-            parameters = inspect.signature(function).parameters.values()
+            parameters = _own_parameters(function)
         except (TypeError, ValueError):
             return {}
         kinds = inspect.Parameter
@@ -379,6 +385,14 @@ def _instance(kind: type, method: str) -> Any:
         return kind(method) if issubclass(kind, unittest.TestCase) else kind()
     except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
         return object.__new__(kind)
+
+
+def _own_parameters(function: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a function; those that a wrapper gives it are none."""
+    parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        parameters = [*inspect.signature(function).parameters.values()]
+    return parameters
 
 
 def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:
