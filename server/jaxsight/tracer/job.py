@@ -18,6 +18,7 @@ from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, refusal
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.observation.observation_table import Observed
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import linen
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
@@ -71,6 +72,10 @@ class Module:
                 yield linen_calls.applied(function, self.trace.function, inputs)
             else:
                 yield function, inputs
+
+    def observed_dry(self, wanted: DryCall) -> Observed:
+        """Return what was observed in a dry run."""
+        return self.dry_run(wanted.entry, self.trace.patience * 2).observed
 
     def _called_dry(self, wanted: DryCall) -> tuple[UserFunction, dict[str, object]]:
         """Return the function that a dry run calls, and its known arguments."""

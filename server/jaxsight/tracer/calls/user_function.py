@@ -85,9 +85,11 @@ def opened(value: Any, owner: type | None = None) -> UserFunction:
 def as_called(function: UserFunction) -> UserFunction:
     """Return the function inside of JAX's transformations other than `jit`, such as `vmap`.
 
-    What it was called with is what they pass to it.
+    What it was called with is what they pass to it. A constructor is the class.
     """
     call: Any = function.call
+    if function.owner is not None and getattr(call, "__name__", "") == "__init__":
+        return UserFunction(function.owner, False, None)
     while (
         isinstance(call, FunctionType)
         and str(call.__globals__.get("__name__")).startswith("jax.")
