@@ -237,6 +237,7 @@ class _Run:
         first, *rest = function.split(".")
         target = names[first]
         if rest and isinstance(target, type):
+            rest = [_method(target, rest[0]), *rest[1:]]
             target = _instance(target, rest[0])
             if callable(set_up := getattr(target, "setUp", None)):
                 self._runtime.call(set_up)
@@ -355,6 +356,12 @@ class _Run:
 
 def _fresh(name: str, file: str) -> dict[str, Any]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
+
+
+def _method(kind: type, name: str) -> str:
+    """Return the name of a test's method; of the first one if `absl` made some of a list."""
+    made = (each for each in vars(kind) if each.startswith(name))
+    return name if hasattr(kind, name) else next(made, name)
 
 
 def _instance(kind: type, method: str) -> Any:
