@@ -385,7 +385,7 @@ class Tracer:
             files=self._files(namespace, read),
             executed=namespace.executed,
             reused=_reused(slice, namespace),
-            caveats=namespace.caveats,
+            caveats=tuple(c for c in namespace.caveats if c.reason != problem.message),
         )
 
 

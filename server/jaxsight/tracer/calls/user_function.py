@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.states import nnx
 
 _OPENED = {
@@ -73,6 +74,7 @@ def find(namespace: Mapping[str, object], name: str) -> UserFunction:
 
 def opened(value: Any, owner: type | None = None) -> UserFunction:
     """Return a function without the wrappers that hide its body."""
+    value = placeholders.opened(value)
     call: Callable[..., object] = _opened(value)
     if call is value:
         return UserFunction(call, _is_jitted(call), owner)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,7 +39,10 @@ class CommandLine:
     def given(self) -> Iterator[CommandLine]:
         """Replace the command line in the block."""
         arguments, parse = sys.argv[:], argparse.ArgumentParser.parse_args
+        folder = tempfile.tempdir
         sys.argv[:] = [self._file]
+        if folder is None:  # Python would try to write to it
+            tempfile.tempdir = os.environ.get("TMPDIR", os.path.join(os.sep, "tmp"))  # noqa: PTH118
 
         def parse_args(parser: Any, args: Any = None, namespace: Any = None) -> Any:
             return self._parsed(parser, parse, args, namespace)
@@ -48,7 +53,7 @@ class CommandLine:
             yield self
         finally:
             argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
-            sys.argv[:] = arguments
+            sys.argv[:], tempfile.tempdir = arguments, folder
             for restore in reversed(self._restore):
                 restore()
 

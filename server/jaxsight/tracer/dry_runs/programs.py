@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import io
 import logging
 import sys
 from collections import OrderedDict
@@ -22,6 +23,7 @@ from jaxsight.tracer.dry_runs.captured import Call
 from jaxsight.tracer.dry_runs.command_lines import CommandLine, default_config
 from jaxsight.tracer.dry_runs.runtime import Runtime
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import refusals
@@ -144,7 +146,7 @@ class _Run:
         runtime.calls, runtime.missing = {}, {}
         runtime.entry_of, runtime.original = {}, {}
         runtime.imported = self._imported
-        loaded = dict(sys.modules)
+        loaded, needed = dict(sys.modules), dict(placeholders.uses)
         ended = True
 
         def program() -> tuple[()]:
@@ -155,7 +157,13 @@ class _Run:
         self._rewrite_file()
         self._recorder.capture = self._capture
         try:
-            with refusals.refusing(), self._command_line.given(), at_most(patience):
+            with (
+                refusals.refusing(),
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+                self._command_line.given(),
+                at_most(patience),
+            ):
                 self._imported()
                 with contexts.eager():
                     jax.make_jaxpr(program)()
@@ -170,11 +178,17 @@ class _Run:
             runtime.imported = lambda: None
             self._codes.restore()
             self._restore(before, loaded)
+            placeholders.uses.clear()
+            placeholders.uses.update(needed)
             # Functions that were traced here may hold this trace's arrays, and were not observed.
             _clear_caches()
         self._files.pop(self._request.file, None)
         edges = {name: module.serial for name, module in self._modules.loaded.items()}
-        stable = {name: value for name, value in before.items() if callable(value)}
+        stable = {
+            name: value
+            for name, value in before.items()
+            if callable(value) and not name.startswith("__")
+        }
         calls = {name: calls for name, calls in runtime.calls.items() if calls}
         return Ran(calls, tuple(runtime.missing), self._files, edges, stable, ended)
 
@@ -368,7 +382,10 @@ def _instance(kind: type, method: str) -> Any:
     """Return an instance of a class of tests."""
     import unittest
 
-    return kind(method) if issubclass(kind, unittest.TestCase) else kind()
+    try:
+        return kind(method) if issubclass(kind, unittest.TestCase) else kind()
+    except Exception:  # noqa: BLE001 - user code, or a base class that is not installed
+        return object.__new__(kind)
 
 
 def _parametrized(function: Any) -> Iterator[tuple[str, Any]]:

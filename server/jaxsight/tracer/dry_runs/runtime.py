@@ -20,10 +20,25 @@ from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.captured import Call
 from jaxsight.tracer.dry_runs.rewriting import NAME, NestedEntry
 from jaxsight.tracer.dry_runs.unknown import UNKNOWN, has_unknown, is_unknown, shaped_like
+from jaxsight.tracer.importing.placeholders import absence_of
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.isolation import code_origins
 
 logger = logging.getLogger(__name__)
+
+
+def DBG(error):
+    import os
+    import traceback
+
+    if os.environ.get("DRYDEBUG"):
+        print(
+            "SURVIVED",
+            "".join(traceback.format_exception(error))[:3000],
+            file=sys.__stdout__,
+            flush=True,
+        )
+
 
 _TURNS = 64
 """Maximum number of iterations of a loop: more than a model has layers."""
@@ -95,9 +110,10 @@ class Runtime:
             error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError
         ):
             raise error
-        if isinstance(error, ModuleNotFoundError) and error.name:
-            self.missing[error.name.partition(".")[0]] = None
+        if isinstance(error, ModuleNotFoundError) and (absence := absence_of(error)) is not None:
+            self.missing[absence.name] = None
         logger.debug("a statement failed: %r", error)
+        DBG(error)
         error.__traceback__ = None
 
     def state(self, value: object) -> object:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn, Self
 
+from jaxsight.tracer.importing.placeholders import Placeholder
+
 
 class UnknownValueError(TypeError):
     """Code needs a value that is unknown."""
@@ -29,6 +31,9 @@ class Unknown:
 
     def __setitem__(self, key: object, value: object) -> None:
         """Ignore the value."""
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        return (_UnknownBase,) if bases[0] is self else ()
 
     def __call__(self, *args: object, **kwargs: object) -> Unknown:
         return self
@@ -80,15 +85,22 @@ class Unknown:
 UNKNOWN = Unknown()
 
 
+class _UnknownBase:
+    """What a class inherits from something unknown."""
+
+    def __getattr__(self, name: str) -> Unknown:
+        return getattr(UNKNOWN, name)  # type: ignore[no-any-return]
+
+
 def is_unknown(value: object) -> bool:
-    """Return whether a value is unknown."""
-    return type(value) is Unknown
+    """Return whether a value is unknown, or stands for something that is missing."""
+    return type(value) in (Unknown, Placeholder)
 
 
 def has_unknown(value: object, depth: int = 3) -> bool:
     """Return whether a value is unknown, or a container of something unknown."""
     match value:
-        case Unknown():
+        case Unknown() | Placeholder():
             return True
         case dict() if depth:
             return any(has_unknown(part, depth - 1) for part in tuple(value.values()))
