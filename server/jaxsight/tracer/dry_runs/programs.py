@@ -250,14 +250,17 @@ class _Run:
         """Call a function, or a test's method, with the arguments that a program would give it."""
         first, *rest = function.split(".")
         target = names[first]
+        is_of_list = False
         if rest and isinstance(target, type):
+            is_of_list = not hasattr(target, rest[0])
             rest = [_method(target, rest[0]), *rest[1:]]
             target = _instance(target, rest[0])
             if callable(set_up := getattr(target, "setUp", None)):
                 self._runtime.call(set_up)
         for part in rest:
             target = getattr(target, part)
-        self._runtime.call(target, **self._arguments(target, names))
+        arguments = {} if is_of_list else self._arguments(target, names)
+        self._runtime.call(target, **arguments)
 
     def _arguments(self, function: Any, names: Mapping[str, Any], depth: int = 4) -> dict[str, Any]:
         """Return the arguments of a main function or a test, by its parameters."""
