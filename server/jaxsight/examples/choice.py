@@ -176,7 +176,8 @@ def _of_outside(
 
     A call that no longer fits the function's parameters is left out without a problem.
     """
-    for origin in _OUTSIDE:
+    better = [call.origin for call in outside if call.is_better]
+    for origin in (*better, *_OUTSIDE):
         calls = [call for call in outside if call.origin == origin]
         if signature.function.refused:
             # A nested function exists only in a run: there it has all that it is called with.

@@ -45,6 +45,8 @@ class OutsideSet:
     """Whether nothing traces the call, so that Python numbers in its arguments stay numbers."""
     dry_call: DryCall | None = None
     """The call in a dry run that has the arguments which `text` does not have."""
+    is_better: bool = False
+    """Whether calls of other origins cannot be traced."""
 
 
 @dataclass(frozen=True, slots=True)

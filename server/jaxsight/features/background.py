@@ -18,6 +18,7 @@ from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.queries.traces.traces import named
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.supervisor import Priority
 
@@ -143,8 +144,13 @@ class Background:
             for subject in engine.documents.subjects(document)
             if subject.is_from_caller == from_callers
         )
-        for subject in sorted(subjects, key=lambda subject: rank(subject.range)):
+        for earlier in sorted(subjects, key=lambda subject: rank(subject.range)):
             await engine.turns.breathe()
+            # Its example inputs may be others by now: a question about the old ones would cancel
+            # that about the new ones.
+            subject = named(engine.documents.subjects(document), earlier.name)
+            if subject is None:
+                continue
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
                 continue

@@ -55,7 +55,7 @@ class Engine:
         memory, aside, turns = Memory(), Aside(), Turns()
         documents, choices = OpenDocuments(projects, turns), Choices(projects)
         callers = Callers(documents, projects, choices, memory)
-        dry_runs = DryRuns(documents, projects, aside, callers.touch)
+        dry_runs = DryRuns(documents, projects, choices, memory, aside, callers.touch)
         traces = Traces(documents, projects, choices, callers, dry_runs, memory, aside, turns)
         attention = Attention()
         programs = Programs(projects, traces, choices, memory, attention)

@@ -69,7 +69,7 @@ async def _hover_in(
 ) -> Hover | None:
     """Return the hover at a position, which `subject` contains if it is not `None`."""
     if subject is not None and position in subject.name_range:
-        if subject.function.refused == "nested":
+        if subject.function.refused == "nested" and subject.examples.source != "program":
             nested = await _helper_hover(engine, document, subject.chunk, subject.function)
             if nested is not None:
                 return nested

@@ -261,16 +261,17 @@ class _Run:
         """Call a function, or a test's method, with the arguments that a program would give it."""
         first, *rest = function.split(".")
         target = names[first]
+        is_of_list = False
         if rest and isinstance(target, type):
-            # Parametrized tests have a method for each of their values: `test_block0`.
-            named = [name for name in dir(target) if name.startswith(rest[0])]
-            rest = [rest[0] if rest[0] in named else min(named, default=rest[0])]
+            is_of_list = not hasattr(target, rest[0])
+            rest = [_method(target, rest[0]), *rest[1:]]
             target = _instance(target, rest[0])
             if callable(set_up := getattr(target, "setUp", None)):
                 self._runtime.call(set_up)
         for part in rest:
             target = getattr(target, part)
-        self._runtime.call(target, **self._arguments(target, names))
+        arguments = {} if is_of_list else self._arguments(target, names)
+        self._runtime.call(target, **arguments)
 
     def _arguments(self, function: Any, names: Mapping[str, Any], depth: int = 4) -> dict[str, Any]:
         """Return the arguments of a main function or a test, by its parameters."""
@@ -384,6 +385,12 @@ class _Run:
 
 def _fresh(name: str, file: str) -> dict[str, Any]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
+
+
+def _method(kind: type, name: str) -> str:
+    """Return the name of a test's method; of the first one if `absl` made some of a list."""
+    made = (each for each in vars(kind) if each.startswith(name))
+    return name if hasattr(kind, name) else next(made, name)
 
 
 def _instance(kind: type, method: str) -> Any:
