@@ -15,6 +15,7 @@ import weakref
 from dataclasses import dataclass
 
 from jaxsight.source import limits
+from jaxsight.source.analysis.loop_calls import Code, code_of
 from jaxsight.source.analysis.name_effects import NameEffects, guessed_name_effects, name_effects_of
 from jaxsight.source.analysis.name_reads import NameReads, name_reads_of
 from jaxsight.source.analysis.quiet_compiler import quiet
@@ -85,6 +86,11 @@ class TopLevelStatement:
                 case [ast.Assign(value=ast.Lambda() as function)]:
                     return effects_of_call(function)
         return SideEffects(opaque="a value")
+
+    @functools.cached_property
+    def code(self) -> Code:
+        """What the statement calls, and what it binds; empty if broken."""
+        return code_of(tree_of(self.text).body) if self.broken is None else Code()
 
     @functools.cached_property
     def line_count(self) -> int:

@@ -179,6 +179,7 @@ _WRAPPERS = frozenset(
                 "jit",
                 "vmap",
                 "pmap",
+                "pjit",
                 "grad",
                 "value_and_grad",
                 "jacfwd",
@@ -260,7 +261,7 @@ _WRAPPERS_HERE = frozenset({"property", "staticmethod", "classmethod"})
 
 _STATEFUL = frozenset({"lru_cache", "cache", "cached_property", "singledispatch"})
 
-_JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap", "value_and_grad", "grad"})
+_JITS = frozenset({"jit", "pmap", "pjit", "filter_jit", "filter_pmap", "value_and_grad", "grad"})
 _JITS |= {"filter_value_and_grad", "filter_grad", "shard_map"}
 
 BASES = frozenset(

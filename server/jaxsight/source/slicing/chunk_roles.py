@@ -20,11 +20,13 @@ from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.side_effects import SideEffects
 from jaxsight.source.analysis.value_methods import VALUE_ATTRIBUTES, VALUE_METHODS
 from jaxsight.source.bindings import Bindings
+from jaxsight.source.slicing.compiled_loops import CompiledLoops
 from jaxsight.source.slicing.name_facts import BUILTINS, LAMBDA, NameFacts
 from jaxsight.source.statements import TopLevelStatement
 
 _REPORTING = ("logging.", "warnings.warn", "tqdm.", "absl.logging.")
 """Functions that only report to people."""
+_COMPILED_LOOP = "loop that calls compiled functions"
 _ARRAY_PACKAGES = ("jax.", "flax.", "optax.", "equinox.")
 
 
@@ -144,6 +146,7 @@ class _Judge:
         self.analyzed: dict[int, TopLevelStatement] = {}
         self.roles: list[ChunkRole] = []
         self.calls: dict[str, _Outcome] = {}
+        self.loops = CompiledLoops(facts, self.analyzed)
         self.judging: set[str] = set()
         """The names whose calls are being judged."""
 
@@ -174,6 +177,8 @@ class _Judge:
             reason = "depends on a skipped statement"
         else:
             reason = outcome.work or self.loop(effects.side_effects, top=True)
+            if not reason and effects.executes and self.loops.reached(statement):
+                reason = _COMPILED_LOOP
         if reason:
             return _left_out(reason, self.of_skipped(effects, outcome), names)
         if not outcome.pure or self.facts.rebinds_acting(effects):
@@ -357,7 +362,7 @@ class _Judge:
         """
         for name in sorted(effects.repeated):
             if self.facts.is_compiled(name):
-                return "loop that calls compiled functions"
+                return _COMPILED_LOOP
         for name in sorted(effects.calls):
             if library_functions.is_progress(self.facts.full_name(name)):
                 return "loop with a progress bar"

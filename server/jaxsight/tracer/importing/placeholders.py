@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from jaxsight.tracer.importing import frame_syntax
 from jaxsight.tracer.isolation import code_origins
@@ -137,7 +137,7 @@ class Placeholder:
         def accept(cls: Any, **kwargs: object) -> None:
             pass
 
-        members = {"__new__": refuse, "__init_subclass__": classmethod(accept)}
+        members = {"__new__": refuse, "__init_subclass__": classmethod(cast("Any", accept))}
         return (kind("Missing", (), {**members, "_missing": absence}),)
 
     def __call__(self, *args: Any, **kwargs: object) -> Placeholder:
