@@ -121,9 +121,7 @@ def last_role(text: str) -> tuple[Role, str]:
     return role.role, role.reason
 
 
-CASES = [
-    (made, loop, place) for made, loop, place in itertools.product(MADE, LOOPS, PLACES)
-]
+CASES = [(made, loop, place) for made, loop, place in itertools.product(MADE, LOOPS, PLACES)]
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -67,6 +67,7 @@ _MAIN = "main"
 _SLOW = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
 _TRAINS = re.compile(r"\b(?:train|fit|run|main)(?!\w*step)\w*\(")
 """Calls that probably run a whole program, of which nobody waits for the result here."""
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Expr)
 _NOT_ALONE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Starred)
 """Expressions that mean something else, or nothing, in another place."""
 
@@ -148,6 +149,19 @@ def _written(text: str) -> tuple[_Written, ...]:
     return tuple(calls)
 
 
+def _value_in(text: str, name: str) -> ast.expr | None:
+    """Return the expression that a top-level statement, or several on a line, assign to a name.
+
+    It means what it does before them. Returns `None` if there is none.
+    """
+    body = tree_of(text).body
+    if not all(isinstance(statement, _SIMPLE) for statement in body):
+        return None
+    reader = _Statement([], {})
+    reader.block(body)
+    return reader.values.get(name)
+
+
 def _defaults(parameters: ast.arguments) -> dict[str, ast.expr | None]:
     """Return the default values of parameters; `None` for those without one."""
     positional = [*parameters.posonlyargs, *parameters.args]
@@ -183,10 +197,11 @@ class _Statement:
 
     def _bind(self, statement: ast.stmt) -> None:
         match statement:
-            case (
-                ast.Assign(targets=[target], value=value)
-                | ast.AnnAssign(target=target, value=ast.expr() as value)
-            ):
+            case ast.Assign(targets=targets, value=value):
+                whole = inlined(value, self.values)
+                for target in targets:
+                    self.values.update(_assigned(target, whole))
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self.values.update(_assigned(target, inlined(value, self.values)))
             case ast.For(target=target, iter=items):
                 first = ast.Call(_name("next"), [ast.Call(_name("iter"), [items], [])], [])
@@ -212,7 +227,10 @@ class _Statement:
         function, arguments, helper = _called(call)
         if not function or any(isinstance(n, _NOT_ALONE) for a in arguments for n in ast.walk(a)):
             return
-        if first_name(function) in self.values:
+        bound = self.values.get(function)
+        if bound is not None and (kept := _kept(bound)):
+            function = kept
+        elif first_name(function) in self.values:
             return
         positional = [inlined(argument, self.values) for argument in arguments]
         keywords = [(k.arg, inlined(k.value, self.values)) for k in call.keywords]
@@ -341,14 +359,12 @@ class _Resolver:
         if form.kind == "def" and not method:
             function = _named(chunk.functions, first)
             return (definer, function, "") if function is not None else None
-        if form.kind != "assign":
+        value = _value_in(chunk.text, first)
+        if form.kind == "class" or value is None:
             return None
-        match tree_of(chunk.text).body[0]:
-            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
-                if not method and (kept := _kept(value)):
-                    return self._function(kept, definer, deepest - 1)
-                return self._method(value, first, method or "__call__", definer)
-        return None
+        if not method and (kept := _kept(value)):
+            return self._function(kept, definer, deepest - 1)
+        return self._method(value, first, method or "__call__", definer)
 
     def _method(
         self, value: ast.expr, instance: str, method: str, index: int
@@ -397,22 +413,11 @@ class _Resolver:
                 if slow or (kind == "assign" and _TRAINS.search(chunk.text)):
                     return None
                 continue
-            if kind in ("def", "class", "import") or len(body) != 1:
+            part = _value_in(chunk.text, name)
+            followed = part and self._value(ast.unparse(part), definer, deepest - 1)
+            if not followed:
                 return None
-            match body[0]:
-                case (
-                    ast.Assign(targets=[target], value=value)
-                    | ast.AnnAssign(target=target, value=ast.expr() as value)
-                ):
-                    part = dict(_assigned(target, value)).get(name)
-                    if part is None:
-                        return None
-                    followed = self._value(ast.unparse(part), definer, deepest - 1)
-                    if followed is None:
-                        return None
-                    values[name] = ast.parse(followed, mode="eval").body
-                case _:
-                    return None
+            values[name] = ast.parse(followed, mode="eval").body
         whole = inlined(ast.parse(source, mode="eval").body, values)
         return ast.unparse(whole) if whole is not None else None
 

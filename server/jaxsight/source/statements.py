@@ -26,6 +26,7 @@ from jaxsight.source.functions import Function
 from jaxsight.source.text import Position, Range
 
 _TREES_KEPT = 64
+_CONSTANTS = (ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.Load)
 _ELSEWHERE = re.compile(r" \(detected at line \d+\)| on line \d+")
 """Line numbers in Python's messages: they count from its start, and the range is more precise."""
 
@@ -86,6 +87,14 @@ class TopLevelStatement:
                 case [ast.Assign(value=ast.Lambda() as function)]:
                     return effects_of_call(function)
         return SideEffects(opaque="a value")
+
+    @functools.cached_property
+    def binds_constant(self) -> bool:
+        """Whether the statement assigns a number, a string, or a tuple of these."""
+        match tree_of(self.text).body if self.broken is None else []:
+            case [ast.Assign(value=value)]:
+                return all(isinstance(node, _CONSTANTS) for node in ast.walk(value))
+        return False
 
     @functools.cached_property
     def code(self) -> Code:

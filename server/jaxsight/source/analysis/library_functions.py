@@ -291,6 +291,7 @@ RULES = frozenset(
 
 _PROCESSES = "starts a process"
 FILES = "writes files"
+PLOTS = "draws plots"
 _NETWORK = "uses the network"
 _WORK_PREFIXES = {
     "subprocess.": _PROCESSES,
@@ -308,7 +309,21 @@ _WORK_PREFIXES = {
     "huggingface_hub.": _NETWORK,
     "jax.distributed.": _NETWORK,
     "jax.profiler.": FILES,
-    "matplotlib.": "draws plots",
+    **dict.fromkeys(
+        (
+            *("matplotlib.", "seaborn.", "plotly.", "bokeh.", "altair.", "IPython.display."),
+            *("mediapy.", "treescope.", "graphviz."),
+        ),
+        PLOTS,
+    ),
+    **dict.fromkeys(
+        (
+            *("datasets.load_dataset", "tensorflow_datasets.load", "tensorflow_datasets.builder"),
+            *("torchvision.datasets.", "keras.datasets.", "tensorflow.keras.datasets."),
+            *("sklearn.datasets.fetch_", "kagglehub.", "gdown."),
+        ),
+        "loads data",
+    ),
     "unittest.": "runs tests",
     "pytest.": "runs tests",
     "doctest.": "runs tests",

@@ -269,9 +269,13 @@ class CompiledLoops:
         for values in kind.code.bound.values():
             for method in self._methods(values):
                 for value in method.attributes.get(name, ()):
-                    inside = self._entered(
-                        _Function(method, kind.scope, owner), owner.arguments, owner.scope
-                    ) if owner.scope is not None else _Scope(method, kind.scope)
+                    inside = (
+                        self._entered(
+                            _Function(method, kind.scope, owner), owner.arguments, owner.scope
+                        )
+                        if owner.scope is not None
+                        else _Scope(method, kind.scope)
+                    )
                     yield from self._values(value, inside)
 
     def _methods(self, values: list[Value]) -> Iterator[Code]:
@@ -281,9 +285,7 @@ class CompiledLoops:
             if isinstance(value, Defined):
                 yield value.code
 
-    def _result(
-        self, function: _Object, call: Called, scope: _Scope | None
-    ) -> Iterator[_Object]:
+    def _result(self, function: _Object, call: Called, scope: _Scope | None) -> Iterator[_Object]:
         """Yield what a call may return."""
         match function:
             case _Library(name=name) if name.rpartition(".")[2] == "partial" and call.arguments:
@@ -296,9 +298,11 @@ class CompiledLoops:
                 for argument in call.arguments[:1]:
                     yield from self._values(argument, scope)
             case _Compiled():
-                yield from self._values(call.function.of, scope) if (
-                    isinstance(call.function, Attribute) and call.function.name in _STAGES
-                ) else ()
+                yield from (
+                    self._values(call.function.of, scope)
+                    if (isinstance(call.function, Attribute) and call.function.name in _STAGES)
+                    else ()
+                )
             case _Function() if id(function.code) not in self._active and scope is not None:
                 inside = self._entered(function, call, scope)
                 for value in function.code.returned:

@@ -31,7 +31,8 @@ class Gathering:
         self.included: set[int] = set()
         self.broken: set[int] = set()
         self.unknown: set[str] = set()
-        self.needed: set[str] = set()
+        self.needed: dict[str, int] = {}
+        """The names that are read, each with the last chunk before which its value matters."""
         self._later: dict[str, None] = {}
         self._pending: list[int] = []
         self._calling: list[int] = []
@@ -98,7 +99,7 @@ class Gathering:
 
     def _may_matter(self, index: int) -> bool:
         changes = self.roles.all[index].changes
-        return changes is None or not changes.isdisjoint(self.needed)
+        return changes is None or any(self.needed.get(name, -1) > index for name in changes)
 
     def _end(self, own_index: int | None) -> int:
         """Return the first chunk that binds a function of `own_index` anew without reading it."""
@@ -176,7 +177,7 @@ class Gathering:
             self._need(name, index)
 
     def _need(self, name: str, end_index: int) -> None:
-        self.needed.add(name)
+        self.needed[name] = max(self.needed.get(name, -1), end_index)
         reaching = self.bindings.reaching(name, end_index, self.without)
         if not reaching and name not in PROVIDED and name not in self.bindings.definers:
             self.unknown.add(name)

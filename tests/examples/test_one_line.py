@@ -1,0 +1,29 @@
+"""Calls are read where statements share a line, and from loops on one line."""
+
+import pytest
+
+from jaxsight.examples.module_calls import calls_in
+from jaxsight.source.module import Module
+
+HEAD = (
+    "import jax; import jax.numpy as jnp\n\ndef step(w, x):\n    return w - jnp.dot(w, x) * x\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("calls", "inputs"),
+    [
+        ("w = jnp.zeros(3); x = jnp.ones(3)\nw = step(w, x)", "w = jnp.zeros(3)\nx = x"),
+        ("w = jnp.zeros(3); x = jnp.ones(3)\nfor i in range(9): w = step(w, x)", None),
+        ("w, x = jnp.zeros(3), jnp.ones(3); w = step(w, x)", None),
+        ("n = 3; w = jnp.zeros(n); n = 4; x = jnp.ones(3)\nwhile True: w = step(w, x)", None),
+        ("w = x = jnp.zeros(3); f = jax.jit(step); y = f(w, x)", None),
+        ("w = jnp.zeros(3); x = jnp.ones(3); w = step(w, x); w = step(w, x)", None),
+    ],
+)
+def test_statements_that_share_a_line(calls: str, inputs: str | None) -> None:
+    found = calls_in(Module.parse(HEAD + calls + "\n"))
+    ((_, sets),) = found.items()
+    assert "w = " in sets[0].text
+    if inputs is not None:
+        assert sets[0].text == inputs
