@@ -10,6 +10,12 @@ HEAD = (
 )
 
 
+def test_a_module_that_is_imported_twice_is_the_same() -> None:
+    text = HEAD + "x = jnp.ones(3)\ny = step(x, x)\nimport jax.numpy as jnp\nx = jnp.ones(4)\n"
+    ((_, sets),) = calls_in(Module.parse(text)).items()
+    assert sets[0].text == "w = jnp.ones(3)\nx = jnp.ones(3)"
+
+
 @pytest.mark.parametrize(
     ("calls", "inputs"),
     [

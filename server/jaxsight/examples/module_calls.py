@@ -298,6 +298,8 @@ def _called(call: ast.Call) -> tuple[str, list[ast.expr], str]:
         return _kept(first), others, ""
     if isinstance(first, ast.Call) and last_name(first.func) in _COMPILE and (kept := _kept(first)):
         return kept, others, name
+    if isinstance(first, ast.Attribute) and first.attr in _COMPILE:
+        return dotted_name(first), others, name
     return name, call.args, ""
 
 
@@ -334,7 +336,7 @@ class _Resolver:
             return None
         number, function, instance = meant
         chunk = self._module.chunks[number]
-        if not self._jax_use.by(chunk, function):
+        if not call.traced and not self._jax_use.by(chunk, function):
             return None
         lines = _lines(function, instance, call)
         if lines is None:
@@ -359,12 +361,28 @@ class _Resolver:
         if form.kind == "def" and not method:
             function = _named(chunk.functions, first)
             return (definer, function, "") if function is not None else None
+        if form.kind == "def":
+            return self._attribute(name, definer, index, deepest)
         value = _value_in(chunk.text, first)
         if form.kind == "class" or value is None:
             return None
         if not method and (kept := _kept(value)):
             return self._function(kept, definer, deepest - 1)
         return self._method(value, first, method or "__call__", definer)
+
+    def _attribute(
+        self, name: str, begin: int, end: int, deepest: int
+    ) -> tuple[int, Function, str] | None:
+        """Return the function that an attribute of a function is: `f.jit = jax.jit(f)`."""
+        for index in range(end - 1, begin, -1):
+            chunk = self._module.chunks[index]
+            if not chunk.text.startswith(name) or chunk.broken is not None:
+                continue
+            match tree_of(chunk.text).body:
+                case [ast.Assign(targets=[target], value=value)] if dotted_name(target) == name:
+                    kept = _kept(value)
+                    return self._function(kept, index, deepest - 1) if kept else None
+        return None
 
     def _method(
         self, value: ast.expr, instance: str, method: str, index: int
@@ -408,7 +426,7 @@ class _Resolver:
             chunk = self._module.chunks[definer]
             kind = chunk.name_effects.form.kind
             body = tree_of(chunk.text).body
-            if len(definers) == 1:
+            if len(definers) == 1 or name in self._bindings.origins:
                 slow = any(isinstance(statement, _SLOW) for statement in statements_in(body))
                 if slow or (kind == "assign" and _TRAINS.search(chunk.text)):
                     return None

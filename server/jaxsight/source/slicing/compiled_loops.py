@@ -205,8 +205,8 @@ class CompiledLoops:
                 for function in self._values(value.function, scope):
                     yield from self._result(function, value, scope)
             case OneOf(values=values):
-                for each in values:
-                    yield from self._values(each, scope)
+                for one in values:
+                    yield from self._values(one, scope)
             case Defined(code=code):
                 yield _Function(code, scope)
             case DefinedClass(code=code, bases=bases):
@@ -268,7 +268,7 @@ class CompiledLoops:
                 yield from self._values(argument, owner.scope)
         for values in kind.code.bound.values():
             for method in self._methods(values):
-                for value in method.attributes.get(name, ()):
+                for made in method.attributes.get(name, ()):
                     inside = (
                         self._entered(
                             _Function(method, kind.scope, owner), owner.arguments, owner.scope
@@ -276,7 +276,7 @@ class CompiledLoops:
                         if owner.scope is not None
                         else _Scope(method, kind.scope)
                     )
-                    yield from self._values(value, inside)
+                    yield from self._values(made, inside)
 
     def _methods(self, values: list[Value]) -> Iterator[Code]:
         for value in values:
