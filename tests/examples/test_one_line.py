@@ -33,3 +33,16 @@ def test_statements_that_share_a_line(calls: str, inputs: str | None) -> None:
     assert "w = " in sets[0].text
     if inputs is not None:
         assert sets[0].text == inputs
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ys = [step(w, x) for w in (x, x)]",
+        "step.jit = jax.jit(step)\nys = {n: step.jit.lower(x, x) for n in range(3)}",
+        "step.jit = jax.jit(step)\nshow(step.jit, x, x, width=3)",
+    ],
+)
+def test_first_turns_of_comprehensions_and_attributes_of_functions(call: str) -> None:
+    ((_, sets),) = calls_in(Module.parse(f"{HEAD}x = jnp.ones(3)\n{call}\n")).items()
+    assert sets[0].text.endswith("x = x")

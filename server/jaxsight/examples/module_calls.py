@@ -67,6 +67,8 @@ _MAIN = "main"
 _SLOW = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
 _TRAINS = re.compile(r"\b(?:train|fit|run|main)(?!\w*step)\w*\(")
 """Calls that probably run a whole program, of which nobody waits for the result here."""
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Expr)
 _NOT_ALONE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Starred)
 """Expressions that mean something else, or nothing, in another place."""
@@ -189,11 +191,26 @@ class _Statement:
             for node in _evaluated_once(statement):
                 if isinstance(node, ast.Call):
                     self._read(node)
+                elif isinstance(node, _COMPREHENSIONS):
+                    self._first_turn(node)
             self._bind(statement)
             for inner in blocks_of(statement):
                 self.block(inner)
             if not isinstance(statement, ast.If) or not is_main_guard(statement.test):
                 self._forget(blocks_of(statement))
+
+    def _first_turn(self, comprehension: _Comprehension) -> None:
+        """Read the calls in the first turn of a comprehension."""
+        outside = dict(self.values)
+        for generator in comprehension.generators:
+            first = inlined(_first_of(generator.iter), self.values)
+            self.values.update(_assigned(generator.target, first))
+        for part in ("elt", "key", "value"):
+            if (element := getattr(comprehension, part, None)) is not None:
+                for node in ast.walk(element):
+                    if isinstance(node, ast.Call):
+                        self._read(node)
+        self.values = outside
 
     def _bind(self, statement: ast.stmt) -> None:
         match statement:
@@ -204,8 +221,7 @@ class _Statement:
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self.values.update(_assigned(target, inlined(value, self.values)))
             case ast.For(target=target, iter=items):
-                first = ast.Call(_name("next"), [ast.Call(_name("iter"), [items], [])], [])
-                self.values.update(_assigned(target, inlined(first, self.values)))
+                self.values.update(_assigned(target, inlined(_first_of(items), self.values)))
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 names = [alias.asname or first_name(alias.name) for alias in aliases]
                 self.values |= dict.fromkeys(names)
@@ -251,15 +267,19 @@ def _name(name: str) -> ast.Name:
     return ast.Name(name, ast.Load())
 
 
+def _first_of(items: ast.expr) -> ast.expr:
+    return ast.Call(_name("next"), [ast.Call(_name("iter"), [items], [])], [])
+
+
 def _evaluated_once(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, without those in functions and comprehensions."""
+    """Yield the nodes of a statement, without those inside of functions and comprehensions."""
     inner: set[int] = set()
     for node in own_nodes(statement):
         match node:
             case (
                 ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp()
-            ):
-                inner |= {id(each) for each in ast.walk(node)}
+            ) if id(node) not in inner:
+                inner |= {id(each) for each in ast.walk(node)} - {id(node)}
     return (node for node in own_nodes(statement) if id(node) not in inner)
 
 

@@ -73,7 +73,8 @@ class Code:
     """What the code of a function, of a class, or of a top-level statement does.
 
     * `bound`: the values that its names may have.
-    * `attributes`: the values that attributes of its first parameter may have.
+    * `attributes`: the values that attributes of its first parameter may have, and those of other
+      objects, such as `f.jit`.
     * `repeated`: the calls in loops of many iterations; `calls` has all others.
     """
 
@@ -110,8 +111,9 @@ class _Reader(ast.NodeVisitor):
                     self.bind(part, value)
             case ast.Starred(value=inner):
                 self.bind(inner, value)
-            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == self.first:
-                self.code.attributes.setdefault(name, []).append(value)
+            case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                known = name if owner == self.first else f"{owner}.{name}"
+                self.code.attributes.setdefault(known, []).append(value)
 
     @property
     def first(self) -> str:

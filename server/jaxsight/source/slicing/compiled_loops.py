@@ -6,6 +6,8 @@ passed; what is not known is taken to be not compiled.
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -32,6 +34,7 @@ _REPEATING = frozenset(
     {"map", "filter", "functools.reduce", "itertools.accumulate", "timeit.timeit", "timeit.repeat"}
 )
 """Functions that call their arguments many times."""
+_ASSIGNS = re.compile(r"(\w+\.\w+)\s*=(?!=)")
 _STAGES = frozenset({"lower", "compile", "trace"})
 """Methods of a compiled function that lead to another one."""
 _JAX = ("jax.", "flax.", "optax.", "equinox.")
@@ -201,6 +204,8 @@ class CompiledLoops:
             case Attribute(of=owner, name=name):
                 for each in self._values(owner, scope):
                     yield from self._attribute(each, name)
+                if isinstance(owner, Named):
+                    yield from self._assigned(f"{owner.name}.{name}", scope)
             case Called():
                 for function in self._values(value.function, scope):
                     yield from self._result(function, value, scope)
@@ -235,6 +240,27 @@ class CompiledLoops:
             for value in statement.code.bound.get(name, ()):
                 if value != Named(name):
                     yield from self._values(value, _Scope(statement.code))
+
+    def _assigned(self, name: str, scope: _Scope | None) -> Iterator[_Object]:
+        """Yield the values of an attribute that statements assign: `f.jit = jax.jit(f)`."""
+        while scope is not None:
+            for value in scope.code.attributes.get(name, ()):
+                yield from self._values(value, scope)
+            scope = scope.outer
+        for index in self._assigning.get(name, ()):
+            statement = self._facts.statements[index]
+            self._analyzed[index] = statement
+            for value in statement.code.attributes.get(name, ()):
+                yield from self._values(value, _Scope(statement.code))
+
+    @functools.cached_property
+    def _assigning(self) -> dict[str, list[int]]:
+        """The statements that assign to an attribute, by its name."""
+        found: dict[str, list[int]] = {}
+        for index, statement in enumerate(self._facts.statements):
+            if (match := _ASSIGNS.match(statement.text)) is not None:
+                found.setdefault(match[1], []).append(index)
+        return found
 
     def _attribute(self, owner: _Object, name: str) -> Iterator[_Object]:
         match owner:

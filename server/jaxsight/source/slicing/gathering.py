@@ -64,7 +64,7 @@ class Gathering:
         self.writing = {index for index in skipped if roles.all[index].writes_files}
         """Skipped chunks that write files: they matter if a chunk of the slice reads files."""
         self.sees_lines = any(module.chunks[i].name_effects.sees_lines for i in self.included)
-        self.redefining = self._redefining(own_index)
+        self.redefining: int | None = self._redefining(own_index)
         """The first chunk that binds a name anew which the function needs, and which it had."""
 
     def events(self) -> dict[str, list[int]]:
@@ -200,7 +200,7 @@ class Gathering:
 
     def _need(self, name: str, end_index: int) -> None:
         self.needed[name] = max(self.needed.get(name, -1), end_index)
-        reaching = self.bindings.reaching(name, end_index, self.without)
+        reaching = self.bindings.reaching(name, end_index, self.without, self.end)
         if not reaching and name not in PROVIDED and name not in self.bindings.definers:
             self.unknown.add(name)
         for index in reaching:
