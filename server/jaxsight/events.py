@@ -45,7 +45,7 @@ class FileStatus:
     uses_jax: bool = False
     """Whether the file imports JAX or a library on top of it."""
     why: str = ""
-    """Why functions that use JAX show nothing, in a clause; empty if all of them are shown."""
+    """Why functions that use JAX show nothing, or which modules are missing, in a clause."""
     why_detail: str = ""
     """The same in whole sentences, for a tooltip."""
     using_jax: int = 0

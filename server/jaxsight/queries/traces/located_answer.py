@@ -125,6 +125,8 @@ class View:
                 self._now.setdefault(old.id, member)
             for member in now.slice.module_chunks:
                 self._now.setdefault(member.id, member)
+            if subject.chunk.id in self._now:
+                self._now[subject.chunk.id] = subject.chunk
         else:
             self._before = {chunk.id: chunk for chunk in traced.slice.module_chunks}
             self._shift = shift_between(traced.module.text, module.text)
@@ -203,7 +205,8 @@ class View:
         for reason, chunks in places.items():
             first, *others = sorted(chunks)
             more = f" and {count(len(others), 'other statement')}" if others else ""
-            caveats.append(Caveat(first, f"{quoted(chunks[first])}{more} {reason}"))
+            whose = "" if reason.startswith("`") else f"{quoted(chunks[first])}{more} "
+            caveats.append(Caveat(first, f"{whose}{reason}"))
         return tuple(sorted(dict.fromkeys(caveats), key=lambda caveat: caveat.range))
 
     @property
