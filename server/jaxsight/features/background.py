@@ -8,7 +8,8 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.proposals.functions import worth_proposing
+from jaxsight.features.preferred_sets import prefer_traced
+from jaxsight.features.proposals.assumed import assume
 from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -18,6 +19,7 @@ from jaxsight.queries.schedule import debounce
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
+from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.supervisor import Priority
 
@@ -39,6 +41,8 @@ class Background:
         self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._proposed: set[str] = set()
+        """Documents for which example inputs were proposed since they were opened."""
 
     def schedule(self, path: str) -> None:
         """Trace a document after a pause, in place of what is scheduled for it."""
@@ -76,6 +80,7 @@ class Background:
     def close(self, path: str) -> None:
         """Stop, and forget a document."""
         self.stop(path)
+        self._proposed.discard(path)
         self._statuses.forget(path)
 
     def stop_all(self) -> None:
@@ -119,7 +124,9 @@ class Background:
             for subject in engine.documents.subjects(document)
             if subject.is_from_caller == from_callers
         )
-        for subject in sorted(subjects, key=lambda subject: rank(subject.range)):
+        for subject in sorted(
+            subjects, key=lambda subject: (subject.is_proposed, rank(subject.range))
+        ):
             await engine.turns.breathe()
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked) or engine.traces.cache.known(question) is not None:
@@ -127,7 +134,9 @@ class Background:
             try:
                 seen = engine.attention.urgency(path, subject.range) is Urgency.SEEN
                 priority = Priority.SCREEN if seen else Priority.DOCUMENT
-                await engine.traces.answer(question, priority)
+                answer = await engine.traces.answer(question, priority)
+                if not isinstance(answer.reply, Traced):
+                    await prefer_traced(engine, document, subject)
             except Superseded:
                 # Another question about the function replaced this one, such as one about an older
                 # text whose trace was gone. Start over, or no refresh would follow.
@@ -158,29 +167,22 @@ class Background:
             engine.waiting.refresh(path)
 
     async def _propose(self, path: str) -> None:
-        """Try proposed example inputs of functions without any, those on screen first."""
+        """Try proposed example inputs of functions without any, and compile those shown."""
         engine = self._engine
         document = engine.documents.get(path)
         project = engine.projects.of(path)
-        if document is None or not engine.proposals.is_watched(path) or project.held_back:
+        settings = project.settings
+        if document is None or project.held_back or not settings.propose_inputs:
             return
-        await asyncio.sleep(_PROPOSING_PAUSE)
-        rank = functools.partial(engine.attention.rank, path)
-        subjects = engine.documents.subjects(document)
-        worth = sorted(
-            worth_proposing(document, subjects),
-            key=lambda pair: rank(pair[1].range.shifted(pair[0].first_line)),
-        )
-        for chunk, function in worth:
-            if engine.proposals.known(document, chunk, function) is not None:
-                continue
-            try:
-                outcome = await engine.proposals.outcome(document, chunk, function)
-            except Exception:
-                log.exception("proposing inputs of %s of %s", function.qualname, path)
-                return
-            if outcome is not None and outcome.traced:
-                engine.waiting.refresh(path)
+        if not (settings.examples_assumed or engine.proposals.is_watched(path)):
+            return
+        if path in self._proposed:  # the text was edited
+            await asyncio.sleep(_PROPOSING_PAUSE)
+        self._proposed.add(path)
+        before = document.proposed
+        await assume(engine, path)
+        if document.proposed != before:
+            await self._compile(path)
 
     async def _compile(self, path: str) -> None:
         """Compile traced functions for the first target, one by one, if hints show kernels.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
+from jaxsight.features.assumptions import WITH_SIZES
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
@@ -86,6 +87,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
     for moved in communication(graph):
         yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
     yield Part(*_target(devices(compiled, kernels.target), difference))
+    if kernels.view.assumed:
+        yield Part(WITH_SIZES, 0)
     if left_out := kernels.view.caveats:
         yield Part(f"{caveats.MARK} {len(left_out)}", 0)
 

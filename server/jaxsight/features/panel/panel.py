@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
+from jaxsight.features.assumptions import figures
 from jaxsight.features.kernels import shardings
 from jaxsight.features.kernels.collectives import described
 from jaxsight.features.kernels.launches import undecided
@@ -85,7 +86,7 @@ def drawn(view: View, result: Result, before: Compiled | None) -> Drawn | str:
     inputs = kernels.lowered.parameters
     return Drawn(
         compiled,
-        headline(compiled, kernels.target),
+        f"{headline(compiled, kernels.target)}{figures(view)}",
         origin(compiled, kernels.target),
         tuple(kernels.reason(kernel) for kernel in graph.kernels),
         tuple(estimate(kernel, kernels.target) for kernel in graph.kernels),

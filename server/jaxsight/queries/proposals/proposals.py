@@ -1,4 +1,4 @@
-"""The proposed example inputs of a session: each function is tried once, one after another.
+"""The proposed example inputs of a session: each function is tried once for each of its meanings.
 
 What infers and tries them is imported with the first one: the first shapes do not wait for it.
 """
@@ -6,6 +6,8 @@ What infers and tries them is imported with the first one: the first shapes do n
 from __future__ import annotations
 
 import asyncio
+import functools
+import hashlib
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -15,30 +17,40 @@ from jaxsight.examples import OutsideSet
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
+from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
+from jaxsight.source.slicing.slices import slice_for
 
 if TYPE_CHECKING:
     from jaxsight.queries.proposals.trying import Outcome
 
 _TRYING = "jaxsight.queries.proposals.trying"
-LABEL = "proposed inputs"
+LABEL = "assumed inputs"
 """The name of a proposed example set, for people."""
+
+_Key = tuple[str, str, str]
+"""A file, a function, and a digest of what they mean."""
 
 
 class Proposals:
     """Tries proposals in a sandbox of each project, and keeps the outcomes."""
 
     def __init__(
-        self, projects: Projects, documents: Mapping[str, Document], memory: Memory
+        self,
+        projects: Projects,
+        documents: Mapping[str, Document],
+        memory: Memory,
+        aside: Aside,
     ) -> None:
+        self._aside = aside
         self._projects = projects
         self._documents = documents
         self._memory = memory
         self._sandboxes: dict[str, Sandbox] = {}
-        self._running: dict[tuple[str, str, str], asyncio.Task[Outcome | None]] = {}
+        self._running: dict[_Key, asyncio.Task[Outcome | None]] = {}
         self._turn = asyncio.Lock()
         self._watched: set[str] = set()
 
@@ -57,9 +69,21 @@ class Proposals:
         """Drop what is known of a document."""
         self._watched.discard(path)
 
-    def known(self, document: Document, chunk: ModuleChunk, function: Function) -> Outcome | None:
-        """Return the outcome for a function that was tried."""
-        return self._memory.proposals.get((document.path, function.qualname, chunk.id))
+    async def known(
+        self, document: Document, chunk: ModuleChunk, function: Function
+    ) -> Outcome | None:
+        """Return the outcome for a function that was tried, as it and what it uses are now."""
+        return self._memory.proposals.get(await self._key(document, chunk, function))
+
+    async def _key(self, document: Document, chunk: ModuleChunk, function: Function) -> _Key:
+        """Return what an outcome depends on: the statements that a trace needs, and docstrings."""
+        module = document.module
+        name = function.qualname.partition(".")[0]
+        slicing = functools.partial(slice_for, module, [name], chunk, keep_all=document.looked_into)
+        needed = await self._aside.judge(module, slicing)
+        described = (needed.key, function.docstring, function.class_docstring)
+        digest = hashlib.blake2b(repr(described).encode("utf-8", "surrogatepass"), digest_size=16)
+        return document.path, function.qualname, digest.hexdigest()
 
     async def outcome(
         self, document: Document, chunk: ModuleChunk, function: Function
@@ -68,14 +92,14 @@ class Proposals:
 
         Returns `None` if the function's text cannot be read, or if its code may not run.
         """
-        if (known := self.known(document, chunk, function)) is not None:
+        key = await self._key(document, chunk, function)
+        if (known := self._memory.proposals.get(key)) is not None:
             return known
         if self._projects.of(document.path).held_back:
             return None
-        key = document.path, function.qualname, chunk.id
         task = self._running.get(key)
         if task is None:
-            task = asyncio.create_task(self._try(document, chunk, function))
+            task = asyncio.create_task(self._try(key, document, chunk, function))
             self._running[key] = task
             task.add_done_callback(lambda _: self._running.pop(key, None))
         return await asyncio.shield(task)
@@ -94,7 +118,7 @@ class Proposals:
         self._sandboxes.clear()
 
     async def _try(
-        self, document: Document, chunk: ModuleChunk, function: Function
+        self, key: _Key, document: Document, chunk: ModuleChunk, function: Function
     ) -> Outcome | None:
         async with self._turn:
             trying = await asyncio.to_thread(import_module, _TRYING)
@@ -106,7 +130,6 @@ class Proposals:
             finally:
                 sandbox.rest()
         if outcome is not None and document.path in self._documents:
-            key = document.path, function.qualname, chunk.id
             self._memory.proposals.put(key, outcome)
         return outcome
 
@@ -119,9 +142,12 @@ class Proposals:
         return sandbox
 
 
-def show(document: Document, function: str, text: str) -> None:
-    """Trace a function with proposed example inputs from now on; empty text ends that."""
-    proposed = {name: shown for name, shown in document.proposed.items() if name != function}
-    if text:
-        proposed[function] = OutsideSet("proposed", LABEL, text)
-    document.proposed = MappingProxyType(proposed)
+def show(document: Document, function: str, outcome: Outcome | None) -> None:
+    """Trace a function with the proposals that can be traced from now on; `None` ends that."""
+    proposed = {name: sets for name, sets in document.proposed.items() if name != function}
+    if outcome is not None and outcome.traced:
+        proposed[function] = tuple(
+            OutsideSet("proposed", LABEL, proposal.text) for proposal in outcome.traced
+        )
+    if proposed != document.proposed:
+        document.proposed = MappingProxyType(proposed)

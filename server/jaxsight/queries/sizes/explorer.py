@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
+from jaxsight.examples.assumed_sizes import with_assumed_names
 from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
@@ -158,6 +159,8 @@ def inputs_of(question: Question) -> tuple[SizedInputs, SizedInputs | None]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         unpacked = ()
     inputs = sized_inputs(question.set, subject.function, unpacked)
+    if question.set.assumed:
+        return with_assumed_names(inputs, subject.function), None
     if not has_numbers(inputs):
         return inputs, None
     return inputs, sized_inputs(question.set, subject.function, unpacked, by_number=True)

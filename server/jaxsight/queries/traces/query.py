@@ -105,7 +105,7 @@ def ask(
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
-        unasked=subject.examples.source in ("module", "recorded", "proposed"),
+        unasked=bool(chosen.assumed) or subject.examples.source in ("module", "recorded"),
     )
     key = _key(environment, needed, trace)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
