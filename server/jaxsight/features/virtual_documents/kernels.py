@@ -50,13 +50,12 @@ def _listed(kernels: Kernels, title: str) -> Shown:
 
     Successive kernels of one function or module have a comment with their figures before them.
     """
-    lines = [
-        f"{kernels.view.subject.name}: {headline(kernels.compiled, kernels.target)}{figures(kernels.view)}"
-    ]
+    view = kernels.view
+    headed = f"{view.subject.name}: {headline(kernels.compiled, kernels.target)}"
+    lines = [f"{headed}{figures(view)}"]
     lines += [origin(kernels.compiled, kernels.target), *memory_lines(kernels), ""]
     links: list[Linked] = []
     sections = modules.runs(kernels)
-    view = kernels.view
     for section in sections:
         if len(sections) > 1:
             name = modules.title(section, view.subject.name)

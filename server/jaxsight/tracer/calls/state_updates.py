@@ -118,7 +118,7 @@ class Updates:
             return
         self.arrays += fresh
         complete = all(
-            leaf in fresh_ones for leaf in map(id, jax.tree_util.tree_leaves(change.new))
+            leaf in fresh_ones for leaf in map(id, _flattened(change.new)[0])
         )
         self.parts.setdefault(change.label, []).append(change.new if complete else fresh)
         if (lift := _lift(change, {id(leaf) for leaf in new})) is not None:
@@ -128,9 +128,8 @@ class Updates:
 def _lift(change: Change, still_used: set[int]) -> Lift | None:
     if change.old is GONE:
         return None
-    structure: object
-    leaves, structure = jax.tree_util.tree_flatten(change.old)
-    after, structure_after = jax.tree_util.tree_flatten(change.new)
+    leaves, structure = _flattened(change.old)
+    after, structure_after = _flattened(change.new)
     places = []
     for at, leaf in enumerate(leaves):
         if is_number(leaf):
@@ -166,6 +165,14 @@ def in_order(lifts: Sequence[Lift], state: dict[str, object]) -> Iterator[list[o
         yield [next(arrays[lift.change.label]) for _ in lift.places]
 
 
+def _flattened(value: object) -> tuple[list[Any], jax.tree_util.PyTreeDef]:
+    """Return leaves and structure of a value; itself if JAX cannot sort the keys of a dict in it."""
+    try:
+        return jax.tree_util.tree_flatten(value)
+    except (TypeError, ValueError):
+        return jax.tree_util.tree_flatten(value, is_leaf=lambda part: part is value)
+
+
 def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
@@ -174,7 +181,7 @@ def _arrays(value: object) -> list[object]:
     waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()
-        for leaf in jax.tree_util.tree_leaves(pytree):
+        for leaf in _flattened(pytree)[0]:
             if is_array(leaf):
                 arrays.append(leaf)
             elif id(leaf) not in visited:
