@@ -1,8 +1,8 @@
 """Names for the numbers of assumed inputs, so that no shape shows a size that nobody chose.
 
-Arrays' sizes, and whole numbers in expressions and literals (`Model(4)`, `n: 3`) get names, equal
-numbers the same one. Numbers that are no sizes (`axis: 2`) get one too: the function does not trace
-with others, which shows it.
+Sizes of arrays, and whole numbers in expressions and literals (`Model(4)`, `n: 3`) get names.
+Numbers that are no sizes (`axis: 2`) get one too: the function does not trace with others, which
+shows it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,18 @@ from jaxsight.wire.messages.inputs import Argument, ValueSpec
 _LETTERS = "NMKDEFPQRSUV"
 
 
-def with_assumed_names(inputs: SizedInputs, function: Function) -> SizedInputs:
-    """Return inputs whose assumed numbers have names; others stay as they are."""
+def with_assumed_names(
+    inputs: SizedInputs, function: Function, *, by_number: bool = False
+) -> SizedInputs:
+    """Return inputs whose assumed numbers have names; others stay as they are.
+
+    Args:
+        inputs: the inputs.
+        function: the function that they are of.
+        by_number: whether equal numbers are one size.
+    """
     assumed = set(inputs.set.assumed)
-    names = _Names(inputs, {p.name for p in Signature(function).parameters})
+    names = _Names(inputs, {p.name for p in Signature(function).parameters}, by_number)
     nodes: dict[str, Node] = {}
     sources: dict[str, tuple[str, ...]] = {}
     covered = True
@@ -53,22 +61,26 @@ def with_assumed_names(inputs: SizedInputs, function: Function) -> SizedInputs:
 
 
 class _Names:
-    """Names by number: those of sizes that have one already, and new letters."""
+    """Names of numbers: those of sizes that have one already, and new letters."""
 
-    def __init__(self, inputs: SizedInputs, parameters: set[str]) -> None:
+    def __init__(self, inputs: SizedInputs, parameters: set[str], by_number: bool) -> None:
         numbers = list(inputs.sizes.values())
-        self._known = {n: name for name, n in inputs.sizes.items() if numbers.count(n) == 1}
+        self._known: dict[object, str] = {}
+        self._by_number = by_number
+        if by_number:
+            self._known |= {n: name for name, n in inputs.sizes.items() if numbers.count(n) == 1}
         taken = {*inputs.all_sizes(inputs.sizes), *dict(inputs.set.sizes), *parameters}
         self._letters = _letters(taken)
         self.new: dict[str, int] = {}
 
-    def name(self, number: int) -> str:
-        """Return the name of a number that may be a size."""
-        if number not in self._known:
+    def name(self, number: int, place: object) -> str:
+        """Return the name of a number that may be a size; several arguments may share its place."""
+        key = number if self._by_number else (number, place)
+        if key not in self._known:
             name = next(self._letters)
-            self._known[number] = name
+            self._known[key] = name
             self.new[name] = number
-        return self._known[number]
+        return self._known[key]
 
 
 def _letters(taken: set[str]) -> Iterator[str]:
@@ -83,7 +95,7 @@ def _named(node: Node, names: _Names) -> Node:
     match node:
         case Array(shape=shape) | Key(shape=shape):
             named = (
-                Named(names.name(size.value), size.range)
+                Named(names.name(size.value, size.range), size.range)
                 if isinstance(size, Number) and size.value > 1
                 else size
                 for size in shape
@@ -128,6 +140,6 @@ def _parts(argument: Argument, names: _Names) -> tuple[str, ...] | None:
     parts: list[str] = []
     end = 0
     for start, stop, value in numbers:
-        parts += [source[end:start], names.name(value)]
+        parts += [source[end:start], names.name(value, (argument.name, start))]
         end = stop
     return (*parts, source[end:])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jaxsight.examples.notation.values import show
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.queries.sizes.explorer import inputs_of
+from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question
 from jaxsight.text.inert import clause
@@ -19,6 +21,9 @@ WITH_SIZES = "with assumed sizes"
 
 _LONGEST = 120
 
+_BINDING = re.compile(r"\.bind\(\{\}, rngs=.*, mutable=True\)$")
+"""How a module of Linen is bound, so that the call creates its parameters."""
+
 
 def mark(view: View) -> str:
     """Return the mark of a hint; empty if no input is assumed."""
@@ -27,25 +32,44 @@ def mark(view: View) -> str:
 
 def notice(view: View) -> str:
     """Return the first line of a hover or tooltip, `assumed inputs: x: f32[N,M]`, as Markdown."""
-    return f"*{prose(words(view.answer.question))}*" if view.assumed else ""
+    return f"*{prose(words(view.answer.question, view.size_names))}*" if view.assumed else ""
 
 
-def words(question: Question) -> str:
-    """Return `assumed inputs: x: f32[B, D], n: 4`, with names for sizes."""
-    inputs, _ = inputs_of(question)
+def words(question: Question, names: SizeNames | None = None) -> str:
+    """Return `assumed inputs: x: f32[B, D], n: N`, with names for sizes."""
+    inputs = _inputs(question, names)
     return clause(f"assumed inputs: {', '.join(_examples(inputs)) or 'none'}", _LONGEST)
 
 
-def header(question: Question) -> str:
+def header(question: Question, names: SizeNames | None = None) -> str:
     """Return the same with the assumed sizes, for the first line of a text with numbers."""
-    inputs, _ = inputs_of(question)
+    inputs = _inputs(question, names)
     sizes = ", ".join(f"{name}={size}" for name, size in inputs.sizes.items())
     return f"assumed inputs: {', '.join(_examples(inputs))}{f' where {sizes}' if sizes else ''}"
 
 
+def creates_parameters(view: View) -> bool:
+    """Return whether the traced call also creates the parameters of its module.
+
+    Then its kernels and equations are not those of the function.
+    """
+    return bool(view.assumed) and any(
+        isinstance(argument.spec, ValueSpec) and _BINDING.search(argument.spec.source)
+        for argument in view.answer.question.set.arguments
+    )
+
+
 def figures(view: View) -> str:
     """Return ` with assumed sizes`, for the end of a line with figures; empty if they are not."""
-    return f" {WITH_SIZES}" if view.assumed else ""
+    created = ", and the creation of parameters" if creates_parameters(view) else ""
+    return f" {WITH_SIZES}{created}" if view.assumed else ""
+
+
+def _inputs(question: Question, names: SizeNames | None) -> SizedInputs:
+    if names is not None and names.inputs is not None:
+        return names.inputs
+    inputs, by_number = inputs_of(question)
+    return by_number or inputs
 
 
 def _examples(inputs: SizedInputs) -> Iterator[str]:
@@ -56,6 +80,7 @@ def _examples(inputs: SizedInputs) -> Iterator[str]:
             continue
         if isinstance(argument.spec, ValueSpec):
             source = "".join(inputs.sources.get(name, (argument.spec.source,)))
+            source = _BINDING.sub(".bind(…)", source)
             yield f"{name}: {source}" if argument.spec.literal else f"{name} = {source}"
         elif (node := inputs.nodes.get(name)) is not None:
             yield f"{name}: {show(node)}"

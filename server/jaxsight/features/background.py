@@ -7,6 +7,7 @@ import functools
 import logging
 from collections.abc import Callable
 
+from jaxsight.features.assumptions import creates_parameters
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.features.preferred_sets import prefer_traced
 from jaxsight.features.proposals.assumed import assume
@@ -210,7 +211,7 @@ class Background:
     async def _compile_one(self, view: View, with_memory: bool) -> None:
         engine, path = self._engine, view.answer.question.path
         targets = engine.choices.targets(path)
-        if view.stale or not targets:
+        if view.stale or not targets or creates_parameters(view):
             return
         if engine.programs.is_compiled(view, targets[0], with_memory=with_memory):
             return

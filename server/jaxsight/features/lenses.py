@@ -80,7 +80,11 @@ def _lenses(
 async def _assumed(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:
     """Return a proposal in words, `assumed inputs: x: f32[N, M]`; empty for other example sets."""
     question = await engine.traces.question(document, subject) if subject.is_proposed else None
-    return assumptions.words(question) if isinstance(question, Question) else ""
+    if not isinstance(question, Question):
+        return ""
+    answer = engine.traces.cache.known(question)
+    explored = engine.sizes.known(answer) if answer is not None else None
+    return assumptions.words(question, explored.names if explored is not None else None)
 
 
 async def _figures(engine: Engine, document: Document, subject: Subject, chosen: ExampleSet) -> str:

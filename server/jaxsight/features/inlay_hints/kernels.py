@@ -61,6 +61,7 @@ def totals(kernels: Kernels, before: Compiled | None, width: int) -> Iterator[Hi
     facts = [f"since the file was saved: {difference}"] if difference != SAME else []
     facts += [f"updates: {', '.join(updates)}"] if updates else []
     facts += filter(None, [called.origin(view)])
+    facts += [f"figures {WITH_SIZES}"] if view.assumed else []
     yield Hint(
         head(view),
         f"{mark}{fitted(parts, width - len(mark))}",

@@ -43,7 +43,11 @@ async def show(engine: Engine, path: str, function: str, what: str | SourceOptio
 async def _assumed(engine: Engine, path: str, function: str) -> str:
     """Return the inputs of a function that are assumed, with their sizes; empty without any."""
     question = await question_of(engine, path, function)
-    return header(question) if question.set.assumed else ""
+    if not question.set.assumed:
+        return ""
+    answer = engine.traces.cache.known(question)
+    explored = engine.sizes.known(answer) if answer is not None else None
+    return header(question, explored.names if explored is not None else None)
 
 
 async def current(engine: Engine, path: str, function: str, what: str | SourceOptions) -> Shown:

@@ -80,7 +80,9 @@ class SizeExplorer:
         seconds = sum(seconds for _, seconds in first.seconds)
         tracing = _Tracing(self._projects.of(question.path), answer, seconds)
         explored = await explore(inputs, by_number, first, tracing.trace)
-        explored = replace(explored, names=with_declared(explored.names, inputs, first))
+        assumed = by_number if inputs.is_assumed else None
+        used = explored.names.inputs or assumed or inputs
+        explored = replace(explored, names=with_declared(explored.names, used, first))
         self._seconds[_unit(question)] = time.monotonic() - began
         self._memory.sizes.put((question.unit, answer.key), explored)
         return explored
@@ -160,7 +162,10 @@ def inputs_of(question: Question) -> tuple[SizedInputs, SizedInputs | None]:
         unpacked = ()
     inputs = sized_inputs(question.set, subject.function, unpacked)
     if question.set.assumed:
-        return with_assumed_names(inputs, subject.function), None
+        return (
+            with_assumed_names(inputs, subject.function),
+            with_assumed_names(inputs, subject.function, by_number=True),
+        )
     if not has_numbers(inputs):
         return inputs, None
     return inputs, sized_inputs(question.set, subject.function, unpacked, by_number=True)

@@ -116,13 +116,15 @@ async def _explored(
     search: _Search, inputs: SizedInputs, by_number: SizedInputs | None, first: Traced
 ) -> Explored:
     if not inputs.sizes:
-        return Explored()
+        return Explored(_without_sizes(inputs, first))
     for one, most in ((inputs, 2 if by_number is not None else 99), (by_number, 99)):
         if one is None:
             continue
         for kept in samples.levels(one.sizes)[:most]:
             if await _both(search, one, kept, ()):
                 return await _named(search, one, first, kept, ())
+    if inputs.is_assumed and by_number is not None:
+        inputs = by_number
     singles = [name for name, size in inputs.sizes.items() if size <= 1]
     tries = [tuple(singles)] if singles else []
     tries += [(name,) for name in inputs.sizes if name not in singles]
@@ -142,6 +144,11 @@ async def _explored(
     if len(inputs.sizes) == 1 and inputs.is_all_named:
         fixed = await _fixed(search, inputs, *inputs.sizes)
     return Explored(fixed=fixed, traces=search.count)
+
+
+def _without_sizes(inputs: SizedInputs, first: Traced) -> SizeNames:
+    """Return the types of assumed inputs without sizes: all that are shown are the code's own."""
+    return _assumed_names([first], lambda _: "", inputs) if inputs.is_assumed else SizeNames()
 
 
 def _some_levels(sizes: Sizes) -> Iterator[tuple[Relation, ...]]:
@@ -239,7 +246,7 @@ def _assumed_names(traces: Sequence[Traced], choose: Choose, inputs: SizedInputs
 
     names = names_of(traces, unless_assumed, blanked)
     jaxpr = named_program([trace.jaxpr for trace in traces], unless_assumed)
-    return replace(names, jaxpr=jaxpr if inputs.is_covered else "")
+    return replace(names, jaxpr=jaxpr if inputs.is_covered else "", inputs=inputs)
 
 
 async def _are_needed(search: _Search, inputs: SizedInputs, names: Sequence[str]) -> bool:

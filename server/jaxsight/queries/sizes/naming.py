@@ -46,6 +46,8 @@ class SizeNames:
     """The type of the result; empty if it has no names."""
     jaxpr: str = ""
     """The jaxpr with names of assumed sizes; empty if it has numbers that may follow from them."""
+    inputs: SizedInputs | None = None
+    """The assumed inputs with these names."""
 
     def __bool__(self) -> bool:
         return bool(self.values or self.parameters or self.outputs)
@@ -133,6 +135,10 @@ def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeN
     shown = dict(first.parameters)
     known = {name: text for name, text in parameters.items() if text != shown[name]}
     known |= names.parameters
+    for argument in inputs.set.arguments:  # literals
+        parts = inputs.sources.get(argument.name)
+        if parts is not None and getattr(argument.spec, "literal", False):
+            known[argument.name] = "".join(parts)
     values = dict(names.values)
     for observation in first.observations:
         if observation.kind != "parameter" or observation in values:

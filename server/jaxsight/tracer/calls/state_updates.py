@@ -117,9 +117,7 @@ class Updates:
             self.left_out[change.label] = None
             return
         self.arrays += fresh
-        complete = all(
-            leaf in fresh_ones for leaf in map(id, _flattened(change.new)[0])
-        )
+        complete = all(leaf in fresh_ones for leaf in map(id, _flattened(change.new)[0]))
         self.parts.setdefault(change.label, []).append(change.new if complete else fresh)
         if (lift := _lift(change, {id(leaf) for leaf in new})) is not None:
             self.lifts.append(lift)
@@ -166,7 +164,7 @@ def in_order(lifts: Sequence[Lift], state: dict[str, object]) -> Iterator[list[o
 
 
 def _flattened(value: object) -> tuple[list[Any], jax.tree_util.PyTreeDef]:
-    """Return leaves and structure of a value; itself if JAX cannot sort the keys of a dict in it."""
+    """Return leaves and structure; the value itself if JAX cannot sort keys of a dict in it."""
     try:
         return jax.tree_util.tree_flatten(value)
     except (TypeError, ValueError):
