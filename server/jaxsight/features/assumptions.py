@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from jaxsight.examples.notation.values import show
@@ -20,9 +19,6 @@ MARK = "?"
 WITH_SIZES = "with assumed sizes"
 
 _LONGEST = 120
-
-_BINDING = re.compile(r"\.bind\(\{\}, rngs=.*, mutable=True\)$")
-"""How a module of Linen is bound, so that the call creates its parameters."""
 
 
 def mark(view: View) -> str:
@@ -48,21 +44,9 @@ def header(question: Question, names: SizeNames | None = None) -> str:
     return f"assumed inputs: {', '.join(_examples(inputs))}{f' where {sizes}' if sizes else ''}"
 
 
-def creates_parameters(view: View) -> bool:
-    """Return whether the traced call also creates the parameters of its module.
-
-    Then its kernels and equations are not those of the function.
-    """
-    return bool(view.assumed) and any(
-        isinstance(argument.spec, ValueSpec) and _BINDING.search(argument.spec.source)
-        for argument in view.answer.question.set.arguments
-    )
-
-
 def figures(view: View) -> str:
     """Return ` with assumed sizes`, for the end of a line with figures; empty if they are not."""
-    created = ", and the creation of parameters" if creates_parameters(view) else ""
-    return f" {WITH_SIZES}{created}" if view.assumed else ""
+    return f" {WITH_SIZES}" if view.assumed else ""
 
 
 def _inputs(question: Question, names: SizeNames | None) -> SizedInputs:
@@ -80,7 +64,6 @@ def _examples(inputs: SizedInputs) -> Iterator[str]:
             continue
         if isinstance(argument.spec, ValueSpec):
             source = "".join(inputs.sources.get(name, (argument.spec.source,)))
-            source = _BINDING.sub(".bind(…)", source)
             yield f"{name}: {source}" if argument.spec.literal else f"{name} = {source}"
         elif (node := inputs.nodes.get(name)) is not None:
             yield f"{name}: {show(node)}"

@@ -252,6 +252,13 @@ class Settings:
         "Show functions without example inputs with proposed ones that can be traced. Hints mark "
         "them with `?`, and sizes have names. When off, a lens offers them.",
     )
+    examples_from_programs: bool = _setting(
+        FLAG,
+        True,
+        "Trace functions without example inputs with the arguments of their calls in the project's "
+        "programs: scripts, tests, notebooks and documentation run without array values, without "
+        "effects outside of the process, and each loop only for a few iterations.",
+    )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxsight.features import caveats
-from jaxsight.features.assumptions import creates_parameters
 from jaxsight.features.hover.shardings import chosen_layouts, traced_layouts
 from jaxsight.features.hover.targets import target_rows
 from jaxsight.features.hover.text import (
@@ -198,7 +197,7 @@ def _compiled_words(
 async def _target_words(engine: Engine, view: View) -> str:
     """Return Markdown about the function on each target, as far as known after a moment."""
     path = view.answer.question.path
-    if not isinstance(view.answer.reply, Traced) or view.stale or creates_parameters(view):
+    if not isinstance(view.answer.reply, Traced) or view.stale:
         return ""
     targets = engine.choices.targets(path)
     if not targets:

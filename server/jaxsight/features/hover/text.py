@@ -60,11 +60,8 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
             for name, tree in traced.trees
             if len(tree.rows) > 1
         ]
-        if not assumptions.creates_parameters(view):
-            parts.append(updates(traced, quoted=True))
+        parts.append(updates(traced, quoted=True))
         parts.append(notes)
-        if assumptions.creates_parameters(view):
-            return _hover(subject.name_range, parts, view)
         jaxpr, is_folded = _first_lines(view.words(traced.jaxpr))
         parts.append(fenced(jaxpr, "jaxpr") if jaxpr else "")
         if traced.folded or is_folded:

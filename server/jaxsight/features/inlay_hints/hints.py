@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from jaxsight.features import inlay_hints
-from jaxsight.features.assumptions import creates_parameters
 from jaxsight.features.inlay_hints.kind import Kind, Shown
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
@@ -132,8 +131,7 @@ async def _compiled_views(engine: Engine, document: Document) -> list[View]:
     for _ in range(_TRACED_AGAIN):
         views = await engine.traces.views(document, None)
         for view in views:
-            if not creates_parameters(view):
-                await engine.programs.with_temporaries(view)
+            await engine.programs.with_temporaries(view)
         again = await engine.traces.views(document, None)
         if {id(view.answer) for view in again} == {id(view.answer) for view in views}:
             break

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.features.assumptions import creates_parameters
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -39,7 +38,7 @@ class Shown:
     def kernels(self, view: View) -> Kernels | None:
         """Return a function's kernels on the first target, if it is traced and was compiled."""
         if view not in self._kernels:
-            is_traced = isinstance(view.answer.reply, Traced) and not creates_parameters(view)
+            is_traced = isinstance(view.answer.reply, Traced)
             self._kernels[view] = self.engine.programs.kernels(view) if is_traced else None
         return self._kernels[view]
 

@@ -18,7 +18,6 @@ from jaxsight.examples.proposals.repair import alternatives, enriched, repaired,
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.examples.proposals.wrong import Wrong
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.proposals import linen
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.failure_text import first_sentence
@@ -123,8 +122,6 @@ class _Search:
         self.inferred = inferred
         self.tries: list[_Try] = []
         self.is_slow = False
-        self._binds = False
-        """Whether modules of Flax's Linen are bound, so that their methods can be called."""
         self._seen: set[str] = set()
 
     async def run(self, most: int) -> Outcome:
@@ -136,8 +133,6 @@ class _Search:
             proposal = self._next(stack, later)
             if proposal is None:
                 break
-            if self._binds:
-                proposal = linen.bound(proposal, self.function, self.document.module)
             tried = await self._try(proposal)
             if tried is None:
                 break
@@ -152,15 +147,6 @@ class _Search:
                 stack.append(_Repairs(enriched(self.inferred, proposal)))
             elif tried.failure is not None and tried.failure.was_refused:
                 break
-            elif (
-                tried.failure is not None
-                and not self._binds
-                and linen.is_unbound(tried.failure)
-                and self.function.kind == "method"
-            ):
-                self._binds = True
-                again = linen.bound(proposal, self.function, self.document.module)
-                stack.append(_Repairs(iter([again])))
             elif tried.failure is not None and not self._good:
                 repairs = _Repairs(
                     repaired(self._wrong(proposal, tried.failure)),

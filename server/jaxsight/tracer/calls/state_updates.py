@@ -117,7 +117,9 @@ class Updates:
             self.left_out[change.label] = None
             return
         self.arrays += fresh
-        complete = all(leaf in fresh_ones for leaf in map(id, _flattened(change.new)[0]))
+        complete = all(
+            leaf in fresh_ones for leaf in map(id, jax.tree_util.tree_leaves(change.new))
+        )
         self.parts.setdefault(change.label, []).append(change.new if complete else fresh)
         if (lift := _lift(change, {id(leaf) for leaf in new})) is not None:
             self.lifts.append(lift)
@@ -126,8 +128,9 @@ class Updates:
 def _lift(change: Change, still_used: set[int]) -> Lift | None:
     if change.old is GONE:
         return None
-    leaves, structure = _flattened(change.old)
-    after, structure_after = _flattened(change.new)
+    structure: object
+    leaves, structure = jax.tree_util.tree_flatten(change.old)
+    after, structure_after = jax.tree_util.tree_flatten(change.new)
     places = []
     for at, leaf in enumerate(leaves):
         if is_number(leaf):
@@ -163,14 +166,6 @@ def in_order(lifts: Sequence[Lift], state: dict[str, object]) -> Iterator[list[o
         yield [next(arrays[lift.change.label]) for _ in lift.places]
 
 
-def _flattened(value: object) -> tuple[list[Any], jax.tree_util.PyTreeDef]:
-    """Return leaves and structure; the value itself if JAX cannot sort keys of a dict in it."""
-    try:
-        return jax.tree_util.tree_flatten(value)
-    except (TypeError, ValueError):
-        return jax.tree_util.tree_flatten(value, is_leaf=lambda part: part is value)
-
-
 def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
@@ -179,7 +174,7 @@ def _arrays(value: object) -> list[object]:
     waiting, visited = [value], dict[int, object]()
     while waiting and len(visited) < _LARGEST:
         pytree = waiting.pop()
-        for leaf in _flattened(pytree)[0]:
+        for leaf in jax.tree_util.tree_leaves(pytree):
             if is_array(leaf):
                 arrays.append(leaf)
             elif id(leaf) not in visited:
