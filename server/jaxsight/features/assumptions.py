@@ -34,7 +34,9 @@ def notice(view: View) -> str:
 def words(question: Question, names: SizeNames | None = None) -> str:
     """Return `assumed inputs: x: f32[B, D], n: N`, with names for sizes."""
     inputs = _inputs(question, names)
-    return clause(f"assumed inputs: {', '.join(_examples(inputs)) or 'none'}", _LONGEST)
+    others = f"; others {inputs.set.name}" if inputs.set.dry_call is not None else ""
+    listed = ", ".join(_examples(inputs)) or "none"
+    return f"{clause(f'assumed inputs: {listed}', _LONGEST)}{others}"
 
 
 def header(question: Question, names: SizeNames | None = None) -> str:

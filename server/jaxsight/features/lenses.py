@@ -70,7 +70,8 @@ def _lenses(
     above = Range(subject.range.start, subject.range.start)
     yield Lens(above, title, CHOOSE_SET, (path, subject.name))
     if subject.is_proposed:
-        yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
+        if chosen.dry_call is None:
+            yield Lens(above, "keep", KEEP_PROPOSED, (path, subject.name))
         yield Lens(above, "hide", SHOW_PROPOSED, (path, subject.name, "hide"))
     yield Lens(above, "jaxpr", SHOW, (path, subject.name, "jaxpr"))
     yield Lens(above, f"kernels{figures}", SHOW, (path, subject.name, "kernels"))

@@ -10,6 +10,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from jaxsight.features.proposals.functions import worth_proposing
 from jaxsight.queries.documents import Document, Subject
@@ -21,6 +22,9 @@ from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.workers.supervisor import Priority
+
+if TYPE_CHECKING:
+    from jaxsight.queries.proposals.trying import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +53,8 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET) -> None:
         if clock() > ends or engine.documents.get(path) is not document:
             return
         try:
-            outcome = await engine.proposals.outcome(document, chunk, function)
             name = function.qualname
+            outcome = await _outcome(engine, document, chunk, function)
             wants = settings.examples_assumed and name not in document.hidden
             is_good = outcome is not None and bool(outcome.traced) and not outcome.trivial
             was_shown = name in document.proposed
@@ -66,8 +70,28 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET) -> None:
             engine.waiting.refresh(path)
 
 
+async def _outcome(
+    engine: Engine, document: Document, chunk: ModuleChunk, function: Function
+) -> Outcome | None:
+    """Return the best outcome for a function: a call with its unknown arguments comes first."""
+    for partial in engine.dry_runs.partial(document.path, function.qualname):
+        outcome = await engine.proposals.outcome(document, chunk, function, partial)
+        if outcome is not None and outcome.traced and not outcome.trivial:
+            return outcome
+    if function.refused:
+        return None
+    return await engine.proposals.outcome(document, chunk, function)
+
+
 def _without(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, Function]]:
-    return worth_proposing(document, engine.documents.subjects(document))
+    subjects = engine.documents.subjects(document)
+    having = {subject.name for subject in subjects}
+    for chunk, function in document.module.functions:
+        name = function.qualname
+        is_nested = function.refused == "nested" and name not in having
+        if is_nested and engine.dry_runs.partial(document.path, name):
+            yield chunk, function
+    yield from worth_proposing(document, subjects)
 
 
 def _failed(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, Function]]:
@@ -90,6 +114,9 @@ async def _traces(engine: Engine, document: Document, name: str) -> bool:
     question = await engine.traces.question(document, subject)
     if not isinstance(question, Question):
         return False
+    traced = engine.proposals.traced(engine.projects.of(document.path), question)
+    if traced is not None:
+        engine.traces.cache.adopt(question, traced)
     answer = await engine.traces.answer(question, Priority.BACKGROUND)
     if not isinstance(answer.reply, Traced):
         return False

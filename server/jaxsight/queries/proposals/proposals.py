@@ -13,13 +13,16 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jaxsight.examples import OutsideSet
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
+from jaxsight.queries.dry_runs.dry_runs import PartialCall
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
+from jaxsight.queries.proposals.bench import ProjectBench
 from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.traces.located_answer import Answer
+from jaxsight.queries.traces.query import Question
 from jaxsight.source.functions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.slicing.slices import slice_for
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
     from jaxsight.queries.proposals.trying import Outcome
 
 _TRYING = "jaxsight.queries.proposals.trying"
-LABEL = "assumed inputs"
-"""The name of a proposed example set, for people."""
-
 _Key = tuple[str, str, str]
 """A file, a function, and a digest of what they mean."""
 
@@ -50,6 +50,7 @@ class Proposals:
         self._documents = documents
         self._memory = memory
         self._sandboxes: dict[str, Sandbox] = {}
+        self._benches: dict[str, ProjectBench] = {}
         self._running: dict[_Key, asyncio.Task[Outcome | None]] = {}
         self._turn = asyncio.Lock()
         self._watched: set[str] = set()
@@ -75,31 +76,42 @@ class Proposals:
         """Return the outcome for a function that was tried, as it and what it uses are now."""
         return self._memory.proposals.get(await self._key(document, chunk, function))
 
-    async def _key(self, document: Document, chunk: ModuleChunk, function: Function) -> _Key:
+    async def _key(
+        self,
+        document: Document,
+        chunk: ModuleChunk,
+        function: Function,
+        partial: PartialCall | None = None,
+    ) -> _Key:
         """Return what an outcome depends on: the statements that a trace needs, and docstrings."""
         module = document.module
         name = function.qualname.partition(".")[0]
         slicing = functools.partial(slice_for, module, [name], chunk, keep_all=document.looked_into)
         needed = await self._aside.judge(module, slicing)
-        described = (needed.key, function.docstring, function.class_docstring)
+        described = (needed.key, function.docstring, function.class_docstring, partial)
         digest = hashlib.blake2b(repr(described).encode("utf-8", "surrogatepass"), digest_size=16)
         return document.path, function.qualname, digest.hexdigest()
 
     async def outcome(
-        self, document: Document, chunk: ModuleChunk, function: Function
+        self,
+        document: Document,
+        chunk: ModuleChunk,
+        function: Function,
+        partial: PartialCall | None = None,
     ) -> Outcome | None:
         """Return the outcome for a function; it is tried if it was not yet.
 
+        With a call of the function, the arguments that it lacks are proposed.
         Returns `None` if the function's text cannot be read, or if its code may not run.
         """
-        key = await self._key(document, chunk, function)
+        key = await self._key(document, chunk, function, partial)
         if (known := self._memory.proposals.get(key)) is not None:
             return known
         if self._projects.of(document.path).held_back:
             return None
         task = self._running.get(key)
         if task is None:
-            task = asyncio.create_task(self._try(key, document, chunk, function))
+            task = asyncio.create_task(self._try(key, document, chunk, function, partial))
             self._running[key] = task
             task.add_done_callback(lambda _: self._running.pop(key, None))
         return await asyncio.shield(task)
@@ -118,20 +130,39 @@ class Proposals:
         self._sandboxes.clear()
 
     async def _try(
-        self, key: _Key, document: Document, chunk: ModuleChunk, function: Function
+        self,
+        key: _Key,
+        document: Document,
+        chunk: ModuleChunk,
+        function: Function,
+        partial: PartialCall | None,
     ) -> Outcome | None:
         async with self._turn:
             trying = await asyncio.to_thread(import_module, _TRYING)
-            sandbox = await self._sandbox(self._projects.of(document.path))
-            try:
-                outcome: Outcome | None = await trying.outcome_of(
-                    document, chunk, function, sandbox
-                )
-            finally:
-                sandbox.rest()
+            project = self._projects.of(document.path)
+            bench = self._bench(project)
+            attempt = functools.partial(trying.outcome_of, document, chunk, function)
+            if partial is None and (bench.has_died or _has_written(document, project)):
+                sandbox = await self._sandbox(project)
+                try:
+                    outcome: Outcome | None = await attempt(sandbox)
+                finally:
+                    sandbox.rest()
+            else:
+                outcome = await attempt(bench, partial=partial)
         if outcome is not None and document.path in self._documents:
             self._memory.proposals.put(key, outcome)
         return outcome
+
+    def traced(self, project: Project, question: Question) -> Answer | None:
+        """Return the trace of a proposal that a question is about, if the project's tracer made it."""
+        return self._bench(project).traced.get(question.key)
+
+    def _bench(self, project: Project) -> ProjectBench:
+        bench = self._benches.get(project.root)
+        if bench is None or bench.project is not project:
+            bench = self._benches[project.root] = ProjectBench(project)
+        return bench
 
     async def _sandbox(self, project: Project) -> Sandbox:
         sandbox = self._sandboxes.get(project.root)
@@ -142,12 +173,20 @@ class Proposals:
         return sandbox
 
 
+def _has_written(document: Document, project: Project) -> bool:
+    """Return whether somebody wrote inputs of a function, whose shapes they wait for."""
+    return any(
+        s.examples.sets and s.examples.are_written for s in document.subjects(project.outside)
+    )
+
+
 def show(document: Document, function: str, outcome: Outcome | None) -> None:
     """Trace a function with the proposals that can be traced from now on; `None` ends that."""
     proposed = {name: sets for name, sets in document.proposed.items() if name != function}
     if outcome is not None and outcome.traced:
+        trying = import_module(_TRYING)  # there is an outcome
         proposed[function] = tuple(
-            OutsideSet("proposed", LABEL, proposal.text) for proposal in outcome.traced
+            trying.outside_set(proposal, outcome.partial) for proposal in outcome.traced
         )
     if proposed != document.proposed:
         document.proposed = MappingProxyType(proposed)
