@@ -64,7 +64,9 @@ def function_hover(subject: Subject, view: View, targets: str = "", notes: str =
         parts.append(notes)
         jaxpr, is_folded = _first_lines(view.words(traced.jaxpr))
         parts.append(fenced(jaxpr, "jaxpr") if jaxpr else "")
-        if traced.folded or is_folded:
+        if not jaxpr:
+            parts.append("*`jaxsight: show jaxpr` opens the jaxpr, with assumed sizes*")
+        elif traced.folded or is_folded:
             parts.append("*folded; `jaxsight: show jaxpr` opens the whole jaxpr*")
         if traced.views:
             named = ", ".join(span(name) for name in traced.views)

@@ -16,6 +16,7 @@ from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.wire.messages.replies import Failed, Outlined, Traced
+from jaxsight.workers.results import Died
 from jaxsight.workers.supervisor import Priority
 
 _KEPT = 64
@@ -46,7 +47,7 @@ class ProjectBench:
     async def trace(self, question: Question) -> Answer | None:
         reply = await self.project.ask(question.trace, priority=Priority.BACKGROUND)
         if not isinstance(reply, Traced | Failed):
-            self.has_died = True
+            self.has_died |= isinstance(reply, Died)
             return None
         answer = Answer(question, reply, dict(reply.files))
         if isinstance(reply, Traced):

@@ -155,7 +155,7 @@ class Proposals:
         return outcome
 
     def traced(self, project: Project, question: Question) -> Answer | None:
-        """Return the trace of a proposal that a question is about, if the project's tracer made it."""
+        """Return the project's trace that answers a question, if a proposal was tried with it."""
         return self._bench(project).traced.get(question.key)
 
     def _bench(self, project: Project) -> ProjectBench:
