@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.dry_runs.dry_runs import PartialCall
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
+from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.proposals.bench import ProjectBench
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer
@@ -41,7 +41,7 @@ class Proposals:
     def __init__(
         self,
         projects: Projects,
-        documents: Mapping[str, Document],
+        documents: OpenDocuments,
         memory: Memory,
         aside: Aside,
     ) -> None:
@@ -57,7 +57,7 @@ class Proposals:
 
     def watch(self, path: str) -> bool:
         """Note that an editor shows lenses of a file; return whether that is new."""
-        is_new = path not in self._watched and path in self._documents
+        is_new = path not in self._watched and path in self._documents.by_path
         if is_new:
             self._watched.add(path)
         return is_new
@@ -142,7 +142,7 @@ class Proposals:
             project = self._projects.of(document.path)
             bench = self._bench(project)
             attempt = functools.partial(trying.outcome_of, document, chunk, function)
-            if partial is None and (bench.has_died or _has_written(document, project)):
+            if partial is None and (bench.has_died or self._has_written(document)):
                 sandbox = await self._sandbox(project)
                 try:
                     outcome: Outcome | None = await attempt(sandbox)
@@ -150,7 +150,7 @@ class Proposals:
                     sandbox.rest()
             else:
                 outcome = await attempt(bench, partial=partial)
-        if outcome is not None and document.path in self._documents:
+        if outcome is not None and document.path in self._documents.by_path:
             self._memory.proposals.put(key, outcome)
         return outcome
 
@@ -164,6 +164,11 @@ class Proposals:
             bench = self._benches[project.root] = ProjectBench(project)
         return bench
 
+    def _has_written(self, document: Document) -> bool:
+        """Return whether somebody wrote inputs of a function, whose shapes they wait for."""
+        subjects = self._documents.subjects(document)
+        return any(subject.examples.sets and subject.examples.are_written for subject in subjects)
+
     async def _sandbox(self, project: Project) -> Sandbox:
         sandbox = self._sandboxes.get(project.root)
         if sandbox is None or sandbox.project is not project:
@@ -171,13 +176,6 @@ class Proposals:
                 await sandbox.aclose()
             sandbox = self._sandboxes[project.root] = Sandbox(project)
         return sandbox
-
-
-def _has_written(document: Document, project: Project) -> bool:
-    """Return whether somebody wrote inputs of a function, whose shapes they wait for."""
-    return any(
-        s.examples.sets and s.examples.are_written for s in document.subjects(project.outside)
-    )
 
 
 def show(document: Document, function: str, outcome: Outcome | None) -> None:
