@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.features.preferred_sets import prefer_traced
-from jaxsight.features.proposals.assumed import assume
+from jaxsight.features.proposals.assumed import BUDGET, assume
 from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -25,6 +25,8 @@ from jaxsight.workers.supervisor import Priority
 
 log = logging.getLogger(__name__)
 
+_FIRST = 4.0
+"""Seconds in which example inputs are proposed right after a file was opened."""
 _PROPOSING_PAUSE = 1.0
 """Seconds without an edit after which example inputs are proposed."""
 
@@ -101,8 +103,10 @@ class Background:
         await self._statuses.update(document)
         if not await self._trace_all(document):
             return
+        if path not in self._proposed:  # before programs run, which takes longer
+            await self._propose(path, _FIRST)
         await asyncio.gather(self._name_sizes(path), self._compile(path), self._run_dry(document))
-        await self._propose(path)
+        await self._propose(path, BUDGET)
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document)
 
@@ -190,7 +194,7 @@ class Background:
         if named:
             engine.waiting.refresh(path)
 
-    async def _propose(self, path: str) -> None:
+    async def _propose(self, path: str, budget: float) -> None:
         """Try proposed example inputs of functions without any, and compile those shown."""
         engine = self._engine
         document = engine.documents.get(path)
@@ -200,12 +204,12 @@ class Background:
             return
         if not (settings.examples_assumed or engine.proposals.is_watched(path)):
             return
-        if path in self._proposed:  # the text was edited
+        if path in self._proposed:
             await asyncio.sleep(_PROPOSING_PAUSE)
         self._proposed.add(path)
         before = document.proposed
-        await assume(engine, path)
-        if document.proposed != before:
+        await assume(engine, path, budget)
+        if document.proposed != before and budget == BUDGET:
             await self._compile(path)
 
     async def _compile(self, path: str) -> None:

@@ -95,9 +95,18 @@ def _without(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, 
 
 
 def _failed(engine: Engine, document: Document) -> Iterator[tuple[ModuleChunk, Function]]:
-    """Yield the functions whose proposed inputs could be traced before they were edited."""
+    """Yield the functions whose proposed inputs could be traced before they were edited.
+
+    Those of which a call is known by now are among them.
+    """
     for subject in engine.documents.subjects(document):
-        latest = engine.traces.latest(document, subject) if subject.is_proposed else None
+        if not subject.is_proposed:
+            continue
+        is_plain = all(example_set.dry_call is None for example_set in subject.examples.sets)
+        if is_plain and engine.dry_runs.partial(document.path, subject.name):
+            yield subject.chunk, subject.function
+            continue
+        latest = engine.traces.latest(document, subject)
         if latest is not None and not isinstance(latest.reply, Traced) and not subject.broken:
             yield subject.chunk, subject.function
 
