@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.features.preferred_sets import prefer_traced
-from jaxsight.features.proposals.assumed import BUDGET, assume
+from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
 from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -200,9 +200,13 @@ class Background:
         document = engine.documents.get(path)
         project = engine.projects.of(path)
         settings = project.settings
-        if document is None or project.held_back or not settings.propose_inputs:
+        if document is None or not settings.propose_inputs:
             return
         if not (settings.examples_assumed or engine.proposals.is_watched(path)):
+            return
+        if project.held_back:
+            if settings.examples_assumed and is_worth_proposing(engine, document):
+                project.ask_consent()
             return
         if path in self._proposed:
             await asyncio.sleep(_PROPOSING_PAUSE)

@@ -70,6 +70,11 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET) -> None:
             engine.waiting.refresh(path)
 
 
+def is_worth_proposing(engine: Engine, document: Document) -> bool:
+    """Return whether a document has functions that would be shown with proposed inputs."""
+    return next(_without(engine, document), None) is not None
+
+
 async def _outcome(
     engine: Engine, document: Document, chunk: ModuleChunk, function: Function
 ) -> Outcome | None:
