@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from jaxsight.features.assumptions import figures
+from jaxsight.features.assumptions import figures, header
 from jaxsight.features.kernels import shardings
 from jaxsight.features.kernels.collectives import described
 from jaxsight.features.kernels.launches import undecided
@@ -69,6 +69,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         None if isinstance(contents, str) else contents,
         contents if isinstance(contents, str) else "",
         view.caveats,
+        header(view.answer.question, view.size_names) if view.assumed else "",
     )
 
 
