@@ -52,6 +52,8 @@ class FileStatus:
     """The number of functions that use JAX."""
     shown: int = 0
     """The number of those that show something."""
+    assumed: int = 0
+    """The number of functions that are shown with assumed inputs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,8 @@ def ask(
         mesh_source=chosen.mesh_source,
         mesh_names=mesh_names,
         devices=devices,
-        unasked=subject.examples.source in ("module", "program", "recorded", "proposed"),
+        unasked=bool(chosen.assumed)
+        or subject.examples.source in ("module", "program", "recorded"),
     )
     key = _key(environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
