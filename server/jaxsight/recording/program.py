@@ -73,9 +73,9 @@ def root_of(command: Sequence[str], folder: Path) -> Path:
         return started_in
     file = Path(os.path.realpath(ran.files[0]))
     own = project_root(file.parent)
-    if file.is_relative_to(started_in) and (is_marked(started_in) or not is_marked(own)):
-        if not _is_of_many(started_in):
-            return started_in
+    is_marked_best = is_marked(started_in) or not is_marked(own)
+    if file.is_relative_to(started_in) and is_marked_best and not _is_of_many(started_in):
+        return started_in
     if ran.folder is not None and not is_marked(own):
         return Path(os.path.realpath(ran.folder))
     return own

@@ -84,11 +84,11 @@ class ProjectFiles:
         folder, name = os.path.split(real)
         if not self._tests and (name == "conftest.py" or is_test(name)):
             return ""
-        if not self._is_own(folder):
+        if not self.is_own(folder):
             return ""
         return Path(real).relative_to(self.root).as_posix()
 
-    def _is_own(self, folder: str) -> bool:
+    def is_own(self, folder: str) -> bool:
         """Return whether a folder is the root, or below it and no environment."""
         if folder == self.root:
             return True
@@ -99,7 +99,7 @@ class ProjectFiles:
                 name not in _LIBRARIES
                 and not name.startswith(".")
                 and not reading.is_file(Path(folder, "pyvenv.cfg"))
-                and self._is_own(above)
+                and self.is_own(above)
             )
         return known
 
