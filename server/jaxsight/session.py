@@ -273,6 +273,10 @@ class Session:
         subjects = self.engine.documents.subjects(document) if document is not None else ()
         return [subject.name for subject in subjects]
 
+    async def settle_inputs(self, path: str) -> None:
+        """Wait until it is known what programs of the project call a file's functions with."""
+        await self.engine.dry_runs.settle(path)
+
     # Choices
 
     def sets(self, path: str, function: str) -> list[str]:

@@ -10,18 +10,19 @@ from jaxsight.examples.notation.values import Node, Size
 from jaxsight.examples.problems import Problem
 from jaxsight.source.text import Range
 from jaxsight.wire.meshes import Mesh
-from jaxsight.wire.messages.inputs import Argument
+from jaxsight.wire.messages.inputs import Argument, DryCall
 
-OutsideOrigin = OneOf["module", "caller", "recorded", "proposed"]
+OutsideOrigin = OneOf["recorded", "module", "program", "caller", "proposed"]
 Origin = OneOf[
     "docstring",
     "class",
     "project",
     "doctest",
     "annotations",
-    "module",
-    "caller",
     "recorded",
+    "module",
+    "program",
+    "caller",
     "proposed",
     "none",
 ]
@@ -42,6 +43,8 @@ class OutsideSet:
     """Whether the function may not be meant to be traced: it was called so outside of any trace."""
     keeps_numbers: bool = False
     """Whether nothing traces the call, so that Python numbers in its arguments stay numbers."""
+    dry_call: DryCall | None = None
+    """The call in a dry run that has the arguments which `text` does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class ExampleSet:
     """The examples that are not expressions, by argument: their sizes as written."""
     definitions: tuple[tuple[str, Size], ...] = ()
     """The sizes of `where` lines as written; others of `sizes` are those of the settings."""
+    dry_call: DryCall | None = None
+    """The call in a dry run that has all arguments except those of `arguments`."""
 
     @property
     def needs_mesh(self) -> bool:

@@ -63,7 +63,8 @@ class Background:
 
     def schedule_importers(self, path: str) -> None:
         """Trace the documents again whose answers were made of a file whose text has changed."""
-        for importer in self._engine.traces.cache.importers(path):
+        engine = self._engine
+        for importer in {*engine.traces.cache.importers(path), *engine.dry_runs.readers(path)}:
             if self._engine.documents.get(importer) is not None:
                 self.schedule(importer)
 
@@ -93,17 +94,40 @@ class Background:
             return
         self._before()
         await self._statuses.update(document)
-        # Functions with example inputs of their own come first: their traces call the others.
-        for from_callers in (False, True):
-            engine.callers.update()
-            if not await self._trace_functions(document, from_callers=from_callers):
-                return
-        self.schedule_called(path)
-        engine.waiting.refresh(path)
-        await asyncio.gather(self._name_sizes(path), self._compile(path))
+        if not await self._trace_all(document):
+            return
+        await asyncio.gather(self._name_sizes(path), self._compile(path), self._run_dry(document))
         await self._propose(path)
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document)
+
+    async def _trace_all(self, document: Document) -> bool:
+        """Trace all functions of a document without an answer; return whether all were asked.
+
+        Functions with example inputs of their own come first: their traces call the others.
+        """
+        engine, path = self._engine, document.path
+        for from_callers in (False, True):
+            engine.callers.update()
+            if not await self._trace_functions(document, from_callers=from_callers):
+                return False
+        self.schedule_called(path)
+        engine.waiting.refresh(path)
+        return True
+
+    async def _run_dry(self, document: Document) -> None:
+        """Run programs for their calls, and trace the functions that have inputs from these."""
+        path = document.path
+        outdated = not self._engine.dry_runs.is_current(document)
+        try:
+            changed = await self._engine.dry_runs.update(document)
+        except Exception:
+            log.exception("running programs that reach %s", path)
+            return
+        if changed and await self._trace_all(document):
+            await asyncio.gather(self._name_sizes(path), self._compile(path))
+        elif outdated:
+            self._engine.waiting.refresh(path)
 
     async def _trace_functions(self, document: Document, *, from_callers: bool) -> bool:
         """Trace functions of a document without an answer; return whether all could be asked.

@@ -49,6 +49,11 @@ class Subject:
         return self.examples.source == "caller"
 
     @property
+    def is_called(self) -> bool:
+        """Whether its example inputs are those of calls that may change with another text."""
+        return self.examples.source in ("caller", "program")
+
+    @property
     def name_range(self) -> Range:
         """The function's name, absolute."""
         return self.function.name_range.shifted(self.chunk.first_line)

@@ -246,6 +246,13 @@ class Settings:
         "Trace functions without example inputs with the arguments of calls at the top level of "
         "their module, as in scripts and notebooks.",
     )
+    examples_from_programs: bool = _setting(
+        FLAG,
+        True,
+        "Trace functions without example inputs with the arguments of their calls in the project's "
+        "programs: scripts, tests, notebooks and documentation run without array values, without "
+        "effects outside of the process, and each loop only for a few iterations.",
+    )
     sizes: Mapping[str, int] = _setting(
         table_of(SIZE, "a table of whole numbers by name"),
         {},

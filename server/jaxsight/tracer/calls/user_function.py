@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsight.tracer.failures import UserError, failure, refusal
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.states import nnx
 
 _OPENED = {
@@ -66,8 +67,15 @@ def find(namespace: Mapping[str, object], name: str) -> UserFunction:
     value, owner = namespace[first], None
     for part in attributes:
         value, owner = _member(value, part, name)
+    found = opened(value, owner)
+    _check(found.call, name)
+    return found
+
+
+def opened(value: Any, owner: type | None = None) -> UserFunction:
+    """Return a function without the wrappers that hide its body."""
+    value = placeholders.opened(value)
     call: Callable[..., object] = _opened(value)
-    _check(call, name)
     if call is value:
         return UserFunction(call, _is_jitted(call), owner)
     return UserFunction(call, _is_jitted(call), owner, value, _kind(value) in _PURE)

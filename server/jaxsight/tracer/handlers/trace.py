@@ -22,7 +22,7 @@ from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.state_updates import Outcome
-from jaxsight.tracer.calls.user_function import UserFunction, find
+from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, clean, failure
@@ -52,10 +52,9 @@ def trace(job: Job[Trace]) -> Traced:
         MoreDevices: it failed, and may succeed with more devices.
         CancelledByServer: the request was cancelled.
     """
-    function = find(job.module.namespace, job.request.function)
     job.begin("inputs")
     begin = time.perf_counter()
-    with job.module.inputs(function) as inputs:
+    with job.module.called() as (function, inputs):
         job.begin("trace")
         middle = time.perf_counter()
         traced = _traced(job, function, inputs)

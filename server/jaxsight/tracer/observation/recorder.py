@@ -78,6 +78,9 @@ class Recorder:
 
         The runner clears it.
         """
+        self.capture: Callable[[int, tuple[object, ...]], None] | None = None
+        """If set, called with the arguments of each call of a function, instead of recording them.
+        """
         self.naming: Callable[[int, object], None] | None = None
         """If set, called with each array and its site."""
         self._instances: dict[tuple[str, str], InstrumentedChunk] = {}
@@ -210,6 +213,10 @@ class Recorder:
             arguments: the values of its parameters.
             namespace: the names of its module, by default those of the code that calls this.
         """
+        if self.capture is not None:
+            if not traces.has_named_axes():
+                self.capture(site, arguments)
+            return
         if self._describing or (context := self._entered()) is None:
             return
         values = context.values.get(site)

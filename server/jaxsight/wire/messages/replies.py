@@ -136,6 +136,8 @@ class CallSeen:
     """Parameters whose arguments are not known: data that was not loaded."""
     text: str = ""
     """The lines of an example set, if all arguments can be written so."""
+    chunk: str = ""
+    """The chunk of the call, if `file` is the request's: `line` is that in the chunk then."""
 
 
 @dataclass(frozen=True, slots=True)
