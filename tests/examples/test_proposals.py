@@ -312,4 +312,4 @@ def test_sizes_are_not_called_like_parameters() -> None:
 
 def test_long_and_recursive_functions_are_read() -> None:
     body = "    x = jnp.exp(x) + jnp.sum(x, axis=0)\n" * 400
-    assert proposed(f"def f(x):\n{body}    return f(x)\n") == "x: f32[4, 8]"
+    assert proposed(f"def f(x):\n{body}    return f(x)\n") == "x: f32[N, D]; where N=4, D=8"

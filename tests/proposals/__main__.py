@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from collections import Counter
@@ -95,6 +96,7 @@ def main() -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="print the tables alone")
     options = parser.parse_args()
+    os.environ.setdefault("JAXSIGHT_TRUST", "always")
     if options.choose:
         for name, functions in chosen(PACKAGES).items():
             text = "".join(f"{function}\n" for function in functions)
