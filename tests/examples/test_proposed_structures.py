@@ -13,14 +13,14 @@ def advantages(rewards, values, gamma):
     deltas = rewards + gamma * values[1:] - values[:-1]
     return jnp.cumsum(deltas)
 """,
-        "rewards: f32[3, N]; values: f32[4, N]; gamma: f32[]; where N=8",
+        "rewards: f32[N, D]; values: f32[M, D]; gamma: f32[]; where N=3, D=8, M=4",
     ),
     "new axes": (
         """
 def distances(x, y):
     return jnp.sqrt(jnp.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=-1))
 """,
-        "x, y: f32[4, N]; where N=8",
+        "x, y: f32[N, D]; where N=4, D=8",
     ),
     "arrays of indices": (
         """
@@ -28,21 +28,21 @@ def messages(nodes, senders, receivers, weight):
     sent = nodes[senders] @ weight
     return jax.ops.segment_sum(sent, receivers, nodes.shape[0])
 """,
-        "nodes: f32[4, 8]; senders, receivers: i32[8]; weight: f32[4, 8]",
+        "nodes: f32[N, D]; senders, receivers: i32[D]; weight: f32[N, D]; where N=4, D=8",
     ),
     "what a loop carries": (
         """
 def powers(x, a, count):
     return jax.lax.fori_loop(0, count, lambda i, y: y @ a, x)
 """,
-        "x: f32[4, N]; a: f32[N, N]; count: 4; where N=8",
+        "x: f32[N, D]; a: f32[D, D]; count: 4; where N=4, D=8",
     ),
     "slices of a cache": (
         """
 def updated(cache, k, index):
     return jax.lax.dynamic_update_slice(cache["k"], k, (0, index, 0))
 """,
-        "cache: {'k': f32[16, 4, 8]}; k: f32[16, 4, 8]; index: i32[]",
+        "cache: {'k': f32[B, N, D]}; k: f32[B, N, D]; index: i32[]; where B=16, N=4, D=8",
     ),
     "convolutions": (
         """
@@ -50,7 +50,7 @@ def block(x, kernel):
     numbers = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers)
 """,
-        "x: f32[4, 8, 16, N]; kernel: f32[4, 8, N, 64]; where N=32",
+        "x: f32[B, H, W, C]; kernel: f32[B, H, C, M]; where B=4, H=8, W=16, C=32, M=64",
     ),
     "pairs in a list": (
         """
@@ -60,7 +60,7 @@ def mlp(layers, x):
     w, b = layers[-1]
     return x @ w + b
 """,
-        "layers: [(f32[N, N], f32[4, N]), (f32[N, N], f32[4, N])]; x: f32[4, N]; where N=16",
+        "layers: [(f32[N, N], f32[N]), (f32[N, N], f32[N])]; x: f32[M, N]; where N=16, M=4",
     ),
     "dicts in a dict": (
         """
@@ -68,14 +68,17 @@ def block(params, x):
     h = x * params["norm"]["scale"]
     return h @ params["w"]
 """,
-        "params: {'norm': {'scale': f32[4, N]}, 'w': f32[N, 8]}; x: f32[4, N]; where N=16",
+        (
+            "params: {'norm': {'scale': f32[N, D]}, 'w': f32[D, M]}; x: f32[N, D]; where N=4, "
+            "D=16, M=8"
+        ),
     ),
     "items that are indices": (
         """
 def chosen(batch):
     return batch["values"][jnp.arange(4), batch["actions"]]
 """,
-        "batch: {'values': f32[4, 8], 'actions': i32[8]}",
+        "batch: {'values': f32[N, D], 'actions': i32[D]}; where N=4, D=8",
     ),
     "methods of an object": (
         """
@@ -84,9 +87,9 @@ def step(params, state, grads, optimizer):
     return jax.tree.map(jnp.add, params, updates), state
 """,
         (
-            "params: {'w': f32[4, 8], 'b': f32[8]}; state: f32[4, 8]; grads: {'w': f32[4, 8], "
-            "'b': f32[8]}; optimizer = type('Optimizer', (), {'update': lambda self, grads, "
-            "state, **kwargs: (grads, state)})()"
+            "params: {'w': f32[N, D], 'b': f32[D]}; state: f32[N, D]; grads: {'w': f32[N, D], "
+            "'b': f32[D]}; optimizer = type('Optimizer', (), {'update': lambda self, grads, "
+            "state, **kwargs: (grads, state)})(); where N=4, D=8"
         ),
     ),
     "functions of pytrees": (
@@ -95,8 +98,8 @@ def step(params, batch, loss):
     return jax.grad(loss)(params, batch)
 """,
         (
-            "params: {'w': f32[4, 8], 'b': f32[8]}; batch: f32[4, 8]; loss = lambda params, "
-            "batch: sum((leaf ** 2).sum() for leaf in jax.tree.leaves(params))"
+            "params: {'w': f32[N, D], 'b': f32[D]}; batch: f32[N, D]; loss = lambda params, "
+            "batch: sum((leaf ** 2).sum() for leaf in jax.tree.leaves(params)); where N=4, D=8"
         ),
     ),
     "dtypes that are listed": (
@@ -105,7 +108,7 @@ def largest(x, dtype):
     assert dtype in (jnp.float8_e4m3fn, jnp.float8_e5m2)
     return jnp.clip(x, max=jnp.finfo(dtype).max)
 """,
-        "x: f32[4, 8]; dtype = jnp.float8_e4m3fn",
+        "x: f32[N, D]; dtype = jnp.float8_e4m3fn; where N=4, D=8",
     ),
     "types in a docstring": (
         '''
@@ -119,7 +122,7 @@ def tiled(x, count, kernel):
     """
     return jnp.tile(jax.jit(kernel)(x), count)
 ''',
-        "x: f32[4, 8]; count: 4; kernel = lambda x: x",
+        "x: f32[N, D]; count: 4; kernel = lambda x: x; where N=4, D=8",
     ),
     "attributes of a class": (
         """
@@ -134,7 +137,7 @@ def chosen(batch: Transition, x):
 """,
         (
             "batch = Transition(value=jnp.ones((8, 8)), action=jnp.ones((8,), dtype=int)); x: "
-            "f32[4, 8]"
+            "f32[N, D]; where N=4, D=8"
         ),
     ),
     "methods that make keys": (
@@ -144,8 +147,8 @@ def dropped(scope, x, rate):
     return jnp.where(kept, x, 0.0)
 """,
         (
-            "scope = type('Scope', (), {'make_rng': lambda self, *args: jax.random.key(0)})(); "
-            "x: f32[4, 8]; rate: f32[]"
+            "scope = type('Scope', (), {'make_rng': lambda self, *args: jax.random.key(0)})(); x:"
+            " f32[N, D]; rate: f32[]; where N=4, D=8"
         ),
     ),
     "probabilistic programs": (
