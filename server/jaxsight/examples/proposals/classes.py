@@ -12,6 +12,7 @@ from jaxsight.examples.proposals.kinds import Kind
 from jaxsight.examples.proposals.sources import Definition, Names
 
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
+_FRAMEWORKS = ("flax.linen", "flax.nnx", "equinox", "haiku")
 _HIGHEST = 3
 """Classes above a class that are searched for fields."""
 _TRAINED = frozenset({"apply_gradients", "apply_fn", "params", "opt_state", "step", "tx"})
@@ -156,6 +157,29 @@ def is_unfinished(node: ast.ClassDef) -> bool:
 def takes_any(node: ast.ClassDef) -> bool:
     """Return whether the constructor has `*args`."""
     return any(m.name == "__init__" and m.args.vararg is not None for m in _methods(node))
+
+
+def methods_of(node: ast.ClassDef | None) -> dict[str, ast.FunctionDef]:
+    """Return the methods of a class that take `self`, by name."""
+    return {m.name: m for m in _methods(node) if not m.decorator_list} if node is not None else {}
+
+
+def framework(definition: Definition, names: Names, depth: int = 0) -> str:
+    """Return the library of a module of neural networks, `flax.linen`; empty for other classes."""
+    node = definition.node
+    scope = Names(definition.source, names.library)
+    for base in node.bases if isinstance(node, ast.ClassDef) and depth <= _HIGHEST else ():
+        written = ast.unparse(base).partition("[")[0]
+        dotted = scope.module(written) if "." in written else scope.source.aliases.get(written, "")
+        if dotted.endswith("Module"):
+            library = next((f for f in _FRAMEWORKS if dotted.startswith(f"{f}.")), "")
+            if library:
+                return library
+        above = scope.find(written)
+        if above is not None and above.node is not node:
+            if library := framework(above, names, depth + 1):
+                return library
+    return ""
 
 
 def _methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:

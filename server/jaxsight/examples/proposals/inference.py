@@ -13,7 +13,7 @@ from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.notation.parser import parse_example
 from jaxsight.examples.notation.values import Array, Key, Literal, Named, Node, Number, Size, Tree
 from jaxsight.examples.problems import Malformed
-from jaxsight.examples.proposals import names
+from jaxsight.examples.proposals import classes, names
 from jaxsight.examples.proposals.clues import Around, Clues
 from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
 from jaxsight.examples.proposals.interpreting.interpretation import Interpreter
@@ -135,8 +135,12 @@ class _Facts:
 
     def __init__(self, signature: Signature, known: Mapping[str, str]) -> None:
         self.evidence = {
-            p.name: Evidence(p.name, optional=p.default == "None") for p in signature.parameters
+            p.name: Evidence(
+                p.name, optional=p.default == "None", instance=p.name == signature.self_name
+            )
+            for p in signature.parameters
         }
+        self._class = signature.class_name
         self._declared = {p.name: example_of(p.annotation) for p in signature.parameters}
         self._declared |= {name: _parsed(text) for name, text in known.items()}
         self._values: dict[str, Value] = {n: Param(facts) for n, facts in self.evidence.items()}
@@ -154,7 +158,8 @@ class _Facts:
         for name, declared in self._declared.items():
             if name in self.evidence and declared is not None:
                 self._declare(name, self.evidence[name], declared)
-        interpreter = Interpreter(source.functions, source.aliases)
+        methods = classes.methods_of(source.classes.get(self._class))
+        interpreter = Interpreter(source.functions, source.aliases, methods)
         for i in range(_PASSES):
             interpreter.links.clear()
             interpreter.run(node, self._values)
@@ -218,6 +223,8 @@ class _Facts:
         """Give arrays of unknown rank the rank that is likely for them or what comes of them."""
         for name, facts in self.evidence.items():
             shape = facts.shape.find()
+            if names.INDEX.fullmatch(name) and facts.integer and not shape.least:
+                shape.set_rank(0)
             if shape.rank is not None or not facts.array or facts.keys or facts.tree:
                 continue
             likely = shape.likely

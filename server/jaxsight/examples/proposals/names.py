@@ -64,6 +64,8 @@ MATRIX = re.compile(
 )
 BIAS = re.compile(r"(?:.*_)?bias(?:es)?\d*|b\d*")
 IMAGE = re.compile(r"(?:.*_)?(?:images?|imgs?|pixels)")
+INDEX = re.compile(r"(?:.*_)?(?:index|idx|step|pos)")
+"""Integers that are single, unless the body says otherwise."""
 RANKS = ((VECTOR, 1), (IMAGE, 4))
 """Arrays whose ranks their names tell, if nothing else does."""
 INPUTS = re.compile(

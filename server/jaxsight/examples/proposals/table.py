@@ -85,6 +85,7 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.uses.shape_like and not c.uses.array and c.uses.number, Kind.SIZE),
     (lambda c: c.uses.shape_like and not c.uses.array, Kind.SHAPE),
     (lambda c: c.uses.item and c.uses.item.parts and not c.uses.array, Kind.LIST),
+    (lambda c: c.uses.parts and not c.uses.array and not c.uses.instance, Kind.LIST),
     (lambda c: c.uses.keys and not c.uses.shape.find().least, Kind.DICT),
     (lambda c: c.uses.tree and not c.uses.array and c.is_annotated(Kind.OBJECT), _annotated),
     (lambda c: c.uses.tree and not c.uses.array, Kind.TREE),
@@ -130,7 +131,15 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.by_name and c.named(names.STEP), Kind.SCALAR),
     (lambda c: c.by_name and c.named(names.OPTIMIZER_STATE), Kind.OPTIMIZER_STATE),
     (lambda c: c.by_name and c.is_annotated(Kind.TREE), Kind.TREE),
-    (lambda c: c.by_name and c.named(names.TREE) and not c.module, Kind.TREE),
+    (
+        lambda c: (
+            c.by_name
+            and c.named(names.TREE)
+            and not c.is_annotated(Kind.OBJECT)
+            and not c.uses.attributes
+        ),
+        Kind.TREE,
+    ),
     (lambda c: c.by_name and c.named(names.WIDTHS) and c.uses.sequence, Kind.WIDTHS),
     (lambda c: c.by_name and c.named(names.COUNTS) and c.uses.sequence, Kind.SHAPE),
     (lambda c: c.by_name and c.uses.sequence and not c.uses.number, Kind.LIST),

@@ -70,6 +70,8 @@ class Evidence:
     classes: list[str] = field(default_factory=list)
     optional: bool = False
     """Its default is `None`."""
+    instance: bool = False
+    """It is the `self` of a method."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -55,6 +55,8 @@ class Interpreter:
 
     functions: Mapping[str, ast.FunctionDef]
     aliases: Mapping[str, str]
+    methods: Mapping[str, ast.FunctionDef] = field(default_factory=dict)
+    """The methods of the function's class."""
     links: list[tuple[Shape, Shape]] = field(default_factory=list)
     """Pairs of shapes that are broadcast with each other."""
     depth: int = 0
@@ -281,7 +283,7 @@ class Interpreter:
             case ast.Name(id=name):
                 return self._name(name, scope)
             case ast.Attribute(value=inner, attr=attr):
-                return uses.attribute(self.value(inner, scope), attr)
+                return self._attribute(self.value(inner, scope), attr)
             case ast.Subscript(value=inner, slice=index):
                 return indexed(self.value(inner, scope), self._index(index, scope))
             case ast.Call():
@@ -316,6 +318,16 @@ class Interpreter:
                 for item in values:
                     self.value(item, scope)
         return UNKNOWN
+
+    def _attribute(self, value: Value, name: str) -> Value:
+        """Return an attribute; a method of the function's own class is interpreted where called."""
+        match value:
+            case Param(evidence) if evidence.instance:
+                if name in self.methods:
+                    return Closure(self.methods[name], {}, (value,))
+                evidence.attributes.add(name)
+                return Param(evidence.members.setdefault(name, Evidence(name)))
+        return uses.attribute(value, name)
 
     def _name(self, name: str, scope: dict[str, Value]) -> Value:
         if name in scope:
