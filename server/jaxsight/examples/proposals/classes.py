@@ -176,9 +176,9 @@ def framework(definition: Definition, names: Names, depth: int = 0) -> str:
             if library:
                 return library
         above = scope.find(written)
-        if above is not None and above.node is not node:
-            if library := framework(above, names, depth + 1):
-                return library
+        found = above is not None and above.node is not node
+        if found and (library := framework(above, names, depth + 1)):
+            return library
     return ""
 
 

@@ -87,6 +87,12 @@ class Clues:
         return self.uses.array > 0 or self.is_annotated(Kind.ARRAY)
 
     @property
+    def is_used(self) -> bool:
+        """The body uses it in some way."""
+        uses = self.uses
+        return bool(self.has_rank or uses.array or uses.number or uses.tree or uses.integer)
+
+    @property
     def has_axes(self) -> bool:
         """It is indexed, or used as an index."""
         return self.uses.shape.find().least > 0 or self.uses.integer

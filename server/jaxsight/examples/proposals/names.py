@@ -41,7 +41,7 @@ BOOLEAN = re.compile(
 )
 MASK = re.compile(r"(?:.*_)?mask|pred|condition|cond|done|dones")
 INTEGERS = re.compile(
-    r"(?:.*_)?(?:ids?|idx|inds?|index|indices|tokens?|segments?|positions?|targets_ids|segment_ids)"
+    r"(?:.*_)?(?:senders|receivers|n_nodes?|n_edges?|actions?|ids?|idx|inds?|index|indices|tokens?|segments?|positions?|targets_ids|segment_ids)"
 )
 COUNT = re.compile(
     r"(?:n|num|number)_\w+|(?:max|min)_\w*(?:len|length|steps?|iter\w*|size|count|depth|tokens|num|"

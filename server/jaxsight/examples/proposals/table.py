@@ -66,7 +66,7 @@ ROWS: tuple[Row, ...] = (
     # Arguments that a constructor may do without.
     (lambda c: c.is_argument and c.named(names.RNGS), Kind.RNGS),
     (lambda c: c.is_argument and c.named(names.KEY) and not c.uses.array, Kind.KEY),
-    (lambda c: c.is_argument and c.is_optional, Kind.NONE),
+    (lambda c: c.is_argument and c.is_optional and not c.is_used, Kind.NONE),
     # Uses in the body.
     (
         lambda c: c.named(names.MAPPED_AXES) and not c.is_array and c.annotation != "int",

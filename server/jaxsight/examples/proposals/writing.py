@@ -57,7 +57,8 @@ class Writer:
             if isinstance(declared, Array):
                 rank = len(declared.shape)
             if rank is None:
-                rank = 1 if self.clues.uses.integer or self.clues.is_annotated(Kind.TREE) else 2
+                flat = self.clues.uses.integer or self.clues.named(names.INTEGERS)
+                rank = 1 if flat or self.clues.is_annotated(Kind.TREE) else 2
             return (_SIDE,) * rank
         return self.sizing.shape(self.place)
 
