@@ -164,6 +164,19 @@ def methods_of(node: ast.ClassDef | None) -> dict[str, ast.FunctionDef]:
     return {m.name: m for m in _methods(node) if not m.decorator_list} if node is not None else {}
 
 
+def attributes_of(node: ast.ClassDef | None) -> dict[str, ast.expr]:
+    """Return what `__init__` and `setup` assign to the attributes of `self`, by name."""
+    makers = [m for m in _methods(node) if m.name in ("__init__", "setup")] if node else []
+    return {
+        target.attr: statement.value
+        for maker in makers
+        for statement in maker.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Attribute)
+    }
+
+
 def framework(definition: Definition, names: Names, depth: int = 0) -> str:
     """Return the library of a module of neural networks, `flax.linen`; empty for other classes."""
     node = definition.node

@@ -11,6 +11,7 @@ from jaxsight.examples.proposals.annotated import is_optional, kind_in
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
 from jaxsight.examples.proposals.interpreting.uses import words
 from jaxsight.examples.proposals.kinds import Kind, What
+from jaxsight.examples.proposals.proposal import Guess
 from jaxsight.examples.proposals.prose import Described
 from jaxsight.examples.proposals.sources import Names
 
@@ -32,6 +33,8 @@ class Around:
     """The names of all parameters."""
     kinds: dict[str, What] = field(default_factory=dict)
     """The kinds of the parameters that were decided."""
+    examples: dict[str, Guess] = field(default_factory=dict)
+    """The examples that were written."""
 
     @property
     def numpy(self) -> str:

@@ -66,6 +66,8 @@ def stub(name: str, evidence: Evidence, key: str, numpy: str) -> str:
             if not numpy:
                 return ""
             members.append(f"{member!r}: {numpy}.ones((8, 8))")
+        elif member in ("apply", "apply_fn"):
+            members.append(f"{member!r}: lambda self, variables, x, *args, **kwargs: x")
         elif names.KEY.fullmatch(member):
             if not key:
                 return ""

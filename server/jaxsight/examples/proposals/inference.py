@@ -112,7 +112,9 @@ def infer(
         for p in parameters:
             if around.kinds[p.name].kind in SIZED:
                 sizing.add(p.name, facts.evidence[p.name], around.kinds[p.name].kind)
-        return {p.name: example(clues[p.name], around.kinds[p.name], sizing) for p in parameters}
+        for p in parameters:
+            around.examples[p.name] = example(clues[p.name], around.kinds[p.name], sizing)
+        return {p.name: around.examples[p.name] for p in parameters}
 
     examples = guessed(needed)
     has_functions = any(what.kind is Kind.FUNCTION for what in around.kinds.values())
@@ -159,7 +161,13 @@ class _Facts:
             if name in self.evidence and declared is not None:
                 self._declare(name, self.evidence[name], declared)
         methods = classes.methods_of(source.classes.get(self._class))
-        interpreter = Interpreter(source.functions, source.aliases, methods)
+        interpreter = Interpreter(
+            source.functions,
+            source.aliases,
+            source.types,
+            methods,
+            classes.attributes_of(source.classes.get(self._class)),
+        )
         for i in range(_PASSES):
             interpreter.links.clear()
             interpreter.run(node, self._values)
@@ -177,7 +185,7 @@ class _Facts:
                 facts.shape.set_rank(len(sizes))
                 facts.integer = facts.integer or dtype.startswith(("int", "uint"))
                 for i, size in enumerate(sizes):
-                    facts.shape.dim(i).unify(self._dim(size))
+                    facts.shape.fix(i, self._dim(size))
             case Key():
                 facts.key = True
             case Tree("dict", children, keys):
@@ -195,7 +203,7 @@ class _Facts:
     def _dim(self, size: Size) -> Dim:
         match size:
             case Number(value):
-                return Dim(number=value)
+                return Dim(number=value, is_one=value == 1)
             case Named(name):
                 return self._sized.setdefault(name, Dim(name=name))
         return Dim()
@@ -213,7 +221,7 @@ class _Facts:
                 sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
             for i, size in enumerate(reversed(sizes), start=1):
                 name = Number(int(size)) if size.isdigit() else Named(size)
-                shape.dim(-i).unify(self._dim(name))
+                shape.fix(-i, self._dim(name))
         elif said.rank is not None and root.rank is None and root.likely is None:
             root.likely = said.rank
             if said.square:
@@ -221,11 +229,15 @@ class _Facts:
 
     def _settle(self, links: list[tuple[Shape, Shape]]) -> None:
         """Give arrays of unknown rank the rank that is likely for them or what comes of them."""
-        for name, facts in self.evidence.items():
+        every = [*self.evidence.items()]
+        for facts in self.evidence.values():
+            every += [(key.strip("'"), inner) for key, inner in facts.labelled.items()]
+        for name, facts in every:
             shape = facts.shape.find()
             if names.INDEX.fullmatch(name) and facts.integer and not shape.least:
                 shape.set_rank(0)
-            if shape.rank is not None or not facts.array or facts.keys or facts.tree:
+            is_array = facts.array or names.IMAGE.fullmatch(name)
+            if shape.rank is not None or not is_array or facts.keys or facts.tree:
                 continue
             likely = shape.likely
             if likely is None:

@@ -32,7 +32,9 @@ TREE = re.compile(
 MODEL = re.compile(r"model|guide")
 MODEL_OBJECT = re.compile(r"(?:.*_)?(?:model|net|network|module|mlp|policy|actor|critic)")
 OPTIMIZER_STATE = re.compile(r"(?:.*_)?opt(?:imi[sz]er)?_?state")
-WIDTHS = re.compile(r"(?:layer_?|hidden_?|layers_)?(?:sizes|widths|dims|features)")
+WIDTHS = re.compile(
+    r"(?:(?:layers?|hidden|net|mlp)_)?(?:sizes|widths)|(?:layer|hidden)_(?:dims|units)"
+)
 MODEL_ARGUMENTS = re.compile(r"(?:model|guide|fn)_args")
 MODEL_KEYWORDS = re.compile(r"\w*kwargs")
 BOOLEAN = re.compile(

@@ -28,7 +28,11 @@ _ABOUT = (
     r"[`*]*\b{name}\b[`*]*[ \t]*(?:has|have|is|of|with|:|-)?[ \t]*(?:an?[ \t]+\w+[ \t]+of[ \t]+)?"
     r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
 )
-_SCALAR = re.compile(r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b", re.IGNORECASE)
+_SCALAR = re.compile(
+    r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b"
+    r"|^[^\n.;]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
+    re.IGNORECASE,
+)
 _FUNCTION = re.compile(
     r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:callable|function)\b(?! value)", re.IGNORECASE
 )

@@ -69,6 +69,10 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.is_argument and c.is_optional and not c.is_used, Kind.NONE),
     # Uses in the body.
     (
+        lambda c: c.named(names.WIDTHS) and not c.annotated and not c.uses.number,
+        Kind.WIDTHS,
+    ),
+    (
         lambda c: c.named(names.MAPPED_AXES) and not c.is_array and c.annotation != "int",
         What(Kind.LITERAL, "0"),
     ),
@@ -140,7 +144,6 @@ ROWS: tuple[Row, ...] = (
         ),
         Kind.TREE,
     ),
-    (lambda c: c.by_name and c.named(names.WIDTHS) and c.uses.sequence, Kind.WIDTHS),
     (lambda c: c.by_name and c.named(names.COUNTS) and c.uses.sequence, Kind.SHAPE),
     (lambda c: c.by_name and c.uses.sequence and not c.uses.number, Kind.LIST),
     (

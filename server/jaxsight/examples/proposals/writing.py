@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -247,12 +248,20 @@ def _list(writer: Writer, what: What) -> Guess:
 def _optimizer_state(writer: Writer, what: What) -> Guess:
     """Return the state that an optimizer of the module begins with."""
     clues = writer.clues
-    tree = _tree(writer, what)
     optax = clues.around.names.alias("optax")
+    examples = clues.around.examples.items()
+    tree = next((g for n, g in examples if names.TREE.fullmatch(n)), _tree(writer, what))
     if not optax:
         return tree
-    numbers = writer.sizing.numbered(tree)
-    return ExpressionGuess(f"{optax}.sgd(0.1).init({source(numbers, clues)})")
+    optimizer = next(
+        (
+            name
+            for name, value in clues.around.names.source.types.items()
+            if ast.unparse(value).startswith(f"{optax}.")
+        ),
+        f"{optax}.sgd(0.1)",
+    )
+    return ExpressionGuess(f"{optimizer}.init({source(writer.sizing.numbered(tree), clues)})")
 
 
 def _shape_and_dtype(writer: Writer, what: What) -> Guess:

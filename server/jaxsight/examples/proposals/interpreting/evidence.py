@@ -137,7 +137,17 @@ class Closure:
     bound: tuple[Value, ...] = ()
     mapped: int = 0
     """The number of `vmap` around it."""
-    scanned: bool = False
+    unmapped: frozenset[int] = frozenset()
+    """Arguments that the innermost `vmap` passes as they are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """A layer of a neural network; `rank` is that of its input, `size` the last size of that."""
+
+    name: str
+    rank: int | None = None
+    size: Dim | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +171,20 @@ class Unknown:
     pass
 
 
-Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Closure | Result | Named | Unknown
+Value = (
+    Param
+    | Arr
+    | Size
+    | ShapeOf
+    | RankOf
+    | Const
+    | Items
+    | Closure
+    | Layer
+    | Result
+    | Named
+    | Unknown
+)
 UNKNOWN = Unknown()
 
 

@@ -87,6 +87,8 @@ def call(
         return UNKNOWN
     if function.dotted in ("map", "filter"):
         return UNKNOWN
+    if tail == "update" and function.bound is None:
+        return UNKNOWN
     if path[0] == "str" and function.bound is not None:
         return function.bound
     operation = OPERATIONS.get(tail)
