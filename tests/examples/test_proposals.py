@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from jaxsight import examples
@@ -11,17 +13,17 @@ from jaxsight.source.module import Module
 IMPORTS = "import jax\nimport jax.numpy as jnp\n\n\n"
 
 
-def proposed(source: str, name: str | None = None) -> str:
-    """The proposed lines of the last function, or of one; they have no problems."""
+def proposed(source: str, known: Mapping[str, str] | None = None) -> str:
+    """The proposed lines of the last function; they have no problems, apart from what is known."""
     module = Module.parse(IMPORTS + source)
-    functions = {function.qualname: (chunk, function) for chunk, function in module.functions}
-    chunk, function = functions[name or next(reversed(functions))]
-    inferred = infer(module, chunk, function)
+    chunk, function = [found for found in module.functions if not found[1].refused][-1]
+    inferred = infer(module, chunk, function, known=known or {})
     assert inferred is not None
     text = inferred.proposal.text
     found = examples.of(function, sizes={}, project=text)
-    assert found.problems == ()
-    assert len(found.sets) == 1
+    if not known:
+        assert found.problems == ()
+        assert len(found.sets) == 1
     return "; ".join(inferred.proposal.lines)
 
 

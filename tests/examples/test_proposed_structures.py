@@ -166,7 +166,171 @@ def traced(model, model_args, params):
             "model_args: (); params: {'x': f32[]}"
         ),
     ),
+    "sizes in prose": (
+        '''
+def energy(pos, vel, mass, G):
+    """
+    pos is an N x 3 matrix of positions
+    vel is an N x 3 matrix of velocities
+    mass is an N x 1 vector of masses
+    G is Newton's Gravitational constant
+    """
+    return 0.5 * jnp.sum(mass * vel**2) - G * jnp.sum(pos)
+''',
+        "pos, vel: f32[N, 3]; mass: f32[N, 1]; G: f32[]; where N=4",
+    ),
+    "comments": (
+        """
+def attend(
+    q,  # (B, T, H)
+    k,  # (B, S, H)
+):
+    return jnp.einsum("bth,bsh->bts", q, k)
+""",
+        "q: f32[B, T, H]; k: f32[B, S, H]; where B=4, T=8, H=16, S=32",
+    ),
+    "labels of images": (
+        """
+def train_step(state, batch):
+    logits = state.apply_fn(state.params, batch["image"])
+    return jnp.mean(logits * jax.nn.one_hot(batch["label"], 10))
+""",
+        (
+            "state = type('State', (), {'apply_fn': lambda self, variables, x, *args, **kwargs: "
+            "x, 'params': jnp.ones((8, 8))})(); batch: {'image': f32[B, H, W, C], 'label': "
+            "i32[B]}; where B=16, H=32, W=4, C=8"
+        ),
+    ),
+    "sizes of layers": (
+        """
+def init_mlp(layer_sizes, key):
+    params = []
+    for n_in, n_out in zip(layer_sizes[:-1], layer_sizes[1:]):
+        key, subkey = jax.random.split(key)
+        params.append((jax.random.normal(subkey, (n_in, n_out)), jnp.zeros(n_out)))
+    return params
+""",
+        "layer_sizes: [8, 16, 8]; key: key<fry>[]",
+    ),
+    "a function under vmap in a variable": (
+        """
+def predict(params, image):
+    for w, b in params:
+        image = jnp.tanh(jnp.dot(w, image) + b)
+    return image
+
+batched = jax.vmap(predict, in_axes=(None, 0))
+
+def loss(params, images, targets):
+    return jnp.mean(batched(params, images) * targets)
+""",
+        (
+            "params: [(f32[N, N], f32[N]), (f32[N, N], f32[N])]; images: f32[M, N]; targets: "
+            "f32[M, D]; where N=16, M=4, D=8"
+        ),
+    ),
+    "modules of Linen, and their layers": (
+        """
+from flax import linen as nn
+
+class CNN(nn.Module):
+    classes: int
+
+    @nn.compact
+    def __call__(self, x):
+        x = nn.relu(nn.Conv(features=32, kernel_size=(3, 3))(x))
+        return nn.Dense(self.classes)(x.reshape((x.shape[0], -1)))
+""",
+        (
+            "self = CNN(classes=8).bind({}, rngs={'params': jax.random.key(0), 'dropout': "
+            "jax.random.key(0)}, mutable=True); x: f32[B, H, W, C]; where B=4, H=8, W=16, C=32"
+        ),
+    ),
+    "layers of NNX": (
+        """
+from flax import nnx
+
+class CNN(nnx.Module):
+    def __init__(self, rngs):
+        self.conv = nnx.Conv(1, 32, kernel_size=(3, 3), rngs=rngs)
+
+    def __call__(self, x):
+        return nnx.relu(self.conv(x))
+""",
+        "self = CNN(rngs=nnx.Rngs(0)); x: f32[B, H, W, 1]; where B=4, H=8, W=16",
+    ),
+    "methods of the own class": (
+        """
+class Cost:
+    def norm(self, x):
+        return jnp.einsum("d,d->", x, x)
+
+    def __call__(self, x, y):
+        return self.norm(x) - self.norm(y)
+""",
+        "self = Cost(); x: f32[D]; y: f32[N]; where D=4, N=8",
+    ),
+    "the state of an optimizer": (
+        """
+import optax
+
+optimizer = optax.adam(1e-3)
+
+def step(params, opt_state, x, y):
+    grads = jax.grad(lambda p: jnp.mean((x @ p["w"] - y) ** 2))(params)
+    return optimizer.update(grads, opt_state)
+""",
+        (
+            "params: {'w': f32[N, D]}; opt_state = optimizer.init({'w': jnp.ones((16, 32))}); x: "
+            "f32[M, N]; y: f32[M, D]; where N=16, D=32, M=64"
+        ),
+    ),
+    "assertions of chex": (
+        """
+import chex
+
+def td_error(v, r, action):
+    chex.assert_rank([v, r, action], [2, 1, 0])
+    chex.assert_type([v, r, action], [float, float, int])
+    return v.sum(-1) - r
+""",
+        "v: f32[N, D]; r: f32[N]; action: i32[]; where N=4, D=8",
+    ),
 }
+
+
+KNOWN = {
+    "arrays": (
+        """
+def step(state, images, labels):
+    return jnp.mean(images) * jax.nn.one_hot(labels, 10).sum()
+""",
+        {"state": "TrainState", "images": "f32[8, 28, 28, 1]"},
+        "labels: i32[8]",
+    ),
+    "names of sizes": (
+        """
+def dense(x, w):
+    return x @ w
+""",
+        {"x": "f32[B, D]"},
+        "w: f32[D, M]; where D=4, M=8",
+    ),
+    "dicts and literals": (
+        """
+def apply(params, x, axis):
+    return jnp.sum(x @ params["w"], axis=axis)
+""",
+        {"params": "{'w': f32[3, 5]}", "axis": "0"},
+        "x: f32[N, 3]; where N=4",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_inputs_agree_with_known(case: str) -> None:
+    source, known, lines = KNOWN[case]
+    assert proposed(source.lstrip("\n"), known=known) == lines
 
 
 @pytest.mark.parametrize("case", CASES)

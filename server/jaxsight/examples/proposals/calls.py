@@ -59,8 +59,7 @@ def arity(wrong: Wrong) -> Iterator[Proposal]:
 
 def _value(wrong: Wrong) -> str:
     """Return an expression of an array, or of a number."""
-    around = next((clues.around for clues in wrong.inferred.clues.values()), None)
-    numpy = around.numpy if around is not None else ""
+    numpy = wrong.inferred.around.numpy
     return f"{numpy}.ones({wrong.proposal.shape(wrong.usual)})" if numpy else "0.0"
 
 

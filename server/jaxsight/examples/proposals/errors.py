@@ -86,7 +86,7 @@ class Wrong:
     def known(self, name: str) -> Clues:
         """Return what is known of a parameter."""
         known = self.inferred.clues.get(name)
-        return known or Clues(name, next(iter(self.inferred.clues.values())).around)
+        return known or Clues(name, self.inferred.around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def construction(wrong: Wrong) -> Iterator[Proposal]:
     if wrong.failure.stage != "inputs":
         return
     for name, guess in wrong.proposal.examples.items():
-        what = wrong.inferred.kinds.get(name)
+        what = wrong.inferred.around.kinds.get(name)
         is_meant = wrong.failure.argument in ("", name)
         if isinstance(guess, ExpressionGuess) and is_meant and what is not None:
             if what.kind is Kind.OBJECT:

@@ -42,8 +42,8 @@ class Inferred:
     """What is known of a function, and the proposal that follows from it."""
 
     proposal: Proposal
+    around: Around
     clues: Mapping[str, Clues]
-    kinds: Mapping[str, What]
     optional: Mapping[str, Guess]
     """Examples of the parameters whose default is `None`."""
     sizing: Sizing
@@ -123,9 +123,9 @@ def infer(
         examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
     extras = guessed(optional)
     return Inferred(
-        Proposal(examples, sizing.sizes, frozenset(p.name for p in function.parameters)),
+        Proposal(examples, sizing.sizes, facts.names),
+        around,
         clues,
-        around.kinds,
         extras,
         sizing,
         bool(_KEYS.search(chunk.text)),
@@ -153,6 +153,11 @@ class _Facts:
         }
         self._sized: dict[str, Dim] = {}
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that new sizes cannot have."""
+        return frozenset((*self.evidence, *self._sized))
+
     def interpret(
         self, node: ast.FunctionDef, source: Source, words: Mapping[str, Described]
     ) -> Interpreter:
@@ -168,6 +173,9 @@ class _Facts:
             methods,
             classes.attributes_of(source.classes.get(self._class)),
         )
+        for name, said in words.items():
+            if said.scalar and not said.has_rank and self._declared.get(name) is None:
+                self.evidence[name].shape.set_rank(0)
         for i in range(_PASSES):
             interpreter.links.clear()
             interpreter.run(node, self._values)

@@ -59,7 +59,8 @@ class Writer:
                 rank = len(declared.shape)
             if rank is None:
                 flat = self.clues.uses.integer or self.clues.named(names.INTEGERS)
-                rank = 1 if flat or self.clues.is_annotated(Kind.TREE) else 2
+                is_generic = self.clues.annotation and not self.clues.annotated
+                rank = 1 if flat or is_generic or self.clues.is_annotated(Kind.TREE) else 2
             return (_SIDE,) * rank
         return self.sizing.shape(self.place)
 
