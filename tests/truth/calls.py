@@ -54,7 +54,7 @@ async def measured(files: Sequence[Path], python: str) -> list[Compared]:
 async def _of_file(file: Path, python: str) -> list[Compared]:
     with tempfile.TemporaryDirectory(prefix="jaxsight-calls-") as name:
         top = _top(file)
-        root = Path(os.path.realpath(name), top.name)
+        root = Path(os.path.realpath(name), top.name)  # noqa: ASYNC240 - no disk to wait for
         await asyncio.to_thread(shutil.copytree, top, root, symlinks=False)
         own = root / file.relative_to(top)
         await asyncio.to_thread(_record, own, root, python)
