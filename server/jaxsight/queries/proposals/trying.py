@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jaxsight import examples
-from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
-from jaxsight.examples.proposals.repair import alternatives, enriched, repaired, variants
+from jaxsight.examples.proposals.repairing.errors import Wrong
+from jaxsight.examples.proposals.repairing.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.sandbox import Sandbox

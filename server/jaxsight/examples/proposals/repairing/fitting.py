@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
     DictGuess,
@@ -18,6 +17,7 @@ from jaxsight.examples.proposals.proposal import (
     Proposal,
     changed,
 )
+from jaxsight.examples.proposals.repairing.errors import Wrong
 
 FRESH = (4, 8, 16, 32, 64, 24)
 _HIGHEST_RANK = 6
