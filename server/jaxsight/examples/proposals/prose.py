@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_MARKS = "`*:$"
 _ENTRY = (
     r"^[ \t]*(?::param(?:eter)?[ \t]+(?:[\w\[\], .|]+[ \t]+)?)?[*`]*{name}[*`]*"
     r"(?:[ \t]*\([^)\n]*\))?[ \t]*(?::|\b(?:is|are)\b)"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import control, layers, linear
+from jaxsight.examples.proposals.interpreting import conditions, control, layers, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -403,57 +403,6 @@ def _flat(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, V
     return Arr(Shape.of([Dim()]))
 
 
-def _rank(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    """`chex.assert_rank(x, 2)`, `chex.assert_rank([x, y], [2, 1])`."""
-    for value, wanted in _asserted(arguments):
-        shape = as_array(value)
-        if shape is not None and isinstance(wanted, Const) and isinstance(wanted.value, int):
-            shape.set_rank(wanted.value)
-    return UNKNOWN
-
-
-def _has_shape(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
-    """`chex.assert_shape(x, (None, 3))`."""
-    for value, wanted in _asserted(arguments):
-        shape = as_array(value)
-        if shape is not None and isinstance(wanted, Items | ShapeOf):
-            shape.unify(as_shape(wanted))
-    return UNKNOWN
-
-
-def _has_type(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    """`chex.assert_type([x, y], [float, int])`."""
-    for value, wanted in _asserted(arguments):
-        if isinstance(wanted, Named) and wanted.dotted == "int":
-            as_index(value)
-    return UNKNOWN
-
-
-def _asserted(arguments: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
-    """Yield the arrays that an assertion is about, each with what is asserted of it."""
-    match arguments:
-        case [Items(values), Items(wanted), *_] if len(wanted) == len(values) and not all(
-            isinstance(w, Const) and w.value is None for w in wanted
-        ):
-            yield from zip(values, wanted, strict=True)
-        case [Items(values), wanted, *_]:
-            yield from ((value, wanted) for value in values)
-        case [value, wanted, *_]:
-            yield value, wanted
-
-
-def _equal_shapes(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
-    values = [v for a in arguments for v in (a.values if isinstance(a, Items) else (a,))]
-    shapes = [shape for value in values if (shape := as_array(value)) is not None]
-    for other in shapes[1:]:
-        shapes[0].unify(other)
-    return UNKNOWN
-
-
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(
         ("segment_sum", "segment_max", "segment_min", "segment_prod", "segment_mean"),
@@ -484,13 +433,13 @@ OPERATIONS: dict[str, Operation] = {
         ("tree_leaves", "tree_flatten", "ravel_pytree", "leaves", "flatten"), control.tree_leaves
     ),
     **dict.fromkeys(("solve", "cho_solve", "solve_triangular", "triangular_solve"), linear.solve),
-    **dict.fromkeys(("assert_equal_shape", "check_shapes_equal"), _equal_shapes),
+    **dict.fromkeys(("assert_equal_shape", "check_shapes_equal"), conditions.equal_shapes),
     **dict.fromkeys(("finfo", "iinfo", "canonicalize_dtype"), _dtype),
     **dict.fromkeys(_SQUARE, linear.square),
     **dict.fromkeys(_MATRICES, linear.matrix),
-    "assert_rank": _rank,
-    "assert_shape": _has_shape,
-    "assert_type": _has_type,
+    "assert_rank": conditions.has_rank,
+    "assert_shape": conditions.has_shape,
+    "assert_type": conditions.has_type,
     "cond": control.cond,
     "dot_general": linear.dot_general,
     "einsum": linear.einsum,
