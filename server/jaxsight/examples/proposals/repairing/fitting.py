@@ -33,6 +33,7 @@ _RANKS = tuple(
         r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)",
         r"ndim of [^,.]{3,30}, got (\d)\b",
         r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b",
+        r"have rank (\d)\b",
         r"axis (-?\d+) is out of bounds for array of dimension \d+",
     )
 )
