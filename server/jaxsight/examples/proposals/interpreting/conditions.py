@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from jaxsight.examples.proposals.interpreting import uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
+    Arguments,
     Const,
     Evidence,
     Items,
+    Keywords,
     Machine,
     Named,
     Param,
@@ -157,7 +159,7 @@ def instance(evidence: Evidence, classes: str) -> None:
         evidence.choices.append("True")
 
 
-def has_rank(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def has_rank(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """`chex.assert_rank(x, 2)`, `chex.assert_rank([x, y], [2, 1])`."""
     for value, wanted in _asserted(arguments):
         shape = uses.as_array(value)
@@ -166,7 +168,7 @@ def has_rank(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return UNKNOWN
 
 
-def has_shape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def has_shape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """`chex.assert_shape(x, (None, 3))`."""
     for value, wanted in _asserted(arguments):
         shape = uses.as_array(value)
@@ -175,7 +177,7 @@ def has_shape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     return UNKNOWN
 
 
-def has_type(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def has_type(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """`chex.assert_type([x, y], [float, int])`."""
     for value, wanted in _asserted(arguments):
         if isinstance(wanted, Named) and wanted.dotted == "int":
@@ -196,9 +198,7 @@ def _asserted(arguments: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
             yield value, wanted
 
 
-def equal_shapes(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def equal_shapes(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     values = [v for a in arguments for v in (a.values if isinstance(a, Items) else (a,))]
     shapes = [shape for value in values if (shape := uses.as_array(value)) is not None]
     for other in shapes[1:]:

@@ -8,10 +8,12 @@ from itertools import pairwise
 from jaxsight.examples.proposals.interpreting import conditions, control, layers, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
+    Arguments,
     Arr,
     Const,
     Evidence,
     Items,
+    Keywords,
     Machine,
     Named,
     Param,
@@ -36,7 +38,7 @@ from jaxsight.examples.proposals.interpreting.uses import (
 
 # Calls
 
-Operation = Callable[[Machine, Sequence[Value], Mapping[str, Value]], Value]
+Operation = Callable[[Machine, Arguments, Keywords], Value]
 
 _UNARY = words(
     """
@@ -219,9 +221,7 @@ def _reduced(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value
     return Arr(Shape.of([dim for i, dim in enumerate(dims) if i not in removed]))
 
 
-def _transpose(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def _transpose(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     if shape is None:
         return UNKNOWN
@@ -237,7 +237,7 @@ def _transpose(
     return Arr(Shape.of([shape.dim(number) for number in numbers]))
 
 
-def _swapaxes(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _swapaxes(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     if shape is None:
         return UNKNOWN
@@ -255,7 +255,7 @@ def _swapaxes(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     return Arr(Shape.of(dims))
 
 
-def _reshape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _reshape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
         return UNKNOWN
     as_array(arguments[0])
@@ -267,9 +267,7 @@ def _reshape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return Arr(as_shape(Items(tuple(sizes)))) if sizes else Arr(Shape(), loose=True)
 
 
-def _concatenated(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def _concatenated(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     match arguments:
         case [Items(values), *_]:
             shapes = [shape for value in values if (shape := as_array(value)) is not None]
@@ -281,7 +279,7 @@ def _concatenated(
     return Arr(Shape(), loose=True)
 
 
-def _created(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _created(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = arguments[0] if arguments else keywords.get("shape", UNKNOWN)
     for dtype in (keywords.get("dtype"), *arguments[1:2]):
         if isinstance(dtype, Param):
@@ -289,18 +287,18 @@ def _created(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return Arr(as_shape(shape))
 
 
-def _full(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _full(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     return _created(machine, [*arguments[:1], *arguments[2:3]], keywords)
 
 
-def _eye(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _eye(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments[:2]:
         as_integer(value)
     dim = size_of(arguments[0]) if arguments else Dim()
     return Arr(Shape.of([dim, size_of(arguments[1]) if len(arguments) > 1 else dim]))
 
 
-def _range(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _range(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments:
         as_integer(value)
     if len(arguments) == 1:
@@ -308,7 +306,7 @@ def _range(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, 
     return Arr(Shape.of([Dim()]))
 
 
-def _one_hot(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _one_hot(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
         return UNKNOWN
     as_index(arguments[0])
@@ -335,9 +333,7 @@ class _Longer:
         return Arr(Shape(front=front, back={0: last}, least=2, likely=2))
 
 
-def _along_axis(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def _along_axis(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
     for value in arguments[1:2]:
         as_index(value)
@@ -346,7 +342,7 @@ def _along_axis(
     return Arr(shapes[1]) if len(shapes) == 2 else Arr(Shape(), loose=True)
 
 
-def _take(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _take(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments:
         as_array(arguments[0])
     for value in arguments[1:2]:
@@ -354,7 +350,7 @@ def _take(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, V
     return Arr(Shape(), loose=True)
 
 
-def _length(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _length(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     match arguments:
         case [ShapeOf(shape, None, None)]:
             return RankOf(shape)
@@ -367,37 +363,37 @@ def _length(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
 
 
 def _held(name: str) -> Operation:
-    def hold(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    def hold(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
         return Named(name, Items(tuple(arguments)))
 
     return hold
 
 
-def _shape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _shape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     return ShapeOf(shape) if shape is not None else UNKNOWN
 
 
-def _ndim(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _ndim(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     return RankOf(shape) if shape is not None else UNKNOWN
 
 
-def _update(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _update(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     for value in arguments[1:]:
         as_array(value)
     return Arr(shape) if shape is not None else UNKNOWN
 
 
-def _dtype(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _dtype(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments[:1]:
         if isinstance(value, Param) and not value.evidence.array:
             value.evidence.dtype = True
     return UNKNOWN
 
 
-def _flat(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _flat(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments:
         as_array(arguments[0])
     return Arr(Shape.of([Dim()]))
