@@ -39,6 +39,14 @@ def scores(x, y):
 """,
         "x, y: f32[4, 4]",
     ),
+    "a number that is optional": (
+        """
+def segment_sum(data, segment_ids, num_segments=None):
+    count = int(segment_ids.max()) + 1 if num_segments is None else num_segments
+    return jnp.zeros((count, data.shape[-1])).at[segment_ids].add(data)
+""",
+        "data: f32[8, 8], segment_ids: i32[8], num_segments: 2",
+    ),
     "the number of arguments": (
         """
 TABLE = {"start": lambda f, x: f(0.0, x, x)}

@@ -86,50 +86,47 @@ def infer(
     covered = {*known, *_covered(function)}
     needed = [p for p in signature.required if p.name not in covered]
     optional = [p for p in signature.parameters if p.default == "None" and p.name not in known]
-    clues = {
-        p.name: Clues(
+    clues: dict[str, Clues] = {}
+    for p in (*needed, *optional):
+        is_self = p.name == signature.self_name
+        clues[p.name] = Clues(
             p.name,
             around,
-            signature.class_name if p.name == signature.self_name else p.annotation or "",
+            signature.class_name if is_self else p.annotation or "",
             uses=facts.evidence[p.name],
             said=words.get(p.name, Described()),
             static=p.name in function.static_names,
         )
-        for p in (*needed, *optional)
-    }
-    for name, parameter in clues.items():
-        is_self = name == signature.self_name
-        around.kinds[name] = (
-            What(Kind.OBJECT, signature.class_name) if is_self else kind_of(parameter)
-        )
-        _fix_scalars(parameter, around.kinds[name])
+        itself = What(Kind.OBJECT, signature.class_name)
+        around.kinds[p.name] = itself if is_self else kind_of(clues[p.name])
+        _fix_scalars(clues[p.name], around.kinds[p.name])
     _flatten_biases(facts.evidence)
     _link(interpreter.links)
     _batch(facts.evidence)
     sizing = Sizing({p.name for p in function.parameters})
-
-    def guessed(parameters: list[Parameter]) -> dict[str, Guess]:
-        for p in parameters:
-            if around.kinds[p.name].kind in SIZED:
-                sizing.add(p.name, facts.evidence[p.name], around.kinds[p.name].kind)
-        for p in parameters:
-            around.examples[p.name] = example(clues[p.name], around.kinds[p.name], sizing)
-        return {p.name: around.examples[p.name] for p in parameters}
-
-    examples = guessed(needed)
+    examples = _examples(needed, clues, sizing)
     has_functions = any(what.kind is Kind.FUNCTION for what in around.kinds.values())
     if (stars := signature.variadic) and (not examples or has_functions):
         arrays = (ArrayGuess(sizing.usual()),) * (1 if examples else 2)
         examples[f"*{stars}"] = ListGuess(arrays, is_tuple=True)
-    extras = guessed(optional)
-    return Inferred(
-        Proposal(examples, sizing.sizes, facts.names),
-        around,
-        clues,
-        extras,
-        sizing,
-        bool(_KEYS.search(chunk.text)),
-    )
+    extras = _examples(optional, clues, sizing)
+    converts_keys = bool(_KEYS.search(chunk.text))
+    proposal = Proposal(examples, sizing.sizes, facts.names)
+    return Inferred(proposal, around, clues, extras, sizing, converts_keys)
+
+
+def _examples(
+    parameters: list[Parameter], clues: Mapping[str, Clues], sizing: Sizing
+) -> dict[str, Guess]:
+    """Return the examples of parameters, whose shapes are taken first."""
+    for known in (clues[p.name] for p in parameters):
+        what = known.around.kinds[known.name]
+        if what.kind in SIZED:
+            sizing.add(known.name, known.uses, what.kind)
+    for known in (clues[p.name] for p in parameters):
+        what = known.around.kinds[known.name]
+        known.around.examples[known.name] = example(known, what, sizing)
+    return {p.name: clues[p.name].around.examples[p.name] for p in parameters}
 
 
 class _Facts:

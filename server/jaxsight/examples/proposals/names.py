@@ -60,10 +60,6 @@ SCALAR = re.compile(
     r"ratio|offset|smoothing)|(?:min|max)_\w+|b1|b2|a_min|a_max|limit|cutoff"
 )
 VECTOR = re.compile(r"(?:.*_)?(?:v|vec|vector|signal|audio|waveform|taps)")
-MATRIX = re.compile(
-    r"(?:.*_)?(?:matrix|mat|matrices|cov|covariance|precision_matrix|scale_tril|tril|cholesky|"
-    r"gram|kernel_matrix|hessian|hess)"
-)
 BIAS = re.compile(r"(?:.*_)?bias(?:es)?\d*|b\d*")
 IMAGE = re.compile(r"(?:.*_)?(?:images?|imgs?|pixels)")
 INDEX = re.compile(r"(?:.*_)?(?:index|idx|step|pos)")

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_MARKS = "`*:$"
 _ENTRY = (
     r"^[ \t]*(?::param(?:eter)?[ \t]+(?:[\w\[\], .|]+[ \t]+)?)?[*`]*{name}[*`]*"
     r"(?:[ \t]*\([^)\n]*\))?[ \t]*(?::|\b(?:is|are)\b)"
@@ -19,9 +18,9 @@ _SHAPE = re.compile(
     r"|`*[\[(]([A-Za-z_.][\w, .*]*,[\w, .*]*)[\])]`*[ \t-]*(?:shaped|array|tensor|matrix)",
 )
 _BY = re.compile(
-    r"\b(?P<sizes>[A-Za-z]\w{0,11}(?:[ \t]*[x×][ \t]*(?:[A-Za-z]\w{0,11}|\d+))+"
-    r"|\d+(?:[ \t]*[x×][ \t]*(?:[A-Za-z]\w{0,11}|\d+))+)(?:-dimensional)?"
-    r"[ \t]+(?:\w+[ \t]+)?(?:matrix|array|vector|tensor|image|grid|ndarray)"
+    r"\b(?P<sizes>\w{1,12}(?:(?:[ \t]{1,3}x[ \t]{1,3}|[ \t]{0,3}×[ \t]{0,3})\w{1,12}){1,5}"
+    r"|\d{1,6}(?:x\d{1,6}){1,5})(?:-dimensional)?"
+    r"[ \t]+(?:\w{1,20}[ \t]+)?(?:matrix|array|vector|tensor|image|grid|ndarray)"
 )
 """`an N x 3 matrix`."""
 _ABOUT = (

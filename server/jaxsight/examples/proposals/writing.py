@@ -33,7 +33,7 @@ _DEEPEST = 2
 _SIDE = 8
 """The sizes of the arrays of an object: that of the last axis of other arrays."""
 _FEW = re.compile(r"^(?:n|num)_?|_?(?:heads|groups|layers|depth|blocks)$")
-_FEW_INSIDE = re.compile(r"head|layer|depth|block|group")
+_FEW_INSIDE = re.compile(r"head|layer|depth|block|group|spatial")
 
 
 @dataclass(frozen=True, slots=True)

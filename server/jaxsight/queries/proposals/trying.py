@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from jaxsight import examples
 from jaxsight.examples import OutsideSet
-from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
-from jaxsight.examples.proposals.repair import alternatives, enriched, repaired, variants
+from jaxsight.examples.proposals.repairing.errors import Wrong
+from jaxsight.examples.proposals.repairing.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document, Subject

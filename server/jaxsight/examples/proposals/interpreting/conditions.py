@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Callable, Iterator, Sequence
 
 from jaxsight.examples.proposals.interpreting import uses
 from jaxsight.examples.proposals.interpreting.evidence import (
+    UNKNOWN,
+    Arguments,
     Const,
     Evidence,
     Items,
+    Keywords,
     Machine,
     Named,
     Param,
@@ -18,6 +22,38 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Value,
 )
 from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
+
+
+def learn(
+    machine: Machine, value: Callable[[ast.expr], Value], test: ast.expr, *, holds: bool
+) -> None:
+    """Learn from a condition that must be true, or false; `value` evaluates an expression."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            learn(machine, value, operand, holds=not holds)
+        case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) == holds:
+            for inner in values:
+                learn(machine, value, inner, holds=holds)
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            one, two = value(left), value(right)
+            match op, holds:
+                case (ast.Eq(), True) | (ast.NotEq(), False):
+                    equal(machine, one, two)
+                case (ast.GtE(), True) | (ast.Lt(), False):
+                    at_least(one, two, 0)
+                case ast.Gt(), True:
+                    at_least(one, two, 1)
+                case (ast.In(), True) | (ast.NotIn(), False):
+                    among(one, two)
+        case ast.Compare(left=left, comparators=comparators) if holds:
+            first = value(left)
+            for right in comparators:
+                equal(machine, first, value(right))
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as name, classes]) if holds:
+            if isinstance(asked := value(name), Param):
+                instance(asked.evidence, ast.unparse(classes))
+        case _:
+            value(test)
 
 
 def choose(evidence: Evidence, value: object) -> None:
@@ -121,3 +157,50 @@ def instance(evidence: Evidence, classes: str) -> None:
         evidence.choices.append("0.5")
     elif "bool" in names:
         evidence.choices.append("True")
+
+
+def has_rank(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+    """`chex.assert_rank(x, 2)`, `chex.assert_rank([x, y], [2, 1])`."""
+    for value, wanted in _asserted(arguments):
+        shape = uses.as_array(value)
+        if shape is not None and isinstance(wanted, Const) and isinstance(wanted.value, int):
+            shape.set_rank(wanted.value)
+    return UNKNOWN
+
+
+def has_shape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+    """`chex.assert_shape(x, (None, 3))`."""
+    for value, wanted in _asserted(arguments):
+        shape = uses.as_array(value)
+        if shape is not None and isinstance(wanted, Items | ShapeOf):
+            shape.unify(uses.as_shape(wanted))
+    return UNKNOWN
+
+
+def has_type(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+    """`chex.assert_type([x, y], [float, int])`."""
+    for value, wanted in _asserted(arguments):
+        if isinstance(wanted, Named) and wanted.dotted == "int":
+            uses.as_index(value)
+    return UNKNOWN
+
+
+def _asserted(arguments: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+    """Yield the arrays that an assertion is about, each with what is asserted of it."""
+    match arguments:
+        case [Items(values), Items(wanted), *_] if len(wanted) == len(values) and not all(
+            isinstance(w, Const) and w.value is None for w in wanted
+        ):
+            yield from zip(values, wanted, strict=True)
+        case [Items(values), wanted, *_]:
+            yield from ((value, wanted) for value in values)
+        case [value, wanted, *_]:
+            yield value, wanted
+
+
+def equal_shapes(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
+    values = [v for a in arguments for v in (a.values if isinstance(a, Items) else (a,))]
+    shapes = [shape for value in values if (shape := uses.as_array(value)) is not None]
+    for other in shapes[1:]:
+        shapes[0].unify(other)
+    return UNKNOWN

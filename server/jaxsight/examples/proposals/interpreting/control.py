@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
+    Arguments,
     Arr,
     Closure,
     Const,
     Evidence,
     Items,
+    Keywords,
     Machine,
     Named,
     Param,
@@ -21,7 +23,7 @@ from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import as_array, as_integer
 
 
-def vmap(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def vmap(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """`vmap(f)`: `f` gets arrays with an axis less, where `in_axes` does not say otherwise."""
     axes = keywords.get("in_axes", arguments[1] if len(arguments) > 1 else Const(0))
     match arguments, axes:
@@ -78,7 +80,7 @@ def _lengthen(shape: Shape, item: Shape, batch: Dim) -> None:
     shape.dim(0).unify(batch)
 
 
-def same(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def same(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """`jit(f)`, `grad(f)` and the like: calls demand of their arguments what `f` does."""
     match arguments:
         case [Closure() as function, *_]:
@@ -88,23 +90,21 @@ def same(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Va
     return UNKNOWN
 
 
-def grad(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def grad(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments and isinstance(arguments[0], Param):
         arguments[0].evidence.differentiated = True
         return Named("differentiated", arguments[0])
     return same(machine, arguments, keywords)
 
 
-def differentiable(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def differentiable(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Call the gradient of the first argument, a parameter; it takes what that takes."""
     if arguments and isinstance(arguments[0], Param):
         machine.apply(arguments[0], arguments[1:], keywords)
     return UNKNOWN
 
 
-def partial(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def partial(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     match arguments:
         case [Closure() as function, *given]:
             return replace(function, bound=(*function.bound, *given))
@@ -113,7 +113,7 @@ def partial(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
     return UNKNOWN
 
 
-def scan(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def scan(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     init = arguments[1] if len(arguments) > 1 else keywords.get("init", UNKNOWN)
     items = arguments[2] if len(arguments) > 2 else keywords.get("xs", UNKNOWN)
     as_integer(keywords.get("length"))
@@ -180,7 +180,7 @@ def same_types(machine: Machine, init: Value, carry: Value) -> None:
                 one.unify(two)
 
 
-def fori_loop(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def fori_loop(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments[:2]:
         as_integer(value)
     if len(arguments) > 3:
@@ -189,9 +189,7 @@ def fori_loop(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     return arguments[3] if len(arguments) > 3 else UNKNOWN
 
 
-def while_loop(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def while_loop(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) > 2:
         machine.apply(arguments[0], [arguments[2]])
         same_types(machine, arguments[2], machine.apply(arguments[1], [arguments[2]]))
@@ -199,7 +197,7 @@ def while_loop(
     return UNKNOWN
 
 
-def cond(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def cond(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) < 3:
         return UNKNOWN
     if isinstance(arguments[0], Param):
@@ -209,7 +207,7 @@ def cond(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Va
     return results[0]
 
 
-def tree_map(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def tree_map(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments[1:]:
         if isinstance(value, Param):
             value.evidence.tree = True
@@ -218,18 +216,14 @@ def tree_map(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return UNKNOWN
 
 
-def tree_leaves(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def tree_leaves(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments[:1]:
         if isinstance(value, Param):
             value.evidence.tree = True
     return UNKNOWN
 
 
-def differentiated(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def differentiated(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments and isinstance(arguments[0], Param):
         arguments[0].evidence.called = arguments[0].evidence.called or ("x",)
     return UNKNOWN

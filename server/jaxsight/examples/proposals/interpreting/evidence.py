@@ -185,6 +185,8 @@ Value = (
     | Named
     | Unknown
 )
+Arguments = Sequence[Value]
+Keywords = Mapping[str, Value]
 UNKNOWN = Unknown()
 
 

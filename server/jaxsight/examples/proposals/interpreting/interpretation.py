@@ -46,7 +46,6 @@ _SHORT = 4
 _MOST = 6000
 """Expressions that are interpreted."""
 _VECTORIZED = re.compile(r"vectorize\b.*signature=['\"]([^'\"]+)['\"]")
-_CONTAINERS = frozenset({"dict", "list", "tuple", "Mapping", "Sequence"})
 
 
 _NONE = ast.Constant(None)
@@ -154,7 +153,7 @@ class Interpreter:
     def _if(self, statement: ast.If, scope: dict[str, Value]) -> Value | None:
         test, body, orelse = statement.test, statement.body, statement.orelse
         if any(isinstance(statement, ast.Raise) for statement in body):
-            self._fails(test, scope)
+            self._holds(test, scope, holds=False)
             return self._block(orelse, scope)
         match test:
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]) if (
@@ -214,45 +213,9 @@ class Interpreter:
             case _:
                 self.value(test, scope)
 
-    def _fails(self, test: ast.expr, scope: dict[str, Value]) -> None:
-        """Learn from a condition under which the function raises an error."""
-        match test:
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._holds(operand, scope)
-            case ast.BoolOp(op=ast.Or(), values=values):
-                for value in values:
-                    self._fails(value, scope)
-            case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]):
-                conditions.equal(self, self.value(left, scope), self.value(right, scope))
-            case ast.Compare(left=left, ops=[ast.Lt()], comparators=[right]):
-                conditions.at_least(self.value(left, scope), self.value(right, scope), 0)
-            case ast.Compare(left=left, ops=[ast.NotIn()], comparators=[right]):
-                conditions.among(self.value(left, scope), self.value(right, scope))
-            case _:
-                self.value(test, scope)
-
-    def _holds(self, test: ast.expr, scope: dict[str, Value]) -> None:
-        """Learn from a condition that must be true."""
-        match test:
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._fails(operand, scope)
-            case ast.BoolOp(op=ast.And(), values=values):
-                for value in values:
-                    self._holds(value, scope)
-            case ast.Compare(left=left, ops=[ast.Eq()], comparators=comparators):
-                first = self.value(left, scope)
-                for right in comparators:
-                    conditions.equal(self, first, self.value(right, scope))
-            case ast.Compare(left=left, ops=[ast.GtE() | ast.Gt() as op], comparators=[right]):
-                one, two = self.value(left, scope), self.value(right, scope)
-                conditions.at_least(one, two, int(isinstance(op, ast.Gt)))
-            case ast.Compare(left=left, ops=[ast.In()], comparators=[right]):
-                conditions.among(self.value(left, scope), self.value(right, scope))
-            case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
-                if isinstance(asked := scope.get(name), Param):
-                    conditions.instance(asked.evidence, ast.unparse(classes))
-            case _:
-                self.value(test, scope)
+    def _holds(self, test: ast.expr, scope: dict[str, Value], *, holds: bool = True) -> None:
+        """Learn from a condition that must be true, or false."""
+        conditions.learn(self, lambda node: self.value(node, scope), test, holds=holds)
 
     def _for(self, target: ast.expr, iterable: ast.expr, scope: dict[str, Value]) -> None:
         value = uses.listed(iterable, target, scope) or self.value(iterable, scope)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from jaxsight.examples.proposals.interpreting import conditions
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
+    Arguments,
     Arr,
     Const,
     Items,
+    Keywords,
     Layer,
     Machine,
     Named,
@@ -84,7 +86,7 @@ def applied(made: Layer, arguments: Sequence[Value]) -> Value:
     return Arr(shape.tied(0, {}, {}), loose=True)
 
 
-def resized(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def resized(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     method = arguments[2] if len(arguments) > 2 else keywords.get("method")
     if isinstance(method, Param):
         method.evidence.choices.append("'linear'")
@@ -95,7 +97,7 @@ def resized(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
     return Arr(shape)
 
 
-def convolved(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def convolved(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Return the result of `conv_general_dilated(lhs, rhs, strides, padding)`."""
     numbers = keywords.get("dimension_numbers", arguments[6] if len(arguments) > 6 else UNKNOWN)
     strides = arguments[2] if len(arguments) > 2 else keywords.get("window_strides", UNKNOWN)
@@ -123,13 +125,13 @@ def convolved(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     return Arr(Shape(), loose=True)
 
 
-def updated(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def updated(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Return the result of `dynamic_update_slice(operand, update, indices)`."""
     indices = arguments[2] if len(arguments) > 2 else keywords.get("start_indices", UNKNOWN)
     return _at_indices(arguments[:2], indices)
 
 
-def sliced(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def sliced(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Return the result of `dynamic_slice(operand, indices, sizes)`."""
     _at_indices(arguments[:1], arguments[1] if len(arguments) > 1 else UNKNOWN)
     return Arr(as_shape(arguments[2]) if len(arguments) > 2 else Shape(), loose=True)
@@ -147,9 +149,7 @@ def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
     return Arr(shapes[0]) if shapes else UNKNOWN
 
 
-def sliced_in_dim(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def sliced_in_dim(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Return the result of `dynamic_slice_in_dim(operand, start, size, axis)` and the like."""
     for value in arguments[1:2]:
         as_index(value)
@@ -160,7 +160,7 @@ def sliced_in_dim(
     return Arr(shape.tied(0, {}, {}), loose=True) if shape is not None else UNKNOWN
 
 
-def vectors(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def vectors(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Return the result of `convolve`, `interp` and the like, whose operands are vectors."""
     for value in arguments:
         if (shape := as_array(value)) is not None:
@@ -168,7 +168,7 @@ def vectors(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
     return Arr(Shape.of([Dim()]))
 
 
-def windows(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def windows(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Return the result of `reduce_window(operand, init, function, shape, strides, padding)`."""
     for value in arguments[:1]:
         as_array(value)
@@ -183,7 +183,7 @@ def windows(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
     return Arr(Shape(), loose=True)
 
 
-def segments(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def segments(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     ids = arguments[1] if len(arguments) > 1 else keywords.get("segment_ids", UNKNOWN)
     count = arguments[2] if len(arguments) > 2 else keywords.get("num_segments")
     as_integer(count)
@@ -196,7 +196,7 @@ def segments(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return Arr(Shape(), loose=True)
 
 
-def labelled(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def labelled(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Return a loss of logits and of integer labels, which have an axis less."""
     for value in arguments[1:2]:
         as_index(value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
+    Arguments,
     Arr,
     Const,
     Items,
+    Keywords,
     Machine,
     Named,
     Param,
@@ -61,13 +63,11 @@ def _is_matrix(value: Value) -> bool:
     return isinstance(value, Param) and _MATRIX.fullmatch(value.evidence.name) is not None
 
 
-def matmul_call(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def matmul_call(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     return matmul(machine, *arguments[:2]) if len(arguments) > 1 else UNKNOWN
 
 
-def inner(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def inner(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """`vdot`, `inner`: operands of the same shape."""
     shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
     if len(shapes) == 2:
@@ -75,7 +75,7 @@ def inner(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, V
     return Arr(Shape.of([]))
 
 
-def einsum(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def einsum(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     match arguments:
         case [Const(str() as subscripts), *operands]:
             pass
@@ -109,7 +109,7 @@ def einsum(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, 
     return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
 
 
-def square(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def square(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     if shape is None:
         return UNKNOWN
@@ -118,14 +118,14 @@ def square(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, 
     return Arr(shape)
 
 
-def matrix(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def matrix(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     if shape is not None:
         shape.at_least(2)
     return UNKNOWN
 
 
-def solve(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def solve(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     first, *rest = arguments or [UNKNOWN]
     first = first.values[0] if isinstance(first, Items) and first.values else first
     shape = as_array(first)
@@ -139,9 +139,7 @@ def solve(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, V
     return Arr(other) if other is not None else UNKNOWN
 
 
-def dot_general(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def dot_general(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
     numbers = arguments[2] if len(arguments) > 2 else keywords.get("dimension_numbers", UNKNOWN)
     if isinstance(numbers, Param):
@@ -153,7 +151,7 @@ def dot_general(
     return Arr(Shape(), loose=True)
 
 
-def vectorize(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def vectorize(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """`jnp.vectorize(f, signature="(n,n),(n)->(n)")`: the last axes are those of the signature."""
     match keywords.get("signature"):
         case Const(str()) as signature:
@@ -161,9 +159,7 @@ def vectorize(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     return UNKNOWN
 
 
-def vectorized(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def vectorized(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     """Call the result of `jnp.vectorize`; the first argument is the signature."""
     match arguments:
         case [Const(str() as signature), *operands]:

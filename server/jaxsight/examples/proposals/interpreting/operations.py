@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import control, layers, linear
+from jaxsight.examples.proposals.interpreting import conditions, control, layers, linear
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
+    Arguments,
     Arr,
     Const,
     Evidence,
     Items,
+    Keywords,
     Machine,
     Named,
     Param,
@@ -36,7 +38,7 @@ from jaxsight.examples.proposals.interpreting.uses import (
 
 # Calls
 
-Operation = Callable[[Machine, Sequence[Value], Mapping[str, Value]], Value]
+Operation = Callable[[Machine, Arguments, Keywords], Value]
 
 _UNARY = words(
     """
@@ -219,9 +221,7 @@ def _reduced(arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value
     return Arr(Shape.of([dim for i, dim in enumerate(dims) if i not in removed]))
 
 
-def _transpose(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def _transpose(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     if shape is None:
         return UNKNOWN
@@ -237,7 +237,7 @@ def _transpose(
     return Arr(Shape.of([shape.dim(number) for number in numbers]))
 
 
-def _swapaxes(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _swapaxes(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     if shape is None:
         return UNKNOWN
@@ -255,7 +255,7 @@ def _swapaxes(machine: Machine, arguments: Sequence[Value], keywords: Mapping[st
     return Arr(Shape.of(dims))
 
 
-def _reshape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _reshape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
         return UNKNOWN
     as_array(arguments[0])
@@ -267,9 +267,7 @@ def _reshape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return Arr(as_shape(Items(tuple(sizes)))) if sizes else Arr(Shape(), loose=True)
 
 
-def _concatenated(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def _concatenated(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     match arguments:
         case [Items(values), *_]:
             shapes = [shape for value in values if (shape := as_array(value)) is not None]
@@ -281,7 +279,7 @@ def _concatenated(
     return Arr(Shape(), loose=True)
 
 
-def _created(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _created(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = arguments[0] if arguments else keywords.get("shape", UNKNOWN)
     for dtype in (keywords.get("dtype"), *arguments[1:2]):
         if isinstance(dtype, Param):
@@ -289,18 +287,18 @@ def _created(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str
     return Arr(as_shape(shape))
 
 
-def _full(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _full(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     return _created(machine, [*arguments[:1], *arguments[2:3]], keywords)
 
 
-def _eye(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _eye(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments[:2]:
         as_integer(value)
     dim = size_of(arguments[0]) if arguments else Dim()
     return Arr(Shape.of([dim, size_of(arguments[1]) if len(arguments) > 1 else dim]))
 
 
-def _range(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _range(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments:
         as_integer(value)
     if len(arguments) == 1:
@@ -308,7 +306,7 @@ def _range(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, 
     return Arr(Shape.of([Dim()]))
 
 
-def _one_hot(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _one_hot(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
         return UNKNOWN
     as_index(arguments[0])
@@ -335,9 +333,7 @@ class _Longer:
         return Arr(Shape(front=front, back={0: last}, least=2, likely=2))
 
 
-def _along_axis(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
+def _along_axis(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shapes = [shape for value in arguments[:2] if (shape := as_array(value)) is not None]
     for value in arguments[1:2]:
         as_index(value)
@@ -346,7 +342,7 @@ def _along_axis(
     return Arr(shapes[1]) if len(shapes) == 2 else Arr(Shape(), loose=True)
 
 
-def _take(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _take(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments:
         as_array(arguments[0])
     for value in arguments[1:2]:
@@ -354,7 +350,7 @@ def _take(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, V
     return Arr(Shape(), loose=True)
 
 
-def _length(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _length(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     match arguments:
         case [ShapeOf(shape, None, None)]:
             return RankOf(shape)
@@ -367,91 +363,40 @@ def _length(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str,
 
 
 def _held(name: str) -> Operation:
-    def hold(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+    def hold(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
         return Named(name, Items(tuple(arguments)))
 
     return hold
 
 
-def _shape(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _shape(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     return ShapeOf(shape) if shape is not None else UNKNOWN
 
 
-def _ndim(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _ndim(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     return RankOf(shape) if shape is not None else UNKNOWN
 
 
-def _update(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _update(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     shape = as_array(arguments[0]) if arguments else None
     for value in arguments[1:]:
         as_array(value)
     return Arr(shape) if shape is not None else UNKNOWN
 
 
-def _dtype(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _dtype(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     for value in arguments[:1]:
         if isinstance(value, Param) and not value.evidence.array:
             value.evidence.dtype = True
     return UNKNOWN
 
 
-def _flat(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
+def _flat(machine: Machine, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments:
         as_array(arguments[0])
     return Arr(Shape.of([Dim()]))
-
-
-def _rank(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    """`chex.assert_rank(x, 2)`, `chex.assert_rank([x, y], [2, 1])`."""
-    for value, wanted in _asserted(arguments):
-        shape = as_array(value)
-        if shape is not None and isinstance(wanted, Const) and isinstance(wanted.value, int):
-            shape.set_rank(wanted.value)
-    return UNKNOWN
-
-
-def _has_shape(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
-    """`chex.assert_shape(x, (None, 3))`."""
-    for value, wanted in _asserted(arguments):
-        shape = as_array(value)
-        if shape is not None and isinstance(wanted, Items | ShapeOf):
-            shape.unify(as_shape(wanted))
-    return UNKNOWN
-
-
-def _has_type(machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
-    """`chex.assert_type([x, y], [float, int])`."""
-    for value, wanted in _asserted(arguments):
-        if isinstance(wanted, Named) and wanted.dotted == "int":
-            as_index(value)
-    return UNKNOWN
-
-
-def _asserted(arguments: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
-    """Yield the arrays that an assertion is about, each with what is asserted of it."""
-    match arguments:
-        case [Items(values), Items(wanted), *_] if len(wanted) == len(values) and not all(
-            isinstance(w, Const) and w.value is None for w in wanted
-        ):
-            yield from zip(values, wanted, strict=True)
-        case [Items(values), wanted, *_]:
-            yield from ((value, wanted) for value in values)
-        case [value, wanted, *_]:
-            yield value, wanted
-
-
-def _equal_shapes(
-    machine: Machine, arguments: Sequence[Value], keywords: Mapping[str, Value]
-) -> Value:
-    values = [v for a in arguments for v in (a.values if isinstance(a, Items) else (a,))]
-    shapes = [shape for value in values if (shape := as_array(value)) is not None]
-    for other in shapes[1:]:
-        shapes[0].unify(other)
-    return UNKNOWN
 
 
 OPERATIONS: dict[str, Operation] = {
@@ -484,13 +429,13 @@ OPERATIONS: dict[str, Operation] = {
         ("tree_leaves", "tree_flatten", "ravel_pytree", "leaves", "flatten"), control.tree_leaves
     ),
     **dict.fromkeys(("solve", "cho_solve", "solve_triangular", "triangular_solve"), linear.solve),
-    **dict.fromkeys(("assert_equal_shape", "check_shapes_equal"), _equal_shapes),
+    **dict.fromkeys(("assert_equal_shape", "check_shapes_equal"), conditions.equal_shapes),
     **dict.fromkeys(("finfo", "iinfo", "canonicalize_dtype"), _dtype),
     **dict.fromkeys(_SQUARE, linear.square),
     **dict.fromkeys(_MATRICES, linear.matrix),
-    "assert_rank": _rank,
-    "assert_shape": _has_shape,
-    "assert_type": _has_type,
+    "assert_rank": conditions.has_rank,
+    "assert_shape": conditions.has_shape,
+    "assert_type": conditions.has_type,
     "cond": control.cond,
     "dot_general": linear.dot_general,
     "einsum": linear.einsum,

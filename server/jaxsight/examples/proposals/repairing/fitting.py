@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
     DictGuess,
@@ -18,6 +17,7 @@ from jaxsight.examples.proposals.proposal import (
     Proposal,
     changed,
 )
+from jaxsight.examples.proposals.repairing.errors import Wrong
 
 FRESH = (4, 8, 16, 32, 64, 24)
 _HIGHEST_RANK = 6
@@ -33,6 +33,7 @@ _RANKS = tuple(
         r"(?:expected|must be|must have|should be|requires?)\D{0,40}?(\d)[ -]?(?:D\b|dim|rank)",
         r"ndim of [^,.]{3,30}, got (\d)\b",
         r"(?:rank|ndim|dimension\w*)\D{0,40}?(?:equal to|of|=|==|be|>=|at least)\s*(\d)\b",
+        r"have rank (\d)\b",
         r"axis (-?\d+) is out of bounds for array of dimension \d+",
     )
 )

@@ -294,6 +294,9 @@ def static(wrong: Wrong) -> Iterator[Proposal]:
     )
     examples = wrong.proposal.examples
     blamed = [n for n in dict.fromkeys((*said, *wrong.blamed)) if n in examples]
+    for name, guess in wrong.inferred.optional.items():  # such as `num_segments=None`
+        if name not in examples and isinstance(guess, LiteralGuess) and guess.text.isdigit():
+            yield wrong.having(name, guess)
     whole = wrong.proposal
     for name in sorted(blamed, key=lambda n: not isinstance(examples[n], ListGuess)):
         guess = examples[name]

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from jaxsight.examples.proposals import calls, errors, fitting
-from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.inference import Inferred
 from jaxsight.examples.proposals.proposal import (
     ArrayGuess,
@@ -21,6 +19,8 @@ from jaxsight.examples.proposals.proposal import (
     arrays_in,
     changed,
 )
+from jaxsight.examples.proposals.repairing import calls, errors, fitting
+from jaxsight.examples.proposals.repairing.errors import Wrong
 
 _FIRST = 3
 """Proposals of one kind of repair before those of the next kinds."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.functions import written
 from jaxsight.examples.proposals.proposal import ExpressionGuess, Guess, Proposal
+from jaxsight.examples.proposals.repairing.errors import Wrong
 
 _HEAD = re.compile(r"lambda ?([\w, ]*): (.*)", re.DOTALL)
 _MOST = 12
