@@ -83,7 +83,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
     if graph.callback_count:
         yield Part(count(graph.callback_count, "host callback"), 2)
     per_device = " per device" if compiled.devices > 1 else ""
-    if (temporaries := temporary_memory(compiled)) != UNKNOWN:
+    temporaries = temporary_memory(compiled)
+    if temporaries != UNKNOWN and not kernels.view.assumed:
         yield Part(f"temp {temporaries}{per_device}", 4)
     for moved in communication(graph):
         yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))
