@@ -54,9 +54,7 @@ async def reconsider(engine: Engine, document: Document) -> None:
     """Take up rejected sets of functions that have changed since."""
     if not document.rejected:
         return
-    functions = {
-        function.qualname: (chunk, function) for chunk, function in document.module.functions
-    }
+    functions = {pair[1].qualname: pair for pair in document.module.functions}
     kept = {
         name: (meaning, sets)
         for name, (meaning, sets) in document.rejected.items()
