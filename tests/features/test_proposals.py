@@ -124,7 +124,7 @@ async def test_the_best_guess_says_why_it_was_not_traced(project: tuple[Session,
     session, path = project
     (only,) = await proposed(session, path, MODEL, "impossible")
     assert only.title.startswith("Add example inputs (not traced: no JitTracer(float32[4,8]))")
-    assert "x: f32[4, 8]\n" in applied(MODEL, only.edits)
+    assert "x: f32[N, D]\n        where N=4, D=8\n" in applied(MODEL, only.edits)
 
 
 async def test_nothing_changes_on_disk(project: tuple[Session, str]) -> None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from jaxsight import examples
 from jaxsight.examples import OutsideSet
+from jaxsight.examples.proposals.errors import Wrong
 from jaxsight.examples.proposals.inference import Inferred, infer
 from jaxsight.examples.proposals.proposal import Proposal
 from jaxsight.examples.proposals.repair import alternatives, enriched, repaired, variants
 from jaxsight.examples.proposals.sources import Library
-from jaxsight.examples.proposals.wrong import Wrong
 from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.partial_calls import PartialCall
@@ -117,11 +117,18 @@ async def outcome_of(
         partial: a call of the function whose unknown arguments are proposed.
     """
     library = Library(document.path, bench.project.environment)
-    inferred = await asyncio.to_thread(infer, document.module, chunk, function, library)
+    known = {name: _as_example(text) for name, text in partial.known} if partial else {}
+    inferred = await asyncio.to_thread(infer, document.module, chunk, function, library, known)
     if inferred is None:
         return None
     search = _Search(document, chunk, function, bench, inferred, partial)
     return await search.run(most)
+
+
+def _as_example(shown: str) -> str:
+    """Return a shown argument as an example: its type, or the name of its class."""
+    name, bracket, _ = shown.partition("(")
+    return name if bracket and name.isidentifier() else shown
 
 
 @dataclass(frozen=True, slots=True)
