@@ -66,11 +66,11 @@ async def test_hovers_name_the_assumed_inputs(session: Session, tmp_path: Path) 
     assert expression is not None
     first, *parts = function.markdown.split("\n\n")
     (signature,) = [part for part in parts if part.startswith("```python")]
-    assert first == "*assumed inputs: x: f32\\[M, N\\], w: f32\\[N, K\\]*"
-    assert "f(x: f32[M,N], w: f32[N,K]) -> f32[M,K]" in signature
-    assert "c:f32[M,K] = dot_general" in function.markdown
+    assert first == "*assumed inputs: x: f32\\[N, D\\], w: f32\\[D, M\\]*"
+    assert "f(x: f32[N,D], w: f32[D,M]) -> f32[N,M]" in signature
+    assert "c:f32[N,M] = dot_general" in function.markdown
     assert expression.markdown.split("\n\n")[0] == first
-    assert "y: f32[M,K]" in expression.markdown
+    assert "y: f32[N,M]" in expression.markdown
     assert not any(character.isdigit() for character in signature.replace("f32", ""))
 
 
@@ -78,16 +78,16 @@ async def test_lenses_keep_and_hide_them(session: Session, tmp_path: Path) -> No
     path = tmp_path / "model.py"
     text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
     with_shapes = await shown(session, path, text)
-    assert "y⟦: ?f32[N,M]⟧" in with_shapes
+    assert "y⟦: ?f32[N,D]⟧" in with_shapes
     titles = [lens.title for lens in await session.lenses(str(path))]
-    assert titles[0].startswith("assumed inputs: x: f32[N, M]")
+    assert titles[0].startswith("assumed inputs: x: f32[N, D]")
     assert titles[1:3] == ["keep", "hide"]
     await session.show_proposed(str(path), "f", hide=True)
     assert "⟦" not in await shown(session, path, text)
     edited = text.replace("sin", "cos")
     assert "⟦" not in await shown(session, path, edited)
     await session.show_proposed(str(path), "f")
-    assert "y⟦: ?f32[N,M]⟧" in await shown(session, path, edited)
+    assert "y⟦: ?f32[N,D]⟧" in await shown(session, path, edited)
     kept = await session.keep_proposed(str(path), "f")
     session.close(str(path))
     assert "x: f32[4, 8]" in kept.edits[0].text
@@ -105,7 +105,7 @@ async def test_an_edit_that_fails_is_silent(session: Session, tmp_path: Path) ->
     assert await session.hints(str(path), wait=True) == []
     session.change(str(path), text)
     await assume(session.engine, str(path))
-    assert "?f32[N,M]" in with_hints(text, await session.hints(str(path), wait=True))
+    assert "?f32[N,D]" in with_hints(text, await session.hints(str(path), wait=True))
     session.close(str(path))
 
 
@@ -218,8 +218,8 @@ async def test_unknown_arguments_of_calls_are_assumed(session: Session, tmp_path
     hints = await session.hints(str(path), wait=True)
     titles = [lens.title for lens in await session.lenses(str(path))]
     session.close(str(path))
-    assert "    y⟦: ?f32[M,10]⟧ = jnp.tanh(batch @ w)\n" in with_hints(text, hints)
-    assert titles[0] == "assumed inputs: batch: f32[M, N]; others as called by `main`"
+    assert "    y⟦: ?f32[N,10]⟧ = jnp.tanh(batch @ w)\n" in with_hints(text, hints)
+    assert titles[0] == "assumed inputs: batch: f32[N, M]; others as called by `main`"
     assert "keep" not in titles
 
 
@@ -239,7 +239,7 @@ async def test_figures_say_that_sizes_are_assumed(tmp_path: Path) -> None:
     await session.aclose()
     assert "def f(x):⟦▣ ?1 kernel · cpu · with assumed sizes⟧" in with_kernels
     first, second, *_ = document.text.splitlines()
-    assert first == "# assumed inputs: x: f32[N, M] where N=4, M=8"
+    assert first == "# assumed inputs: x: f32[N, D] where N=4, D=8"
     assert second.startswith("f: 1 kernel")
     assert second.endswith(" with assumed sizes")
     assert jaxpr.text.splitlines()[0] == first
