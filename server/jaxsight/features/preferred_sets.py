@@ -16,8 +16,9 @@ _MOST = 8
 async def prefer_traced(engine: Engine, document: Document, subject: Subject) -> bool:
     """Make the first set active that can be traced, else the one that gets furthest.
 
-    The user's own sets, and their choice, stay. If no set gets anywhere, they are rejected, so that
-    the function has others; returns whether they are.
+    The user's own sets, and their choice, stay. If no set gets anywhere, or a call is known whose
+    unknown arguments can be assumed, they are rejected, so that the function has others; returns
+    whether they are.
 
     Raises:
         Superseded: a newer question about the function arrived meanwhile.
@@ -35,11 +36,13 @@ async def prefer_traced(engine: Engine, document: Document, subject: Subject) ->
         if not isinstance(answer.reply, Traced | Failed):
             return False
         if isinstance(answer.reply, Traced):
-            reached = {example_set.name: 1}
+            reached = {example_set.name: -1}
             break
         reached[example_set.name] = _reach(answer, subject)
     best = max(reached, key=lambda name: reached[name], default=None)
-    if best is not None and reached[best] == 0:
+    is_traced = any(reach < 0 for reach in reached.values())
+    has_partial = bool(engine.dry_runs.partial(path, subject.name))
+    if best is not None and not is_traced and (reached[best] == 0 or has_partial):
         meaning = await engine.proposals.meaning(document, subject.chunk, subject.function)
         _, before = document.rejected.get(subject.name, ("", frozenset()))
         failed = frozenset(each.outside for each in sets if each.outside is not None)

@@ -143,8 +143,8 @@ async def _explored(
             return Explored(explored.names, explored.sizes, fixed, search.count)
     if inputs.is_assumed and len(inputs.sizes) == 1:
         is_needed = await _are_needed(search, inputs, tuple(inputs.sizes))
-        names = _without_sizes(inputs, first) if is_needed else SizeNames()
-        return Explored(names, traces=search.count)
+        static = _without_sizes(inputs, first) if is_needed else SizeNames()
+        return Explored(static, traces=search.count)
     if len(inputs.sizes) == 1 and inputs.is_all_named:
         fixed = await _fixed(search, inputs, *inputs.sizes)
     return Explored(fixed=fixed, traces=search.count)
