@@ -162,7 +162,7 @@ if __name__ == "__main__":
 def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     """A workspace of several projects."""
     scratch = tmp_path_factory.mktemp("first-minute")
-    empty: dict[str, object] = {"jaxsight.proposeInputs": True}
+    empty: dict[str, object] = {"jaxsight.proposeInputs": True, "jaxsight.examplesAssumed": False}
     make(scratch / "empty", {"model.py": PLAIN}, python=python, settings=SHAPES, **empty)
     recorded = {"model.py": PLAIN, "run.py": RUN}
     make(scratch / "recorded", recorded, python=python, settings=SHAPES)
