@@ -193,7 +193,7 @@ def test_a_project_without_example_inputs(opened: Window, update_fixtures: bool)
     lens.wait_for()
     PAGE.take(opened, "first-minute-lens.png", update=update_fixtures)
     lens.click()
-    opened.sees("scores: f32[B,H,")
+    opened.sees("scores: ?f32[B,H,")
     PAGE.take(opened, "first-minute-shapes.png", update=update_fixtures)
     assert opened.page.locator(".tab.active.dirty").count() == 0  # nothing was written
 
