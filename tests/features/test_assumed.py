@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from jaxsight.features.kernels.record import record
+from jaxsight.features.preferred_sets import prefer_traced
 from jaxsight.features.proposals.assumed import assume
+from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.session import Session
 from jaxsight.source.text import Position
 from tests.features.rendering import with_hints, without_hints
@@ -27,7 +30,8 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
     """A session without background work: the tests themselves have proposals tried."""
     session = Session()
     folder = str(tmp_path_factory.mktemp("assumed"))
-    session.configure([str(FIXTURES), folder], {**QUIET, "python": sys.executable})
+    settings = {**QUIET, "examplesFromPrograms": True, "python": sys.executable}
+    session.configure([str(FIXTURES), folder], settings)
     session.engine.projects.of(folder)
     yield session
     await session.aclose()
@@ -62,11 +66,11 @@ async def test_hovers_name_the_assumed_inputs(session: Session, tmp_path: Path) 
     assert expression is not None
     first, *parts = function.markdown.split("\n\n")
     (signature,) = [part for part in parts if part.startswith("```python")]
-    assert first == "*assumed inputs: x: f32\\[M, N\\], w: f32\\[N, K\\]*"
-    assert "f(x: f32[M,N], w: f32[N,K]) -> f32[M,K]" in signature
-    assert "c:f32[M,K] = dot_general" in function.markdown
+    assert first == "*assumed inputs: x: f32\\[N, D\\], w: f32\\[D, M\\]*"
+    assert "f(x: f32[N,D], w: f32[D,M]) -> f32[N,M]" in signature
+    assert "c:f32[N,M] = dot_general" in function.markdown
     assert expression.markdown.split("\n\n")[0] == first
-    assert "y: f32[M,K]" in expression.markdown
+    assert "y: f32[N,M]" in expression.markdown
     assert not any(character.isdigit() for character in signature.replace("f32", ""))
 
 
@@ -74,19 +78,19 @@ async def test_lenses_keep_and_hide_them(session: Session, tmp_path: Path) -> No
     path = tmp_path / "model.py"
     text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
     with_shapes = await shown(session, path, text)
-    assert "y⟦: ?f32[N,M]⟧" in with_shapes
+    assert "y⟦: ?f32[N,D]⟧" in with_shapes
     titles = [lens.title for lens in await session.lenses(str(path))]
-    assert titles[0].startswith("assumed inputs: x: f32[N, M]")
+    assert titles[0].startswith("assumed inputs: x: f32[N, D]")
     assert titles[1:3] == ["keep", "hide"]
     await session.show_proposed(str(path), "f", hide=True)
     assert "⟦" not in await shown(session, path, text)
     edited = text.replace("sin", "cos")
     assert "⟦" not in await shown(session, path, edited)
     await session.show_proposed(str(path), "f")
-    assert "y⟦: ?f32[N,M]⟧" in await shown(session, path, edited)
+    assert "y⟦: ?f32[N,D]⟧" in await shown(session, path, edited)
     kept = await session.keep_proposed(str(path), "f")
     session.close(str(path))
-    assert "x: f32[4, 8]" in kept.edits[0].text
+    assert "x: f32[N, D]" in kept.edits[0].text
 
 
 async def test_an_edit_that_fails_is_silent(session: Session, tmp_path: Path) -> None:
@@ -101,7 +105,7 @@ async def test_an_edit_that_fails_is_silent(session: Session, tmp_path: Path) ->
     assert await session.hints(str(path), wait=True) == []
     session.change(str(path), text)
     await assume(session.engine, str(path))
-    assert "?f32[N,M]" in with_hints(text, await session.hints(str(path), wait=True))
+    assert "?f32[N,D]" in with_hints(text, await session.hints(str(path), wait=True))
     session.close(str(path))
 
 
@@ -184,3 +188,69 @@ async def test_a_set_that_can_be_traced_is_preferred(session: Session, tmp_path:
         labels = [label for label in labels if "f32[4]" in label]
     session.close(str(path))
     assert labels == [": f32[4]"]
+
+
+async def test_unknown_arguments_of_calls_are_assumed(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    text = (
+        f"{HEAD}import numpy as np\n\n\n"
+        "def step(w, batch):\n"
+        "    y = jnp.tanh(batch @ w)\n"
+        "    return y\n\n\n"
+        "def main():\n"
+        "    w = jnp.zeros((32, 10))\n"
+        '    data = np.load("data.npy")\n'
+        "    for i in range(1000):\n"
+        "        print(step(w, data[i]))\n\n\n"
+        'if __name__ == "__main__":\n'
+        "    main()\n"
+    )
+    path.write_text(text, encoding="utf-8")
+    session.open(str(path), text)
+    engine = session.engine
+    document = await engine.documents.read(str(path))
+    assert document is not None
+    (called,) = engine.documents.subjects(document)
+    assert called.examples.source == "module"
+    assert await prefer_traced(engine, document, called)  # the data are not there
+    await engine.dry_runs.settle(str(path))
+    for subject in engine.documents.subjects(document):
+        if subject.name == "step":
+            await prefer_traced(engine, document, subject)
+    await assume(engine, str(path))
+    hints = await session.hints(str(path), wait=True)
+    titles = [lens.title for lens in await session.lenses(str(path))]
+    session.close(str(path))
+    assert "    y⟦: ?f32[N,10]⟧ = jnp.tanh(batch @ w)\n" in with_hints(text, hints)
+    assert titles[0] == "assumed inputs: batch: f32[N, M]; others as called by `main`"
+    assert "keep" not in titles
+
+
+async def test_figures_say_that_sizes_are_assumed(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = f"{HEAD}def f(x):\n    y = jnp.sin(x)\n    return y\n"
+    session = Session()
+    quiet = {"examplesFromPrograms": False, "proposeInputs": False}
+    session.configure([str(tmp_path)], {**quiet, "python": sys.executable, "target": "cpu"})
+    with_kernels = await shown(session, path, text)
+    document = await session.show(str(path), "f", "kernels")
+    jaxpr = await session.show(str(path), "f", "jaxpr")
+    panel = await session.panel(str(path), "f")
+    hover = await session.hover(str(path), Position(3, 4))
+    view, result = await session.kernels(str(path), "f")
+    kernels = Kernels.of(view, result)
+    await session.aclose()
+    assert "def f(x):⟦▣ ?1 kernel · cpu · with assumed sizes⟧" in with_kernels
+    first, second, *_ = document.text.splitlines()
+    assert first == "# assumed inputs: x: f32[N, D] where N=4, D=8"
+    assert second.startswith("f: 1 kernel")
+    assert second.endswith(" with assumed sizes")
+    assert jaxpr.text.splitlines()[0] == first
+    assert panel is not None
+    assert panel.drawn is not None
+    assert panel.assumed == first.removeprefix("# ")
+    assert panel.drawn.headline.endswith(" with assumed sizes")
+    assert hover is not None
+    assert "*with assumed sizes:*\n\n| target |" in hover.markdown
+    assert kernels is not None
+    assert record(kernels, "f")["assumed_inputs"] == ["x"]

@@ -234,7 +234,10 @@ def installations(browser: Browser, scratch: Path, python: str) -> list[Figure]:
     shown: list[float] = []
     for number in range(_INSTALLATIONS):
         folder = make(
-            scratch / f"copy{number}", {}, python=python, **{"jaxsight.proposeInputs": True}
+            scratch / f"copy{number}",
+            {},
+            python=python,
+            **{"jaxsight.proposeInputs": True, "jaxsight.examplesAssumed": False},
         )
         shutil.copytree(optax.stdout.strip(), folder / "optax")
         file = folder / "optax" / "losses" / "_regression.py"

@@ -224,6 +224,7 @@ def _of_call(
         ),
         may_fail=call.may_fail,
         assumed=_assumed(call, bound.set),
+        outside=call,
         dry_call=call.dry_call,
         expects=(),
         line=place.start.line,

@@ -81,6 +81,8 @@ class ExampleSet:
     """Whether a trace that fails says nothing about the function."""
     assumed: tuple[str, ...] = ()
     """The parameters whose inputs jaxsight assumed: nothing calls the function with these."""
+    outside: OutsideSet | None = None
+    """The call or proposal that it is from, unless a text declares it."""
     nodes: tuple[tuple[str, Node], ...] = ()
     """The examples that are not expressions, by argument: their sizes as written."""
     definitions: tuple[tuple[str, Size], ...] = ()

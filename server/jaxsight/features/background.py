@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.preferred_sets import prefer_traced
+from jaxsight.features.preferred_sets import prefer_traced, reconsider
 from jaxsight.features.proposals.assumed import BUDGET, assume, is_worth_proposing
 from jaxsight.features.setup.file_status import FileStatuses
 from jaxsight.queries.documents import Document
@@ -44,6 +44,8 @@ class Background:
         self._statuses = FileStatuses(engine)
         self._before = before
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._rejects = False
+        """Whether example sets were rejected since the last look at all functions."""
         self._proposed: set[str] = set()
         """Documents for which example inputs were proposed since they were opened."""
 
@@ -117,10 +119,14 @@ class Background:
         Functions with example inputs of their own come first: their traces call the others.
         """
         engine, path = self._engine, document.path
+        await reconsider(engine, document)
         for from_callers in (False, True):
             engine.callers.update()
             if not await self._trace_functions(document, from_callers=from_callers):
                 return False
+        if self._rejects:  # functions have other sets now, of a weaker origin
+            self._rejects = False
+            return await self._trace_all(document)
         self.schedule_called(path)
         engine.waiting.refresh(path)
         return True
@@ -170,7 +176,7 @@ class Background:
                 priority = Priority.SCREEN if seen else Priority.DOCUMENT
                 answer = await engine.traces.answer(question, priority)
                 if not isinstance(answer.reply, Traced):
-                    await prefer_traced(engine, document, subject)
+                    self._rejects |= await prefer_traced(engine, document, subject)
             except Superseded:
                 # Another question about the function replaced this one, such as one about an older
                 # text whose trace was gone. Start over, or no refresh would follow.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxsight.examples import ExampleSet
-from jaxsight.features import assumptions
 from jaxsight.features.kernels.summary import NOT_YET, UNKNOWN, temporary_memory
 from jaxsight.features.model import Lens
+from jaxsight.features.proposals import assumptions
 from jaxsight.features.proposals.functions import worth_proposing
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine

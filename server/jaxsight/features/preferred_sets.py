@@ -6,40 +6,76 @@ from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
-from jaxsight.wire.messages.replies import Traced
+from jaxsight.wire.messages.replies import Failed, Traced
 from jaxsight.workers.supervisor import Priority
 
 _MOST = 8
 """Example sets of a function that are tried."""
 
 
-async def prefer_traced(engine: Engine, document: Document, subject: Subject) -> None:
+async def prefer_traced(engine: Engine, document: Document, subject: Subject) -> bool:
     """Make the first set active that can be traced, else the one that gets furthest.
 
-    The user's own sets, and their choice, stay.
+    The user's own sets, and their choice, stay. If no set gets anywhere, or a call is known whose
+    unknown arguments can be assumed, they are rejected, so that the function has others; returns
+    whether they are.
 
     Raises:
         Superseded: a newer question about the function arrived meanwhile.
     """
-    sets = subject.examples.sets
-    path = document.path
-    if len(sets) < 2 or subject.examples.are_written or engine.choices.is_chosen(path, subject):
-        return
+    sets, path = subject.examples.sets[:_MOST], document.path
+    is_own = subject.examples.are_written or engine.choices.is_chosen(path, subject)
+    if is_own or subject.is_proposed or subject.broken:
+        return False
     reached: dict[str, int] = {}
-    for example_set in sets[:_MOST]:
+    for example_set in sets:
         question = await engine.traces.question(document, subject, example_set)
         if not isinstance(question, Question):
-            continue
+            return False
         answer = await engine.traces.answer(question, Priority.BACKGROUND)
+        if not isinstance(answer.reply, Traced | Failed):
+            return False
         if isinstance(answer.reply, Traced):
-            reached = {example_set.name: 0}
+            reached = {example_set.name: -1}
             break
-        reached[example_set.name] = _reach(answer)
+        reached[example_set.name] = _reach(answer, subject)
     best = max(reached, key=lambda name: reached[name], default=None)
+    is_traced = any(reach < 0 for reach in reached.values())
+    has_partial = bool(engine.dry_runs.partial(path, subject.name))
+    if best is not None and not is_traced and (reached[best] == 0 or has_partial):
+        meaning = await engine.proposals.meaning(document, subject.chunk, subject.function)
+        _, before = document.rejected.get(subject.name, ("", frozenset()))
+        failed = frozenset(each.outside for each in sets if each.outside is not None)
+        document.rejected = {**document.rejected, subject.name: (meaning, before | failed)}
+        return True
     if best is not None and engine.choices.prefer_set(path, subject, best):
         engine.callers.touch(path)
+    return False
 
 
-def _reach(answer: Answer) -> int:
-    """Return how many expressions a failed trace has seen."""
-    return len(answer.observations)
+async def reconsider(engine: Engine, document: Document) -> None:
+    """Take up rejected sets of functions that have changed since."""
+    if not document.rejected:
+        return
+    functions = {pair[1].qualname: pair for pair in document.module.functions}
+    kept = {
+        name: (meaning, sets)
+        for name, (meaning, sets) in document.rejected.items()
+        if name in functions
+        and await engine.proposals.meaning(document, *functions[name]) == meaning
+    }
+    if kept != document.rejected:
+        document.rejected = kept
+
+
+def _reach(answer: Answer, subject: Subject) -> int:
+    """Return how many expressions of a function a failed trace has seen."""
+    first, last = subject.function.body_start.line, subject.function.range.end.line
+    chunks = {subject.chunk.id}
+    reply = answer.reply
+    if isinstance(reply, Failed):
+        chunks |= {reused.executed for reused in reply.reused if reused.asked == subject.chunk.id}
+    return sum(
+        observation.span.chunk in chunks and first < observation.span.line <= last + 1
+        for observation in answer.observations
+    )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxsight.features import assumptions
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.model import Shown
+from jaxsight.features.proposals import assumptions
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line
 

@@ -79,6 +79,7 @@ class _Reading:
     module: Module
     outside: ExampleSettings
     proposed: Mapping[str, tuple[OutsideSet, ...]]
+    rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]]
     subjects: tuple[Subject, ...]
     examples: Mapping[_Key, Examples]
     whole: tuple[Module, tuple[Subject, ...]] | None
@@ -98,6 +99,8 @@ class Document:
         """
         self.proposed: Mapping[str, tuple[OutsideSet, ...]] = {}
         """Proposed example inputs that are shown, by the function's qualified name."""
+        self.rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]] = {}
+        """Calls whose traces show nothing, by function, with a digest of what it means."""
         self.hidden: set[str] = set()
         """Functions whose proposed example inputs the user does not want to see."""
         self._unread: str | None = None
@@ -176,7 +179,7 @@ class Document:
     def _read_whole(self, text: str, outside: ExampleSettings) -> _Reading:
         module = self.module.edited(text)
         module.precompute()
-        return _reading(self.path, module, outside, self._read, self.proposed)
+        return _reading(self.path, module, outside, self._read, self.proposed, self.rejected)
 
     def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:
         """Return the functions with example inputs, valid or not, in text order."""
@@ -186,8 +189,11 @@ class Document:
             or read.module is not self.module
             or read.outside is not outside
             or read.proposed is not self.proposed
+            or read.rejected is not self.rejected
         ):
-            read = self._read = _reading(self.path, self.module, outside, read, self.proposed)
+            read = self._read = _reading(
+                self.path, self.module, outside, read, self.proposed, self.rejected
+            )
         return read.subjects
 
 
@@ -197,6 +203,7 @@ def _reading(
     outside: ExampleSettings,
     last: _Reading | None,
     proposed: Mapping[str, tuple[OutsideSet, ...]],
+    rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]],
 ) -> _Reading:
     """Find the functions of a module that have example inputs.
 
@@ -213,6 +220,9 @@ def _reading(
         calls = called.get((chunk.first_line, function.qualname), ())
         calls += outside.observed.get((path, function.qualname), ())
         calls += proposed.get(function.qualname, ())
+        if function.qualname in rejected:
+            _, without = rejected[function.qualname]
+            calls = tuple(call for call in calls if call not in without)
         key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
         own = previous.get(key)
         if own is None:
@@ -229,7 +239,7 @@ def _reading(
         subjects += _broken(
             *last_whole, module, {function.qualname for _, function in module.functions}
         )
-    return _Reading(module, outside, proposed, tuple(subjects), read, last_whole)
+    return _Reading(module, outside, proposed, rejected, tuple(subjects), read, last_whole)
 
 
 def _broken(

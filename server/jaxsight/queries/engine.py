@@ -104,6 +104,8 @@ class Engine:
     def retry(self) -> None:
         """Drop failures whose cause may be gone: files on disk or the target changed."""
         self.memory.retry()
+        for document in self.documents.by_path.values():
+            document.rejected = {}
         self.traces.cache.retry()
         self.callers.outdate()
         self.dry_runs.retry()
@@ -112,6 +114,8 @@ class Engine:
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         self.memory.outdate()
+        for document in self.documents.by_path.values():
+            document.rejected = {}
         self.callers.outdate()
         self.dry_runs.outdate()
         self.traces.cache.cancel_all()

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from jaxsight.features import assumptions, contracts
+from jaxsight.features import contracts
 from jaxsight.features.findings import failures, nested, run_rules, sizes
 from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.hints import needs_kernels
+from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result

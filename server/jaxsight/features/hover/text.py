@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxsight.features import assumptions, caveats
+from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
 from jaxsight.features.findings.failures import explanation
 from jaxsight.features.hover import called, random_keys, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.model import Hover
+from jaxsight.features.proposals import assumptions
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.features import caveats
 from jaxsight.features import stale_marks as stale
-from jaxsight.features.assumptions import WITH_SIZES
 from jaxsight.features.hover import called
 from jaxsight.features.inlay_hints.budget import Part, fitted
 from jaxsight.features.inlay_hints.kind import Kind, Shown
@@ -22,6 +21,7 @@ from jaxsight.features.kernels.summary import (
 )
 from jaxsight.features.kernels.table import table
 from jaxsight.features.model import Hint
+from jaxsight.features.proposals.assumptions import WITH_SIZES
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.markdown import prose
@@ -83,7 +83,8 @@ def _figures(kernels: Kernels, difference: str) -> Iterator[Part]:
     if graph.callback_count:
         yield Part(count(graph.callback_count, "host callback"), 2)
     per_device = " per device" if compiled.devices > 1 else ""
-    if (temporaries := temporary_memory(compiled)) != UNKNOWN:
+    temporaries = temporary_memory(compiled)
+    if temporaries != UNKNOWN and not kernels.view.assumed:
         yield Part(f"temp {temporaries}{per_device}", 4)
     for moved in communication(graph):
         yield Part(f"{moved}{per_device}", 5, (moved.partition(",")[0],))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 
-from jaxsight.features.assumptions import figures, header
 from jaxsight.features.kernels import shardings
 from jaxsight.features.kernels.collectives import described
 from jaxsight.features.kernels.launches import undecided
@@ -18,6 +17,7 @@ from jaxsight.features.kernels.summary import change, headline, memory_lines, me
 from jaxsight.features.model import Divided, Drawn, Panel, Part
 from jaxsight.features.named_function import compiled_function
 from jaxsight.features.panel.groups import grouped
+from jaxsight.features.proposals.assumptions import figures, header
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.compile_result import Result

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from jaxsight.features.assumptions import figures
 from jaxsight.features.kernels import modules
 from jaxsight.features.kernels.collectives import SIGN, collective_text
 from jaxsight.features.kernels.sentence import sentence
 from jaxsight.features.kernels.summary import headline, memory_lines, origin
 from jaxsight.features.model import Linked, Shown
+from jaxsight.features.proposals.assumptions import figures
 from jaxsight.queries.programs.compile_result import Result
 from jaxsight.queries.programs.kernels import Kernels
 from jaxsight.queries.traces.located_answer import View

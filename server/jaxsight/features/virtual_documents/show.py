@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxsight.features.assumptions import header
 from jaxsight.features.findings import failures
 from jaxsight.features.model import Shown
 from jaxsight.features.named_function import compiled_function, question_of, traced_function
+from jaxsight.features.proposals.assumptions import header
 from jaxsight.features.stale_marks import marked
 from jaxsight.features.virtual_documents import kernels
 from jaxsight.features.virtual_documents.sourcerized import source

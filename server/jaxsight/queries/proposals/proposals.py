@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
-from jaxsight.queries.dry_runs.dry_runs import PartialCall
+from jaxsight.queries.dry_runs.partial_calls import PartialCall
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import Memory
 from jaxsight.queries.open_documents import OpenDocuments
@@ -76,6 +76,14 @@ class Proposals:
         """Return the outcome for a function that was tried, as it and what it uses are now."""
         return self._memory.proposals.get(await self._key(document, chunk, function))
 
+    async def meaning(self, document: Document, chunk: ModuleChunk, function: Function) -> str:
+        """Return a digest of a function and of all that it uses in its file, with docstrings."""
+        module = document.module
+        name = function.qualname.partition(".")[0]
+        slicing = functools.partial(slice_for, module, [name], chunk, keep_all=document.looked_into)
+        needed = await self._aside.judge(module, slicing)
+        return _digest(needed.key, function.docstring, function.class_docstring)
+
     async def _key(
         self,
         document: Document,
@@ -83,14 +91,8 @@ class Proposals:
         function: Function,
         partial: PartialCall | None = None,
     ) -> _Key:
-        """Return what an outcome depends on: the statements that a trace needs, and docstrings."""
-        module = document.module
-        name = function.qualname.partition(".")[0]
-        slicing = functools.partial(slice_for, module, [name], chunk, keep_all=document.looked_into)
-        needed = await self._aside.judge(module, slicing)
-        described = (needed.key, function.docstring, function.class_docstring, partial)
-        digest = hashlib.blake2b(repr(described).encode("utf-8", "surrogatepass"), digest_size=16)
-        return document.path, function.qualname, digest.hexdigest()
+        meaning = await self.meaning(document, chunk, function)
+        return document.path, function.qualname, _digest(meaning, partial)
 
     async def outcome(
         self,
@@ -176,6 +178,11 @@ class Proposals:
                 await sandbox.aclose()
             sandbox = self._sandboxes[project.root] = Sandbox(project)
         return sandbox
+
+
+def _digest(*parts: object) -> str:
+    text = repr(parts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def show(document: Document, function: str, outcome: Outcome | None) -> None:

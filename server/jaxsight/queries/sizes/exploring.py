@@ -141,6 +141,10 @@ async def _explored(
                 fixed = await _fixed(search, inputs, names[0])
             explored = await _named(search, inputs, first, kept, names)
             return Explored(explored.names, explored.sizes, fixed, search.count)
+    if inputs.is_assumed and len(inputs.sizes) == 1:
+        is_needed = await _are_needed(search, inputs, tuple(inputs.sizes))
+        static = _without_sizes(inputs, first) if is_needed else SizeNames()
+        return Explored(static, traces=search.count)
     if len(inputs.sizes) == 1 and inputs.is_all_named:
         fixed = await _fixed(search, inputs, *inputs.sizes)
     return Explored(fixed=fixed, traces=search.count)
